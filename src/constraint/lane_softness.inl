@@ -41,9 +41,10 @@ struct LaneSolverRow {
       pull = T(law.pull) * at.d;
       return;
     }
-    const T steeper = mul_add(at.slope, (one + at.rest) * inverse / at.rest, one);
+    const T steeper = mul_add(maximum(at.slope, T(Real<T>(0))), (one + at.rest) * inverse / at.rest, one);
     gap_share = select(gap < T(Real<T>(0)), one / steeper, one);
-    pull = T(law.pull) * inverse * gap_share,
+    const T time = T(law.pull) * inverse;
+    pull = minimum(time, maximum(time * gap_share, T(law.least)));
     relative_compliance = relative_compliance * inverse * T(law.give) * gap_share;
   }
 };

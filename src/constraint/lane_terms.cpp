@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "constraint/kernel_table.hpp"
+#include "constraint/term_constants.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -165,7 +166,8 @@ void LaneTerms<R>::Tables::set_laws(double step) {
     out.low = R(changes ? low : 0.5 * (low + high)), out.range = R(changes ? high - low : 0);
     out.rest = R(1 - (changes ? high : 0.5 * (low + high))), out.per_width = R(changes ? 1 / width : 0);
     out.midpoint = R(midpoint), out.power = R(power);
-    out.share = R(law.resolved ? 1 - h * law.damping : 0), out.give = R(1 / law.stiffness);
+    out.share = R(law.resolved ? 1 - h * law.damping : 0), out.give = R(1 / law.stiffness),
+    out.least = R(kTangentDamping * h);
     out.pull = R(law.resolved ? h * law.stiffness : law.damping / law.stiffness);
   }
 }

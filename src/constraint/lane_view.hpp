@@ -27,6 +27,7 @@ struct LaneSolverLaw {
   R share;                   ///< 1 - h B; 0 where not resolved
   R pull;                    ///< h K; else B/K [s]
   R give;                    ///< 1/K [s²]
+  R least;                   ///< kTangentDamping h [s]
   R (*raise)(R x, R power);  ///< for powers that are not 2
 };
 

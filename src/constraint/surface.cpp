@@ -1,8 +1,10 @@
 #include "tarsus/constraint/surface.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
+#include "constraint/term_constants.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -178,8 +180,11 @@ ContactSoftness ContactSurface::softness(double gap, double h) const {
   if (!solver) return {spook};
   const auto [d, slope] = impedance_at(solver->impedance, gap);
   const auto [stiffness, damping] = spring_and_damper(*solver, 2 * h);
-  const double share = gap < 0 ? 1 / (1 + slope * (2 - d) / (d * (1 - d))) : 1;
-  return {{0, share * damping / (stiffness * d)}, share * (1 - d) / (d * d * stiffness), share};
+  // An impedance that falls makes a force that may, too: then by the force over g.
+  const double share = gap < 0 ? 1 / (1 + std::max(0.0, slope) * (2 - d) / (d * (1 - d))) : 1;
+  const double time = damping / (stiffness * d);
+  return {
+      {0, std::min(time, std::max(share * time, kTangentDamping * h))}, share * (1 - d) / (d * d * stiffness), share};
 }
 
 }  // namespace tarsus
