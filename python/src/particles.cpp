@@ -315,7 +315,11 @@ void bind_reports(nb::module_& m) {
       .def_ro("worst_row", &SolveReport::worst_row,
               "Its row; ParticleSystem.describe() says which particles. -1: none.")
       .def_ro("pivot_ratio", &SolveReport::pivot_ratio, "Smallest pivot over its diagonal; near 0 rows are dependent.")
-      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.");
+      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.")
+      .def("__repr__", [](const SolveReport& r) {
+        return "<tarsus.SolveReport " + std::string(status_name(r.status)) +
+               " iterations=" + std::to_string(r.iterations) + " residual=" + number_text(r.residual) + ">";
+      });
   nb::class_<StepReport>(m, "StepReport", "Outcome of VelocityVerlet.step().")
       .def_ro("ok", &StepReport::ok, "False: the system is as it was before the step that failed.")
       .def_ro("message", &StepReport::message, "Why not: stage, worst constraint, its particles, figures.")
@@ -332,7 +336,12 @@ void bind_reports(nb::module_& m) {
       .def_ro("iterations", &Preparation::iterations, "Newton rounds of the projection.")
       .def_ro("moved_max", &Preparation::moved_max, "Farthest that a particle moved.")
       .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square over particles.")
-      .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.");
+      .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.")
+      .def("__repr__", [](const Preparation& p) {
+        return "<tarsus.Preparation rank=" + std::to_string(p.rank) +
+               " redundant=" + std::to_string(p.redundant.size()) +
+               " start_violation=" + number_text(p.start_violation) + ">";
+      });
 }
 
 void bind_constraints(nb::class_<Particles>& c) {
@@ -448,8 +457,11 @@ void bind_system(nb::module_& m) {
       "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
       "`tarsus md`. What the reader has to say comes as warnings.");
   c.def("save", &save, "path"_a, "Writes .sys (distances only) or extended XYZ, 17 digits.");
-  c.def("setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
-        "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys.");
+  c.def(
+      "setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
+      "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys. Its forces "
+      "take the\n"
+      "place of all that were there; without any of them those stay. The others are added.");
   c.def(
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
       "A built-in force field, e.g. 'spce-reaction-field'.");

@@ -358,6 +358,20 @@ def test_save_and_load(tmp_path):
         system.save(str(tmp_path / "no" / "ring.sys"))
 
 
+def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):
+    (tmp_path / "pins.json").write_text('{"pinned": [0]}')
+    (tmp_path / "fall.json").write_text('{"gravity": [0, 0, -1]}')
+    pins, fall = str(tmp_path / "pins.json"), str(tmp_path / "fall.json")
+    whole = tarsus.ParticleSystem.load("water216").forces()[1]["potential"]
+    assert tarsus.ParticleSystem.load("water216", setup=pins).forces()[1]["potential"] == whole
+    assert tarsus.ParticleSystem.load("water216", forces="spce-reaction-field", setup=pins).forces()[1]["potential"] != whole
+    assert tarsus.ParticleSystem.load("water216", setup=fall).forces()[1]["coulomb"] == 0
+    with pytest.raises(tarsus.ValueError, match="forces: is spce-smooth, expected no name beside a setup file that has"):
+        tarsus.ParticleSystem.load("water216", forces="spce-smooth", setup=fall)
+    with pytest.raises(tarsus.ValueError, match="units: is nm_ps, expected forces named too"):
+        tarsus.ParticleSystem.load("water216", units="nm_ps", setup=pins)
+
+
 def test_bad_arguments_are_named():
     with pytest.raises(tarsus.ShapeError, match="position"):
         tarsus.ParticleSystem(np.ones(2), np.zeros((3, 3)))
