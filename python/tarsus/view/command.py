@@ -134,32 +134,36 @@ def check_output(path):
 
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
-    from .capture import screenshot, video
+    from .capture import find_browser, find_encoder, screenshot, video
     from .formats import OF_PARTICLES, WRITERS
-    from .page import record, write_page
+    from .page import names_file, record, write_page
     from .sources import ParticleSource
 
     width, height = arguments.size
-    suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
-    if suffix and suffix not in (".html", *WRITERS):
+    suffix = Path(arguments.export or "").suffix.lower()
+    if arguments.export is not None and suffix not in (".html", *WRITERS):
         raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
     if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
         others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
         raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
     for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
                                   ("--video", arguments.video, (".mp4",))):
-        if file and Path(file).suffix.lower() not in endings:
+        if file is not None and Path(file).suffix.lower() not in endings:
             raise ValueError(f"{option}: {file!r} ends in none of {', '.join(endings)}")
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)
+    if arguments.screenshot or arguments.video:
+        find_browser()
+    if arguments.video:
+        find_encoder()
     only_picture = arguments.screenshot and not arguments.export and not arguments.video
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
-    if suffix == ".html":
-        write_page(arguments.export, recording)
-    elif suffix:
-        WRITERS[suffix](arguments.export, recording)
+    if arguments.at > recording.times[-1] + source.dt:
+        raise ValueError(f"--at: is {arguments.at:g}, expected at most {recording.times[-1]:g}, where the recording ends")
     if arguments.export:
+        with names_file(arguments.export):
+            (write_page if suffix == ".html" else WRITERS[suffix])(arguments.export, recording)
         print(arguments.export)
     if arguments.screenshot or arguments.video:
         with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:
@@ -197,7 +201,7 @@ def run_view(arguments):
         return source
 
     source = opened()
-    if arguments.export or arguments.screenshot or arguments.video:
+    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
         times = getattr(source, "times", None)
         whole = 10.0 if times is None else float(times[-1] - times[0])
         return write_files(source, arguments, arguments.duration or whole)
@@ -213,7 +217,7 @@ def run_demo(arguments):
         print("\ntarsus demo NAME opens one.")
         return
     source = open_scene(arguments.scene)
-    if arguments.export or arguments.screenshot or arguments.video:
+    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
         return write_files(source, arguments, arguments.duration or SCENES[arguments.scene].seconds)
     files = {f"/thumbnails/{name}.jpg": (THUMBNAILS / f"{name}.jpg", "image/jpeg") for name in SCENES
              if (THUMBNAILS / f"{name}.jpg").exists()}

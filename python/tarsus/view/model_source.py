@@ -58,7 +58,7 @@ class ModelSource(Source):
         if data is None:
             self.reset()
         else:
-            self.origin = self._qpos().copy(), self._qvel().copy()
+            self.origin = self._qpos().copy(), self._qvel().copy(), self.data.act.copy()
 
     # -- layout of many worlds --
 
@@ -115,8 +115,9 @@ class ModelSource(Source):
     def reset(self, keyframe=None):
         self.keyframe = keyframe if keyframe is not None else self.keyframe
         qpos, qvel = self.model.qpos0.copy(), np.zeros(self.model.nv)
+        self.data.act = np.zeros_like(self.data.act)
         if self.keyframe is not None:
-            self.data.reset(self.keyframe)  # controls too
+            self.data.reset(self.keyframe)  # controls and activations too
             qpos, qvel = self.model.keyframe(self.keyframe)
         self.hold = np.tile(qpos, (self.worlds, 1))
         self.data.time = 0.0
@@ -127,7 +128,7 @@ class ModelSource(Source):
         else:
             rows = self.hold, np.tile(qvel, (self.worlds, 1))
         if hasattr(self, "origin") and keyframe is None:
-            rows = self.origin
+            *rows, self.data.act = self.origin
         self._place(*rows)
 
     def _place(self, qpos, qvel):
@@ -217,10 +218,10 @@ class ModelSource(Source):
     # -- state, controls --
 
     def state(self):
-        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy()
+        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy(), self.data.act.copy()
 
     def restore(self, state):
-        self.data.time, self.data.qpos, self.data.qvel = state
+        self.data.time, self.data.qpos, self.data.qvel, self.data.act = state
         self._make_stepper()
 
     def controls(self):

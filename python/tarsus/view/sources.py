@@ -214,7 +214,7 @@ class ParticleSource(Source):
                   for i, m in enumerate(self.system.mass)]
         return {"name": name or str(self.named), "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [],
                 "loops": [], "keyframes": [], "bonds": self.bonds, "extent": 2 * size, "units": self.system.units,
-                "timestep": self.unit}
+                "timestep": self.unit, "box": self.system.box.tolist()}
 
     steps = 0
 
@@ -307,7 +307,7 @@ class PlaybackSource(Source):
 # -- what to open --
 
 MODELS = (".xml", ".mjcf", ".urdf")
-CLIPS = (".json", ".bvh", ".txt")
+CLIPS = (".json", ".bvh", ".txt", ".amc", ".pkl")
 PARTICLES = (".sys", ".xyz", ".extxyz", ".data", ".lmp", ".lammps")
 
 
@@ -341,10 +341,10 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         if suffix:
             return open_model(text, clip, mapping, options)
         return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
-    if suffix == ".npz":
+    if suffix == ".npz" and not is_motion(text):
         refuse("a recording", given, OF_RECORDINGS)
         return open_recording(text, model)
-    if suffix in CLIPS:
+    if suffix in (*CLIPS, ".npz"):
         refuse("a clip", given, OF_CLIPS)
         return open_clip(text, model, mapping)
     name = text.split(":")[0]
@@ -383,6 +383,15 @@ def open_model(path, clip, mapping, options):
 
 def model_name(model, path):
     return json.loads(tarsus.scene_json(model))["name"] or Path(path).stem
+
+
+def is_motion(path):
+    """Whether an .npz has a motion of AMASS in it."""
+    try:
+        with np.load(path) as file:
+            return "meta" not in file and ("poses" in file or "root_orient" in file)
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, TypeError):
+        return False  # open_recording() says what it is
 
 
 def open_recording(path, model=None):
