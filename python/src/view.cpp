@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
@@ -150,6 +151,10 @@ void bind_motion(nb::module_& m) {
       nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
   c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
                 "Numbers of the channels [n][width], a copy: rotations are quaternions w, x, y, z.");
+  c.def("__repr__", [](const MotionClip& self) {
+    return "<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
+           " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) + " s>";
+  });
 }
 
 }  // namespace
@@ -179,6 +184,10 @@ void bind_view(nb::module_& m) {
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");
+  c.def("__repr__", [](const ClipBinding& self) {
+    return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
+           (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";
+  });
 }
 
 }  // namespace tarsus::python

@@ -90,6 +90,13 @@ def test_every_object_has_a_repr_that_says_something(model):
         repr(tarsus.Equalities(loops)): ["four_bar", "1 constraints, 3 rows"],
         repr(tarsus.energy(model, data, data.qpos, data.qvel)): ["kinetic=", "potential="],
         repr(tarsus.momentum(model, data)): ["mass=59.99", "linear=(0, 0, 0)"],
+        repr(walk()): ["'humanoid walk'", "loops", "drives 13 joints"],
+        repr(tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json")): ["'humanoid walk' (tarsus)", "32 frames, 14 channels"],
+        repr(tarsus.cone_limit(model, "swing", "chest", (0, 0, 1), 0.5)): ["'swing' of joint 1"],
+        repr(tarsus.tasks.make("CartPole")): ["tarsus.CartPoleTask of 'cart_pole'", "observation_size=4", "control_dt=0.02"],
+        repr(tarsus.VectorTask(tarsus.tasks.make("CartPole"), 3, dtype="float32")): ["'cart_pole'", "worlds=3 float32"],
+        repr(system.prepare()): ["rank=3", "redundant=0"],
+        repr(tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1")).step().position): ["converged", "iterations=", "residual="],
     }
     for text, words in texts.items():
         assert " object at 0x" not in text
