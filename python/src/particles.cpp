@@ -5,10 +5,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -140,12 +143,18 @@ void save(Particles& self, const std::string& path) {
   const std::string extension = std::filesystem::path(without_nul("path", path)).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
-  std::ofstream out(path);
+  std::ostringstream text;  // before the file: one that is there stays where the system cannot be written
   if (extension == ".sys")
-    write_md_system(out, system);
+    write_md_system(text, system);
   else
-    write_xyz_frame(out, system);
-  if (!out.flush()) throw Error(path + ": cannot be written");
+    write_xyz_frame(text, system);
+  std::ofstream out(path);
+  out << text.view() << std::flush;
+  if (!out) throw Error(path + ": cannot be written: " + std::strerror(errno));
+  const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
+  if (pins > 0)
+    nb::module_::import_("warnings")
+        .attr("warn")(path + ": has no place for pins: " + std::to_string(pins) + " pinned particles are free in it");
 }
 
 /// f() of the library, which calls the functions of constraints: an error of theirs came first.
@@ -456,7 +465,9 @@ void bind_system(nb::module_& m) {
               "int = 1) -> ParticleSystem"),
       "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
       "`tarsus md`. What the reader has to say comes as warnings.");
-  c.def("save", &save, "path"_a, "Writes .sys (distances only) or extended XYZ, 17 digits.");
+  c.def("save", &save, "path"_a,
+        "Writes .sys (distances only) or extended XYZ (no constraints), 17 digits. Pins, which "
+        "neither has, are lost with a warning.");
   c.def(
       "setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
       "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys. Its forces "

@@ -356,6 +356,14 @@ def test_save_and_load(tmp_path):
         system.save(str(tmp_path / "ring.pdb"))
     with pytest.raises(tarsus.Error, match="cannot be written"):
         system.save(str(tmp_path / "no" / "ring.sys"))
+    system.add_angle(0, 1, 2, 2.0)
+    kept = (tmp_path / "ring.sys").read_bytes()
+    with pytest.raises(tarsus.Error):
+        system.save(str(tmp_path / "ring.sys"))
+    assert (tmp_path / "ring.sys").read_bytes() == kept
+    for name in ("rope.sys", "rope.xyz"):
+        with pytest.warns(UserWarning, match=f"{name}: has no place for pins: 1 pinned particles are free in it"):
+            tarsus.ParticleSystem.load("rope:4").save(str(tmp_path / name))
 
 
 def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):

@@ -471,6 +471,11 @@ LEGS = [(f"{side}{bone}", direction, length) for side, x in (("l", 1), ("r", -1)
         for bone, direction, length in (("hipjoint", f"{x} -1 0", 1.5), ("femur", "0 -1 0", 7), ("tibia", "0 -1 0", 7), ("foot", "0 0 1", 2))]
 
 
+def test_a_model_without_joints_is_seen_in_several_worlds():
+    still = tarsus.Model.from_xml_string("<mujoco><worldbody><body pos='0 0 1'><geom size='.1'/></body></worldbody></mujoco>")
+    assert record(ModelSource(still, worlds=3), 0.05).poses.shape[1:] == (3 * 2, 7)
+
+
 def test_a_model_goes_back_to_its_activations():
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
       <actuator><intvelocity joint="j" kp="30" actrange="-2 2"/></actuator></mujoco>""")

@@ -75,9 +75,8 @@ class ModelSource(Source):
 
     def _rows(self, array):
         """A batch's array as [worlds][n]."""
-        if self.data.width == 1:
-            return array.reshape(1, -1) if self.worlds == 1 else array.reshape(self.worlds, -1)
-        return array.transpose(0, 2, 1).reshape(-1, array.shape[1])[: self.worlds]
+        packs, n, width = array.shape if array.ndim == 3 else (self.worlds, array.shape[-1], 1)
+        return array.reshape(packs, n, width).transpose(0, 2, 1).reshape(packs * width, n)[: self.worlds]
 
     def _qpos(self):
         return self._rows(self.data.qpos)
@@ -91,7 +90,7 @@ class ModelSource(Source):
             array[...] = np.reshape(rows, array.shape)
             return
         packs, n, width = array.shape
-        packed = array.transpose(0, 2, 1).reshape(-1, n)
+        packed = array.transpose(0, 2, 1).reshape(packs * width, n)
         packed[: self.worlds] = rows
         array[...] = packed.reshape(packs, width, n).transpose(0, 2, 1)
 
