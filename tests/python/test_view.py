@@ -471,6 +471,20 @@ LEGS = [(f"{side}{bone}", direction, length) for side, x in (("l", 1), ("r", -1)
         for bone, direction, length in (("hipjoint", f"{x} -1 0", 1.5), ("femur", "0 -1 0", 7), ("tibia", "0 -1 0", 7), ("foot", "0 0 1", 2))]
 
 
+def test_a_recordings_model_is_read_as_for_its_run(tmp_path):
+    (tmp_path / "r.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>
+      <visual><geometry><mesh filename="package://parts/m.stl"/></geometry></visual></link></robot>""")
+    (tmp_path / "packages").mkdir()
+    words = ["--floating-base", "--fix", "balance", "--package-path", "packages"]
+    subprocess.run([sys.executable, "-m", "tarsus", "run", "r.urdf", *words, "--duration", "0.1", "--out", "r.npz"], cwd=tmp_path, check=True, capture_output=True)
+    source = open_source(tmp_path / "r.npz")
+    assert source.model.nq == 7 and source.model.bodies[1].inertia[2, 2] < 3
+    assert open_source(tmp_path / "r.urdf", floating_base=True, dt=0.01).model.nq == 7
+    for what, options in (("balls:2:2", {"lenient": True}), (source.model, {"floating_base": True})):
+        with pytest.raises(ValueError, match=f"{next(iter(options))}: has no effect on"):
+            open_source(what, **options)
+
+
 def test_a_model_without_joints_is_seen_in_several_worlds():
     still = tarsus.Model.from_xml_string("<mujoco><worldbody><body pos='0 0 1'><geom size='.1'/></body></worldbody></mujoco>")
     assert record(ModelSource(still, worlds=3), 0.05).poses.shape[1:] == (3 * 2, 7)

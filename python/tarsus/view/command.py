@@ -38,6 +38,11 @@ def parser():
     view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
+    view.add_argument("--lenient", action="store_true", default=None, help="a missing mesh is a warning where no inertia needs it")
+    view.add_argument("--floating-base", action="store_true", default=None, help="URDF: the root link floats")
+    view.add_argument("--package-path", dest="package_paths", action="extend", nargs="+", metavar="DIR",
+                      help="URDF: folders in which package://NAME/ is looked for")
+    view.add_argument("--fix", choices=("balance",), help="balance: mend inertias that no real body can have")
     view.add_argument("--export", metavar="FILE", help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead")
     view.add_argument("--screenshot", metavar="FILE", help="write a picture (.png, .jpg) instead")
     view.add_argument("--video", metavar="FILE", help="write a film (.mp4) instead")
@@ -113,7 +118,10 @@ def progress(label):
 
 
 def source_options(arguments):
-    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds") if (value := getattr(arguments, key)) is not None}
+    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds", "lenient", "floating_base", "package_paths")
+           if (value := getattr(arguments, key)) is not None}
+    if arguments.fix:
+        out["fix_balance"] = True
     if arguments.contacts:
         out["contacts"] = arguments.contacts == "on"
     if arguments.keyframe is not None:
