@@ -457,6 +457,9 @@ void execute(Run run) {
   for (const std::string& text : run.push_texts) run.pushes.push_back(parse_push(text, model, run.duration));
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
+  if (clip && !clip->loop() && run.start != 0 && !(run.start > 0 && run.start < clip->duration()))
+    throw ValueError("--start", number_text(run.start),
+                     "a time of the clip, which ends at " + number_text(clip->duration()) + " s and does not loop");
   const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)

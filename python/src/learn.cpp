@@ -146,6 +146,7 @@ std::array<double, 3> triple(const Vec3d& v) { return {v.x, v.y, v.z}; }
 
 void bind_tasks(nb::module_& m) {
   nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
+  copies_are_itself(task);
   task.def("__repr__", [](nb::handle self) {
     const Task& t = nb::cast<const Task&>(self);
     return "<tarsus." + nb::cast<std::string>(self.type().attr("__name__")) + " of '" + t.model().name +

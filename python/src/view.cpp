@@ -117,6 +117,7 @@ nb::object sample(const ClipBinding& clip, handle t) {
 
 void bind_motion(nb::module_& m) {
   nb::class_<MotionClip> c(m, "MotionClip", "A motion as its file has it, of whatever skeleton (docs/clips.md).");
+  copies_are_itself(c);
   c.def_static(
       "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
       "A clip of BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic or the project's own kind. A mapping names "
@@ -173,6 +174,7 @@ void bind_view(nb::module_& m) {
         "world [m];\narcs around geoms as chords of at most 15 degrees.");
   nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
   bind_motion(m);
+  copies_are_itself(c);
   c.def_static("load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
                "MotionClip.load(path).bind(model, mapping, partial).");
   c.def_prop_ro(

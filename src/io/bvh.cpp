@@ -205,6 +205,10 @@ class BvhReader {
     expect("Time:");
     const double step = number("Frame Time");
     if (!(step > 0)) fail(fmt::format("Frame Time: {} is not positive", step));
+    if (step >= 1) {
+      clip_.diagnostics.push_back(
+          {Severity::warning, here(), fmt::format("Frame Time: {} s from frame to frame: seconds are meant", step)});
+    }
     if (const std::string_view rest = rest_of_line(); !rest.empty()) {
       fail(fmt::format("{} follows the frame time on its line", quote(rest)));
     }

@@ -119,6 +119,12 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return text.replace(text.find(from), from.size(), to);
 }
 
+TEST(Bvh, AFrameTimeInMillisecondsIsSaid) {
+  const MotionClip clip = parse_bvh(with(kHead + kMotion, "Frame Time: 0.05", "Frame Time: 33.3"), "slow.bvh");
+  ASSERT_EQ(clip.diagnostics.size(), 1u);
+  EXPECT_EQ(clip.diagnostics[0].message, "Frame Time: 33.3 s from frame to frame: seconds are meant");
+}
+
 TEST(BvhBadInput, IsRefusedWithItsLine) {
   const std::string good = kHead + kMotion;
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", ""), "joint 'Left Leg' has no CHANNELS", 14);

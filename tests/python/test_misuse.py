@@ -3,6 +3,7 @@
 Each case must end in an exception that says what to do, never in a crash, and never without a word.
 """
 
+import copy
 import gc
 import os
 import pathlib
@@ -101,6 +102,18 @@ def test_every_object_has_a_repr_that_says_something(model):
     for text, words in texts.items():
         assert " object at 0x" not in text
         assert all(word in text for word in words), text
+
+
+def test_copies_of_pythons_kind(model):
+    for same in (model, walk(), tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json"), tarsus.tasks.make("CartPole")):
+        assert copy.copy(same) is same and copy.deepcopy([same])[0] is same  # they never change
+    data, batch = tarsus.Data(model), tarsus.Batch(model, 2)
+    data.qpos[0] = batch.qpos[:, 0] = 3.0
+    for new in (copy.copy, copy.deepcopy):
+        other, others = new(data), new(batch)
+        data.qpos[0] = batch.qpos[:, 0] = 4.0
+        assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()
+        data.qpos[0] = batch.qpos[:, 0] = 3.0
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

@@ -490,6 +490,27 @@ def test_a_model_without_joints_is_seen_in_several_worlds():
     assert record(ModelSource(still, worlds=3), 0.05).poses.shape[1:] == (3 * 2, 7)
 
 
+def test_a_loops_own_contacts_are_shown():
+    """Those of its stepper; of data alone, which others step, they are not known."""
+    model = tarsus.Model.load(HUMANOID)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
+    sources = ModelSource(model, data, stepper=stepper), ModelSource(model, data)
+    for _ in range(20):
+        assert stepper.step() == 0
+    names = [name for name, _ in sources[0].series]
+    mine, unknown = (dict(zip(names, source.frame().values)) for source in sources)
+    force = sum(np.linalg.norm(contact["force"]) for contact in stepper.contacts)
+    assert force > 100 and mine["contact force"] == pytest.approx(force, rel=1e-5) and len(sources[0].frame().contacts) == len(stepper.contacts)
+    assert mine["contact iterations"] == stepper.rows["iterations"] and mine["kinetic energy"] == unknown["kinetic energy"] > 0
+    assert all(np.isnan(unknown[name]) for name in ("contact force", "penetration", "contact residual", "contact iterations"))
+    assert sources[1].step() is None and np.isfinite(sources[1].frame().values).all()
+    with pytest.raises(ValueError, match="stepper: is of other data"):
+        ModelSource(model, tarsus.Data(model), stepper=stepper)
+    with pytest.raises(ValueError, match="stepper: has no effect on a scene"):
+        open_source("balls:2:2", stepper=stepper)
+
+
 def test_a_model_goes_back_to_its_activations():
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
       <actuator><intvelocity joint="j" kp="30" actrange="-2 2"/></actuator></mujoco>""")
@@ -675,6 +696,18 @@ def test_outputs_are_tried_before_the_run(tmp_path, capsys):
         assert main(["view", str(HUMANOID), option, str(file), "--duration", "0.5"]) == 1
         err = capsys.readouterr().err
         assert "No such file" in err and str(file) in err and "recording" not in err
+
+
+@pytest.mark.parametrize("option, file, lacks", [("--export", "x.mcap", "pip install mcap"), ("--screenshot", "x.png", "apt-get install chromium"),
+                                                 ("--video", "x.mp4", "apt-get install chromium")])
+def test_tools_are_looked_for_before_the_run(option, file, lacks, tmp_path, capsys, monkeypatch):
+    from tarsus.view.command import main
+
+    monkeypatch.setitem(sys.modules, "mcap.writer", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["view", str(HUMANOID), option, str(tmp_path / file), "--duration", "0.5"]) == 1
+    err = capsys.readouterr().err
+    assert lacks in err and "recording" not in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

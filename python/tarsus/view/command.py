@@ -143,7 +143,7 @@ def check_output(path):
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
     from .capture import find_browser, find_encoder, screenshot, video
-    from .formats import OF_PARTICLES, WRITERS
+    from .formats import OF_PARTICLES, WRITERS, mcap_writer
     from .page import names_file, record, write_page
     from .sources import ParticleSource
 
@@ -161,6 +161,8 @@ def write_files(source, arguments, duration):
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)
+    if suffix == ".mcap":
+        mcap_writer()
     if arguments.screenshot or arguments.video:
         find_browser()
     if arguments.video:

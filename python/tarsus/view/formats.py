@@ -218,12 +218,17 @@ def write_gltf(path, recording):
 # -- MCAP --
 
 
-def write_mcap(path, recording):
-    """An MCAP file with Foxglove's JSON messages: transforms of all bodies on /tf, the series on /series."""
+def mcap_writer():
     try:
         from mcap.writer import Writer
     except ImportError as error:
         raise ImportError('MCAP files need the package "mcap": pip install mcap') from error
+    return Writer
+
+
+def write_mcap(path, recording):
+    """An MCAP file with Foxglove's JSON messages: transforms of all bodies on /tf, the series on /series."""
+    Writer = mcap_writer()
     scene = recording.scene
     vector = {"type": "object", "properties": {c: {"type": "number"} for c in "xyz"}}
     quaternion = {"type": "object", "properties": {c: {"type": "number"} for c in "xyzw"}}

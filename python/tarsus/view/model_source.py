@@ -16,10 +16,17 @@ GHOSTS = 16  # more worlds than these hide their references, and cost as much ag
 
 
 class ModelSource(Source):
-    """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side."""
+    """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side.
 
-    def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
+    stepper: that of a loop of one's own, whose contacts and loops are shown; without it those of a Data that others step are not known.
+    """
+
+    def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
+        if stepper is not None:
+            if data is not None and expect("stepper", stepper, tarsus.Stepper).data is not data:
+                raise ValueError("stepper: is of other data, expected one of the data that are shown")
+            data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
         if gains is not None:
@@ -54,7 +61,10 @@ class ModelSource(Source):
         self.series = self._series()
         self.timing = 0.0
         self.joint_force = 0.0
+        self.others = data is not None  # step what is shown, not this
         self._make_stepper()
+        if stepper is not None:
+            self.stepper, self.known = stepper, True
         if data is None:
             self.reset()
         else:
@@ -104,6 +114,7 @@ class ModelSource(Source):
     def _make_stepper(self):
         self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
                                       loops=self.loops)
+        self.known = not self.others  # whether it steps what is shown
 
     def _target(self, time, first=None):
         """Of all worlds, or the first so many."""
@@ -142,6 +153,7 @@ class ModelSource(Source):
         return self.data.time
 
     def step(self):
+        self.known = True
         self._apply_forces()
         begin = clock.perf_counter()
         before = (self.data.qpos.copy(), self.data.qvel.copy()) if self.worlds == 1 else None
@@ -318,10 +330,11 @@ class ModelSource(Source):
         tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
         energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
         rows = (self.stepper.rows if self.contacts else None) or {}
-        values += [energy.kinetic, energy.potential + energy.spring, energy.total(), self.contact_force,
-                   rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
+        of_step = [self.contact_force, rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
         if self.scene["loops"]:
-            values.append((self.stepper.loops() or {}).get("error", 0.0))
+            of_step.append((self.stepper.loops() or {}).get("error", 0.0))
+        values += [energy.kinetic, energy.potential + energy.spring, energy.total(),
+                   *(of_step if self.known else [float("nan")] * len(of_step))]
         return values + [self.timing]
 
     def _worlds_frame(self, time, qpos, timing):
