@@ -476,7 +476,11 @@ void execute(Run run) {
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
   if (!out.empty()) {
-    if (run.out.empty()) std::filesystem::create_directories("out");
+    std::error_code error;
+    if (run.out.empty()) std::filesystem::create_directories("out", error);
+    if (error)
+      throw Error("out, the folder of recordings, cannot be made: " + error.message() +
+                  "; --out names a file elsewhere, --no-record makes none");
     recording.emplace(out, model);
   }
   std::optional<PageWriter> page;

@@ -605,7 +605,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
         "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "
         "[worlds, nbody, 4]\n(w x y z) of the bodies' frames, 'velocity' [worlds, nbody, 6] (angular, linear at the "
-        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (position, velocity); "
+        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (of what moves: "
+        "position, velocity); "
         "world axes, SI.");
   c.def(
       "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(), "mask"_a = nb::none(),
