@@ -63,9 +63,8 @@ void add_convert_command(CLI::App& app) {
   command->add_flag("--json", convert->json, "One JSON object: sizes and warnings");
   add_read_options(*command, convert->options);
   command->footer(
-      "Defaults, includes and replicates are written out. What the new file cannot say is a warning or, where the "
-      "model "
-      "would move otherwise without its actuators, an error.\n\n"
+      "Defaults, includes and replicates are written out. What the new file cannot say is a warning or, where the\n"
+      "model would move otherwise without its actuators, an error.\n\n"
       "  tarsus convert models/pendulum.xml pendulum.urdf\n"
       "  tarsus convert robot.urdf robot.xml --floating-base");
   command->callback([convert] { run(*convert); });

@@ -507,6 +507,8 @@ def test_a_loops_own_contacts_are_shown():
     assert sources[1].step() is None and np.isfinite(sources[1].frame().values).all()
     with pytest.raises(ValueError, match="stepper: is of other data"):
         ModelSource(model, tarsus.Data(model), stepper=stepper)
+    with pytest.raises(ValueError, match="dt: is 0.1, expected none beside a stepper"):
+        ModelSource(model, stepper=stepper, dt=0.1)
     with pytest.raises(ValueError, match="stepper: has no effect on a scene"):
         open_source("balls:2:2", stepper=stepper)
 

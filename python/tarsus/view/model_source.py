@@ -24,8 +24,10 @@ class ModelSource(Source):
     def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
         if stepper is not None:
-            if data is not None and expect("stepper", stepper, tarsus.Stepper).data is not data:
+            if expect("stepper", stepper, tarsus.Stepper).data is not (data or stepper.data):
                 raise ValueError("stepper: is of other data, expected one of the data that are shown")
+            if dt is not None:
+                raise ValueError(f"dt: is {dt}, expected none beside a stepper, which has its own")
             data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
