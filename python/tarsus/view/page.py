@@ -114,4 +114,6 @@ def record(source, duration, fps=60.0, progress=None):
                 progress((source.time - begin) / duration)
     if source.time > last:  # the end, however soon after the frame before it
         recording.frames.append(source.frame())
+    if progress:
+        progress(1.0)
     return recording
