@@ -169,6 +169,12 @@ void check_output(const std::string& path) {
   if (!there) std::filesystem::remove(path, ignored);
 }
 
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) throw Error(path + ": cannot be written: " + std::strerror(errno));
+}
+
 void check_duration(double duration, double dt) {
   if (!(duration > 0) || !std::isfinite(duration))
     throw ValueError("--duration", number_text(duration), "a positive, finite number of seconds");

@@ -70,6 +70,8 @@ void run_again(const std::string& arguments, FrameSink sink);
 /// Before the work that the file is for; leaves what is there as it is.
 /// @throws Error naming the file and the reason if it could not be written
 void check_output(const std::string& path);
+/// @throws Error naming the file and the reason
+void write_file(const std::string& path, const std::string& text);
 /// Options and the files that they name, or nothing. @throws ValueError where two name the same
 void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs);
 /// Throws unless what was asked for by --duration and --dt is at least one step.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "command.hpp"
@@ -21,13 +20,6 @@ struct Convert {
   ReadOptions options;
 };
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw Error(path + ": cannot be written");
-}
-
 void run(const Convert& convert) {
   const std::string extension = std::filesystem::path(convert.to).extension().string();
   const bool urdf = extension == ".urdf";
@@ -35,17 +27,17 @@ void run(const Convert& convert) {
     throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
   check_output(convert.to);
   const Model model = load_model(convert.from, convert.options, convert.json);
-  write_text(convert.to, urdf ? write_urdf(model.spec)
-                              : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path()));
-  std::string spherical;
+  std::vector<std::string> said;
+  write_file(convert.to, urdf ? write_urdf(model.spec, &said)
+                              : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path(), &said));
   if (const auto balls = std::ranges::count_if(model.joints, turns_freely, &Joint::type); urdf && balls > 0)
-    spherical = fmt::format(
-        "{}: warning: ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; "
-        "urdfdom, and with it ROS and Pinocchio, does not",
-        convert.to, balls);
+    said.push_back(
+        fmt::format("ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; "
+                    "urdfdom, and with it ROS and Pinocchio, does not",
+                    balls));
+  for (std::string& what : said) what = fmt::format("{}: warning: {}", convert.to, what);
   if (convert.json) {
-    nlohmann::json warnings = nlohmann::json::array();
-    if (!spherical.empty()) warnings.push_back(spherical);
+    nlohmann::json warnings = said;
     for (const Diagnostic& d : model.spec.diagnostics) {
       if (d.severity != Severity::note && !d.other_law) warnings.push_back(d.text());
     }
@@ -57,7 +49,7 @@ void run(const Convert& convert) {
                        {"nv", model.nv},
                        {"warnings", warnings}});
   }
-  if (!spherical.empty()) fmt::print(stderr, "{}\n", spherical);
+  for (const std::string& what : said) fmt::print(stderr, "{}\n", what);
   fmt::print("{}: {} bodies, {} joints, nv {}\n", convert.to, model.nbody() - 1, model.njoint(), model.nv);
 }
 
@@ -71,8 +63,8 @@ void add_convert_command(CLI::App& app) {
   command->add_flag("--json", convert->json, "One JSON object: sizes and warnings");
   add_read_options(*command, convert->options);
   command->footer(
-      "Defaults, includes and replicates are written out. What URDF cannot say is an error that names "
-      "it.\n\n"
+      "Defaults, includes and replicates are written out. What the new file cannot say is a warning or, where the\n"
+      "model would move otherwise without its actuators, an error.\n\n"
       "  tarsus convert models/pendulum.xml pendulum.urdf\n"
       "  tarsus convert robot.urdf robot.xml --floating-base");
   command->callback([convert] { run(*convert); });

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "command.hpp"
@@ -21,12 +20,6 @@ struct Map {
   bool json = false;
   ReadOptions options;
 };
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw Error(path + ": cannot be written");
-}
 
 nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, const MotionClip& moved,
                        const Model& model) {

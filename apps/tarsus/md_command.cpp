@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -95,7 +97,7 @@ struct Outputs {
     const auto open = [](std::ofstream& stream, const std::string& path) {
       if (path.empty()) return;
       stream.open(path);
-      if (!stream) throw Error(fmt::format("{}: cannot be written", path));
+      if (!stream) throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
     };
     if (!o.final_file.empty()) check_md_system(system);
     open(energies, o.energies);

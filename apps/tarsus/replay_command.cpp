@@ -41,7 +41,10 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
     }
   }
   const std::string file = replay.model.empty() ? model_file(arrays, replay.recording) : replay.model;
-  if (file.empty()) throw ValueError("--model", "not given", "the file of the model that the world was of");
+  if (std::error_code unknown; !std::filesystem::exists(file, unknown))
+    throw InputError(
+        Location{replay.recording, 0, 0, {}},
+        fmt::format("the model of the captured world, \"{}\", is no file here: tarsus replay --model names it", file));
   const Model model = load_model(file, replay.options, true);
   const WorldCapture capture = from_arrays(model, arrays, replay.recording);
   const WorldFault fault = step_again(model, capture);

@@ -457,6 +457,9 @@ void execute(Run run) {
   for (const std::string& text : run.push_texts) run.pushes.push_back(parse_push(text, model, run.duration));
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
+  if (clip && !clip->loop() && run.start != 0 && !(run.start > 0 && run.start < clip->duration()))
+    throw ValueError("--start", number_text(run.start),
+                     "a time of the clip, which ends at " + number_text(clip->duration()) + " s and does not loop");
   const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)
@@ -473,7 +476,11 @@ void execute(Run run) {
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
   if (!out.empty()) {
-    if (run.out.empty()) std::filesystem::create_directories("out");
+    std::error_code error;
+    if (run.out.empty()) std::filesystem::create_directories("out", error);
+    if (error)
+      throw Error("out, the folder of recordings, cannot be made: " + error.message() +
+                  "; --out names a file elsewhere, --no-record makes none");
     recording.emplace(out, model);
   }
   std::optional<PageWriter> page;

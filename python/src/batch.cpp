@@ -573,9 +573,11 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "Starts the worlds of mask [worlds] (bool; None: all) anew at qpos [nq] or [worlds, nq] (None: the model's "
         "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
         "mocap bodies where the file has\nthem, nothing carried on.");
+  const auto copied = [](AnyBatch& any) { return any.alone([&](auto&) { return AnyBatch(any); }); };
+  c.def("copy", copied, "The same worlds in the same states.").def("__copy__", copied);
   c.def(
-      "copy", [](AnyBatch& any) { return any.alone([&](auto&) { return AnyBatch(any); }); },
-      "The same worlds in the same states.");
+      "__deepcopy__", [copied](AnyBatch& any, nb::handle) { return copied(any); }, "memo"_a,
+      nb::sig("def __deepcopy__(self, memo: dict) -> Batch"));
   c.def(
       "save", &save, nb::sig("def save(self) -> dict"),
       "All that the batch has of its worlds, as a dict of arrays and bytes that can be pickled; restore() goes on from "
@@ -603,7 +605,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
         "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "
         "[worlds, nbody, 4]\n(w x y z) of the bodies' frames, 'velocity' [worlds, nbody, 6] (angular, linear at the "
-        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (position, velocity); "
+        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (of what moves: "
+        "position, velocity); "
         "world axes, SI.");
   c.def(
       "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(), "mask"_a = nb::none(),

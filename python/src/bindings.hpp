@@ -62,6 +62,16 @@ T expect_python(nb::handle object, const char* name, const char* type) {
                            .c_str());
 }
 
+/// What never changes is its own copy: Python's copy and deepcopy, such as those that Gymnasium makes of its arguments.
+template <class Class>
+void copies_are_itself(Class& c) {
+  c.def(
+      "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> typing.Self"));
+  c.def(
+      "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
+      nb::sig("def __deepcopy__(self, memo: dict) -> typing.Self"));
+}
+
 /// make(), which makes so many worlds. @throws ValueError where there is no memory for them
 template <class F>
 void fitting_into_memory(int worlds, const F& make) {

@@ -262,6 +262,10 @@ void bind_data(nb::module_& m) {
         "tau\nbecomes zero. Raises ValueError, which lists the names.");
   c.def(
       "copy", [](const AnyData& any) { return AnyData(any); }, "All of it once more, for the same model.");
+  c.def("__copy__", [](const AnyData& any) { return AnyData(any); });
+  c.def(
+      "__deepcopy__", [](const AnyData& any, nb::handle) { return AnyData(any); }, "memo"_a,
+      nb::sig("def __deepcopy__(self, memo: dict) -> Data"));
   c.def(
       "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(),
       nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None) -> "

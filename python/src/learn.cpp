@@ -146,6 +146,13 @@ std::array<double, 3> triple(const Vec3d& v) { return {v.x, v.y, v.z}; }
 
 void bind_tasks(nb::module_& m) {
   nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
+  copies_are_itself(task);
+  task.def("__repr__", [](nb::handle self) {
+    const Task& t = nb::cast<const Task&>(self);
+    return "<tarsus." + nb::cast<std::string>(self.type().attr("__name__")) + " of '" + t.model().name +
+           "' observation_size=" + std::to_string(t.observation_size()) +
+           " action_size=" + std::to_string(t.action_size()) + " control_dt=" + number_text(t.control_dt()) + ">";
+  });
   task.def_prop_ro("observation_size", &Task::observation_size);
   task.def_prop_ro("action_size", &Task::action_size);
   task.def_prop_ro("terms", &Task::terms, "Names of the reward's parts.");
@@ -337,6 +344,12 @@ void bind_learn(nb::module_& m) {
         "counted from 0\nunder these.");
   c.def("step", &AnyVectorTask::step, "action"_a, nb::sig("def step(self, action: numpy.ndarray) -> None"),
         "One control step. action [worlds, action_size].");
+  c.def("__repr__", [](handle self) {
+    return any(self).visit([&]<class R>(VectorTask<R>& v) {
+      return "<tarsus.VectorTask of '" + v.task().model().name + "' worlds=" + std::to_string(v.worlds()) + " " +
+             kScalarName<R> + ">";
+    });
+  });
   const auto array = [&](const char* name, auto get, const char* doc) {
     c.def_prop_ro(
         name, [get](handle self) { return any(self).visit([&](auto& v) { return get(v, self); }); },

@@ -309,6 +309,7 @@ void bind_model(nb::module_& m) {
   bind_body(m);
   bind_joint(m);
   nb::class_<Model> c(m, "Model", "Everything that never changes while a world runs; shared by any number of Data.");
+  copies_are_itself(c);
   c.def_static("load", &load, "path"_a, nb::kw_only(), "lenient"_a = false, "fix_balance"_a = false,
                "disable_includes"_a = false, "floating_base"_a = false, "package_paths"_a = Paths(), kLoadDoc);
   c.def_static("from_xml_string", &from_xml_string, "text"_a, "directory"_a = ".", "name"_a = "<string>", nb::kw_only(),

@@ -5,10 +5,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -140,12 +143,18 @@ void save(Particles& self, const std::string& path) {
   const std::string extension = std::filesystem::path(without_nul("path", path)).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
-  std::ofstream out(path);
+  std::ostringstream text;  // before the file: one that is there stays where the system cannot be written
   if (extension == ".sys")
-    write_md_system(out, system);
+    write_md_system(text, system);
   else
-    write_xyz_frame(out, system);
-  if (!out.flush()) throw Error(path + ": cannot be written");
+    write_xyz_frame(text, system);
+  std::ofstream out(path);
+  out << text.view() << std::flush;
+  if (!out) throw Error(path + ": cannot be written: " + std::strerror(errno));
+  const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
+  if (pins > 0)
+    nb::module_::import_("warnings")
+        .attr("warn")(path + ": has no place for pins: " + std::to_string(pins) + " pinned particles are free in it");
 }
 
 /// f() of the library, which calls the functions of constraints: an error of theirs came first.
@@ -315,7 +324,11 @@ void bind_reports(nb::module_& m) {
       .def_ro("worst_row", &SolveReport::worst_row,
               "Its row; ParticleSystem.describe() says which particles. -1: none.")
       .def_ro("pivot_ratio", &SolveReport::pivot_ratio, "Smallest pivot over its diagonal; near 0 rows are dependent.")
-      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.");
+      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.")
+      .def("__repr__", [](const SolveReport& r) {
+        return "<tarsus.SolveReport " + std::string(status_name(r.status)) +
+               " iterations=" + std::to_string(r.iterations) + " residual=" + number_text(r.residual) + ">";
+      });
   nb::class_<StepReport>(m, "StepReport", "Outcome of VelocityVerlet.step().")
       .def_ro("ok", &StepReport::ok, "False: the system is as it was before the step that failed.")
       .def_ro("message", &StepReport::message, "Why not: stage, worst constraint, its particles, figures.")
@@ -332,7 +345,12 @@ void bind_reports(nb::module_& m) {
       .def_ro("iterations", &Preparation::iterations, "Newton rounds of the projection.")
       .def_ro("moved_max", &Preparation::moved_max, "Farthest that a particle moved.")
       .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square over particles.")
-      .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.");
+      .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.")
+      .def("__repr__", [](const Preparation& p) {
+        return "<tarsus.Preparation rank=" + std::to_string(p.rank) +
+               " redundant=" + std::to_string(p.redundant.size()) +
+               " start_violation=" + number_text(p.start_violation) + ">";
+      });
 }
 
 void bind_constraints(nb::class_<Particles>& c) {
@@ -447,9 +465,14 @@ void bind_system(nb::module_& m) {
               "int = 1) -> ParticleSystem"),
       "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
       "`tarsus md`. What the reader has to say comes as warnings.");
-  c.def("save", &save, "path"_a, "Writes .sys (distances only) or extended XYZ, 17 digits.");
-  c.def("setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
-        "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys.");
+  c.def("save", &save, "path"_a,
+        "Writes .sys (distances only) or extended XYZ (no constraints), 17 digits. Pins, which "
+        "neither has, are lost with a warning.");
+  c.def(
+      "setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
+      "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys. Its forces "
+      "take the\n"
+      "place of all that were there; without any of them those stay. The others are added.");
   c.def(
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
       "A built-in force field, e.g. 'spce-reaction-field'.");

@@ -406,7 +406,10 @@ void bind_limits(nb::module_& m) {
       .def_prop_ro(
           "name", [](const PyUserLimit& l) { return l.limit.name; }, "Its name.")
       .def_prop_ro(
-          "joint", [](const PyUserLimit& l) { return l.limit.joint; }, "Index in model.joints.");
+          "joint", [](const PyUserLimit& l) { return l.limit.joint; }, "Index in model.joints.")
+      .def("__repr__", [](const PyUserLimit& l) {
+        return "<tarsus.UserLimit '" + l.limit.name + "' of joint " + std::to_string(l.limit.joint) + ">";
+      });
   m.def(
       "cone_limit",
       [](nb::object owner, const std::string& name, handle joint, const std::array<double, 3>& axis, double angle) {

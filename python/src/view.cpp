@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
@@ -116,6 +117,7 @@ nb::object sample(const ClipBinding& clip, handle t) {
 
 void bind_motion(nb::module_& m) {
   nb::class_<MotionClip> c(m, "MotionClip", "A motion as its file has it, of whatever skeleton (docs/clips.md).");
+  copies_are_itself(c);
   c.def_static(
       "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
       "A clip of BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic or the project's own kind. A mapping names "
@@ -150,6 +152,10 @@ void bind_motion(nb::module_& m) {
       nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
   c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
                 "Numbers of the channels [n][width], a copy: rotations are quaternions w, x, y, z.");
+  c.def("__repr__", [](const MotionClip& self) {
+    return "<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
+           " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) + " s>";
+  });
 }
 
 }  // namespace
@@ -168,6 +174,7 @@ void bind_view(nb::module_& m) {
         "world [m];\narcs around geoms as chords of at most 15 degrees.");
   nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
   bind_motion(m);
+  copies_are_itself(c);
   c.def_static("load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
                "MotionClip.load(path).bind(model, mapping, partial).");
   c.def_prop_ro(
@@ -179,6 +186,10 @@ void bind_view(nb::module_& m) {
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");
+  c.def("__repr__", [](const ClipBinding& self) {
+    return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
+           (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";
+  });
 }
 
 }  // namespace tarsus::python

@@ -198,13 +198,17 @@ class BvhReader {
     if (key != "MOTION")
       fail(fmt::format("{} found where MOTION is expected", key.empty() ? "the end of the file" : quote(key)));
     expect("Frames:");
-    const int frames = count("Frames:", std::numeric_limits<int>::max());
+    const int frames = count("Frames", std::numeric_limits<int>::max());
     const Location frames_at = here();
     if (frames == 0) fail("the clip has no frames");
     expect("Frame");
     expect("Time:");
-    const double step = number("Frame Time:");
+    const double step = number("Frame Time");
     if (!(step > 0)) fail(fmt::format("Frame Time: {} is not positive", step));
+    if (step >= 1) {
+      clip_.diagnostics.push_back(
+          {Severity::warning, here(), fmt::format("Frame Time: {} s from frame to frame: seconds are meant", step)});
+    }
     if (const std::string_view rest = rest_of_line(); !rest.empty()) {
       fail(fmt::format("{} follows the frame time on its line", quote(rest)));
     }

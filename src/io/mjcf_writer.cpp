@@ -48,7 +48,7 @@ void append_numbers(std::string& text, std::initializer_list<double> numbers) {
 class MjcfWriter {
  public:
   MjcfWriter(const ModelSpec& spec, const std::filesystem::path& folder) : spec_(spec), folder_(folder) {}
-  std::string write();
+  std::string write(std::vector<std::string>* losses);
 
  private:
   void lose(const std::string& what) { ++lost_[what]; }
@@ -624,7 +624,7 @@ void MjcfWriter::write_kept_settings(const XmlWriter& root) const {
   }
 }
 
-std::string MjcfWriter::write() {
+std::string MjcfWriter::write(std::vector<std::string>* losses) {
   check_order();
   pugi::xml_document document;
   const XmlWriter root = XmlWriter(document).child("mujoco");
@@ -643,16 +643,14 @@ std::string MjcfWriter::write() {
   write_actuators(root);
   write_sensors(root);
   write_keyframes(root);
-  std::string lost;
-  for (const auto& [what, count] : lost_) lost += fmt::format("\n  lost: {} ({})", what, count);
-  if (!lost.empty()) document.prepend_child(pugi::node_comment).set_value(lost.append("\n").c_str());
+  write_losses(document, lost_, losses);
   return to_text(document);
 }
 
 }  // namespace
 
-std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder) {
-  return MjcfWriter(without_chains(spec), folder).write();
+std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder, std::vector<std::string>* losses) {
+  return MjcfWriter(without_chains(spec), folder).write(losses);
 }
 
 }  // namespace tarsus

@@ -166,10 +166,11 @@ void PageWriter::write(const std::filesystem::path& file, std::string_view page)
   if (room == std::string_view::npos) throw ValueError("page", "without room for a recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");
   const auto fail = [&] { throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))); };
+  const std::string recording = in_script(json());
   std::ofstream out(file, std::ios::binary);
   if (!out) fail();
-  out << page.substr(0, at) << in_script(json()) << page.substr(at + 4);
-  out.close();
+  out << page.substr(0, at) << recording << page.substr(at + 4);
+  if (out) out.close();  // errno is that of what failed first
   if (!out) fail();
 }
 

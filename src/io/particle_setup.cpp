@@ -16,6 +16,7 @@ namespace {
 
 constexpr JsonLimits kLimits{64u << 20, 16, 4'000'000};
 constexpr double kDegree = kPi / 180;
+constexpr const char* kForces[] = {"lennard_jones", "coulomb", "bonds", "angles", "torsions", "springs", "gravity"};
 using Type = JsonValue::Type;
 
 /// One row of numbers in a list, e.g. a bond.
@@ -26,7 +27,8 @@ class SetupReader {
   SetupReader(const JsonDocument& document, ParticleSystem& system)
       : document_(document), system_(system), root_(document, document.root(), "", sink_) {}
 
-  void read() {
+  /// Returns whether there are forces in it.
+  bool read() {
     if (std::string units; root_.read("units", units) && units != system_.units.name) {
       root_.fault(*root_.get("units"), "units",
                   fmt::format("{}, but the system is in {}", quote(units), system_.units.name));
@@ -40,11 +42,14 @@ class SetupReader {
     read_rigid();
     read_outer();
     read_places();
-    system_.force_field = std::move(field_);
+    const auto has = [&](const char* key) { return root_.get(key) != nullptr; };
+    const bool forces = std::ranges::any_of(kForces, has);
+    if (forces) system_.force_field = std::move(field_);
     root_.done(Severity::error,
                "units, molecule, types, lennard_jones, coulomb, exclude, bonds, angles, torsions, distances, "
                "rigid_angles, rigid_torsions, springs, gravity, pinned, planes, spheres, centre_of_mass");
     sink_.throw_if_failed();
+    return forces;
   }
 
  private:
@@ -341,21 +346,22 @@ void SetupReader::read_places() {
 
 }  // namespace
 
-void apply_particle_setup(ParticleSystem& system, const std::string& text, const std::string& file) {
+bool apply_particle_setup(ParticleSystem& system, const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kLimits);
   ParticleSystem changed = system;
   if (changed.constraints.particles() != changed.particles()) changed.constraints = ConstraintSet(changed.particles());
-  SetupReader(document, changed).read();
+  const bool forces = SetupReader(document, changed).read();
   try {
     changed.check();
   } catch (const Error& error) {
     throw InputError({file, 0, 0, ""}, error.what());
   }
   system = std::move(changed);
+  return forces;
 }
 
-void read_particle_setup(ParticleSystem& system, const std::string& path) {
-  apply_particle_setup(system, read_file(path, kLimits.bytes), path);
+bool read_particle_setup(ParticleSystem& system, const std::string& path) {
+  return apply_particle_setup(system, read_file(path, kLimits.bytes), path);
 }
 
 }  // namespace tarsus

@@ -85,17 +85,16 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   const bool builtin = is_builtin_system(source.system) && !std::filesystem::exists(source.system);
   if (builtin || !is_lammps(extension_of(source.system))) refuse_lammps_options(source);
   ParticleSystem system = builtin ? make_builtin_system(source.system, source.seed) : load_file(source, notes);
-  if (!source.units.empty() && source.units != system.units.name) {
-    const bool had_forces = !system.force_field.empty();
-    system = converted(system, units_by_name(source.units));
-    if (had_forces && source.forces.empty() && source.setup.empty())
-      throw ValueError("units", source.units,
-                       "forces named too (--forces, --setup): the forces of this system are in its own units");
-  }
-  if (!source.forces.empty() && !source.setup.empty())
-    throw ValueError("forces", source.forces, "no name beside a setup file, which has forces of its own");
+  const bool converts = !source.units.empty() && source.units != system.units.name;
+  const bool loses_forces = converts && !system.force_field.empty();
+  if (converts) system = converted(system, units_by_name(source.units));
   if (!source.forces.empty()) set_force_field(system, source.forces);
-  if (!source.setup.empty()) read_particle_setup(system, source.setup);
+  const bool set_up = !source.setup.empty() && read_particle_setup(system, source.setup);
+  if (set_up && !source.forces.empty())
+    throw ValueError("forces", source.forces, "no name beside a setup file that has forces of its own");
+  if (loses_forces && !set_up && source.forces.empty())
+    throw ValueError("units", source.units,
+                     "forces named too (--forces, --setup): the forces of this system are in its own units");
   if (const int moved = builtin || !system.box.periodic() ? 0 : make_whole(system); moved > 0) {
     notes.push_back({Severity::warning,
                      {source.system, 0, 0, ""},

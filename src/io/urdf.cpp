@@ -65,6 +65,7 @@ class Reader {
   Reader(const XmlDocument& document, const std::string& directory, const ReadOptions& options, DiagnosticSink& sink)
       : robot_(document.root()), options_(options), sink_(sink), meshes_(spec_, options) {
     spec_.directory = directory;
+    spec_.bodies[0].where = robot_.where();
   }
 
   ModelSpec read();

@@ -32,7 +32,7 @@ void write_origin(const XmlWriter& parent, const Vec3d& position, const Quatd& o
 class UrdfWriter {
  public:
   explicit UrdfWriter(const ModelSpec& spec) : spec_(spec), anchors_(spec.bodies.size(), Vec3d{0, 0, 0}) {}
-  std::string write();
+  std::string write(std::vector<std::string>* losses);
 
  private:
   void refuse(const Location& where, const std::string& message) {
@@ -249,23 +249,21 @@ void UrdfWriter::write_body(const XmlWriter& robot, std::size_t index) {
   write_contents(link, body, anchor);
 }
 
-std::string UrdfWriter::write() {
+std::string UrdfWriter::write(std::vector<std::string>* losses) {
   check();
   name_everything();
   pugi::xml_document document;
   const XmlWriter robot = XmlWriter(document).child("robot");
   robot.set("name", spec_.name.empty() ? "robot" : spec_.name);
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) write_body(robot, i);
-  std::string lost;
-  for (const auto& [what, count] : lost_) {
-    if (count > 0) lost += fmt::format("\n  lost: {} ({})", what, count);
-  }
-  if (!lost.empty()) document.prepend_child(pugi::node_comment).set_value(lost.append("\n").c_str());
+  write_losses(document, lost_, losses);
   return to_text(document);
 }
 
 }  // namespace
 
-std::string write_urdf(const ModelSpec& spec) { return UrdfWriter(without_chains(spec)).write(); }
+std::string write_urdf(const ModelSpec& spec, std::vector<std::string>* losses) {
+  return UrdfWriter(without_chains(spec)).write(losses);
+}
 
 }  // namespace tarsus

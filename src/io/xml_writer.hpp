@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <pugixml.hpp>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tarsus/math/vec.hpp"
 
@@ -78,6 +80,19 @@ class XmlIndentation : public pugi::xml_tree_walker {
   }
   static constexpr int kDeepest = 20;
 };
+
+/// Names what a document lacks, and how often, in a comment at its top; appends the same to `losses`, if given.
+inline void write_losses(pugi::xml_document& document, const std::map<std::string, int>& lost,
+                         std::vector<std::string>* losses) {
+  std::string text;
+  for (const auto& [what, count] : lost) {
+    if (count == 0) continue;
+    const std::string line = fmt::format("lost: {} ({})", what, count);
+    text += "\n  " + line;
+    if (losses) losses->push_back(line);
+  }
+  if (!text.empty()) document.prepend_child(pugi::node_comment).set_value(text.append("\n").c_str());
+}
 
 /// Changes the document.
 inline std::string to_text(pugi::xml_document& document) {

@@ -315,21 +315,18 @@ ParticleSystem pendulum2(const std::string& name) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> builtin_systems() {
-  return {
-      {"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
-      {"water216",
-       "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces; water:N for any cube N, without forces below "
-       "216 (A, fs)"},
-      {"butane125",
-       "125 TraPPE-UA butanes, settled for 2 ps at 300 K, trappe-butane forces; butane:N for any cube N, without "
-       "forces below 64 (nm, ps)"},
-      {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
-      {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
-      {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},
-      {"c60-rigid", "C60 with all second neighbours fixed too: 96 redundant constraints (nm, ps)"},
-      {"rope:N", "a metre of rope in N links, one end held, let go from the horizontal (SI)"},
-      {"cloth:NxM", "a metre-wide cloth of N x M points, one edge held, let go from the horizontal (SI)"},
-      {"pendulum2", "double pendulum: two unit masses on unit links (SI)"}};
+  return {{"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
+          {"water216", "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces (A, fs)"},
+          {"water:N", "the same for any cube N up to 1,728, without forces below 216 (A, fs)"},
+          {"butane125", "125 TraPPE-UA butanes, settled for 2 ps at 300 K, trappe-butane forces (nm, ps)"},
+          {"butane:N", "the same for any cube N up to 1,000, without forces below 64 (nm, ps)"},
+          {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
+          {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
+          {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},
+          {"c60-rigid", "C60 with all second neighbours fixed too: 96 redundant constraints (nm, ps)"},
+          {"rope:N", "a metre of rope in N links, one end held, let go from the horizontal (SI)"},
+          {"cloth:NxM", "a metre-wide cloth of N x M points, one edge held, let go from the horizontal (SI)"},
+          {"pendulum2", "double pendulum: two unit masses on unit links (SI)"}};
 }
 
 bool is_builtin_system(std::string_view name) {

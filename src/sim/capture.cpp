@@ -69,7 +69,7 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
     throw ValueError("equalities", "given beside the model", "the model's own in a capture");
   CaptureArrays out;
   Json meta{{"format", kFormat}, {"version", 1}, {"model", model.name}};
-  meta["model_file"] = model.nbody() > 1 ? model.bodies[1].where.file : std::string();
+  meta["model_file"] = model.bodies[0].where.file;  // other bodies may be of files that it includes
   meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
   each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });

@@ -198,8 +198,11 @@ TEST(Command, OutputsAreTriedFirst) {
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;
   const std::string npz = folder.path() / "run.npz", kept = folder.path() / "kept.xml";
+  const std::string full = folder.path() / "full.html";
+  std::filesystem::create_symlink("/dev/full", full);
   const std::string unreadable = "nosuch.xml nodir/x", short_run = "run models/pendulum.xml --duration 0.1 ";
   expect_all({{short_run + "--out " + npz + " --page nodir/x.html", 1, "nodir/x.html: cannot be written: No such file"},
+              {short_run + "--page " + full, 1, "full.html: cannot be written: No space left"},
               {"convert " + unreadable + ".urdf", 1, "nodir/x.urdf: cannot be written"},
               {"map nosuch.bvh nosuch.xml --out nodir/x.json", 1, "nodir/x.json: cannot be written"},
               {"map nosuch.bvh nosuch.xml --clip-out nodir/x.json", 1, "nodir/x.json: cannot be written"}});

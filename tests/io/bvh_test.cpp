@@ -119,6 +119,12 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return text.replace(text.find(from), from.size(), to);
 }
 
+TEST(Bvh, AFrameTimeInMillisecondsIsSaid) {
+  const MotionClip clip = parse_bvh(with(kHead + kMotion, "Frame Time: 0.05", "Frame Time: 33.3"), "slow.bvh");
+  ASSERT_EQ(clip.diagnostics.size(), 1u);
+  EXPECT_EQ(clip.diagnostics[0].message, "Frame Time: 33.3 s from frame to frame: seconds are meant");
+}
+
 TEST(BvhBadInput, IsRefusedWithItsLine) {
   const std::string good = kHead + kMotion;
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", ""), "joint 'Left Leg' has no CHANNELS", 14);
@@ -138,7 +144,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "Frames: 2", "Frames: 0"), "no frames", 17);
   refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: 0"), "not positive", 18);
   refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: -1"), "not positive", 18);
-  refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: inf"), "finite", 18);
+  refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: inf"), "Frame Time: 'inf' is not a finite number", 18);
   refuses_bvh(with(good, "10 20 30 40", "10 20 30"), "frame 0 has 6 numbers, the hierarchy 7", 19);
   refuses_bvh(with(good, "11 21 31 41", "11 21 31 41 51"), "more than the 7", 20);
   refuses_bvh(with(good, "11 21 31 41", "11 21 1e999 41"), "outside the range", 20);

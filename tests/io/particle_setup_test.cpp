@@ -217,6 +217,18 @@ TEST(ParticleSetup, FaultsAreNamedWithTheirPlaceAndLeaveTheSystem) {
   }
 }
 
+TEST(ParticleSetup, PinsAloneLeaveTheForcesAsTheyAre) {
+  ParticleSystem system = make_builtin_system("water216");
+  const auto pull = [&] { return system.force_field.lennard_jones.cutoff; };
+  const double before = pull();
+  EXPECT_FALSE(apply_particle_setup(system, R"({"pinned": [0], "spheres": [[3, 0, 0, 0, 5]]})", "pins.json"));
+  EXPECT_EQ(pull(), before);
+  EXPECT_FALSE(system.force_field.empty());
+  EXPECT_TRUE(apply_particle_setup(system, R"({"gravity": [0, 0, -1]})", "gravity.json"));
+  EXPECT_TRUE(system.force_field.lennard_jones.type.empty());
+  EXPECT_EQ(system.pinned[0], 1);
+}
+
 TEST(ParticleSetup, ACutoffBeyondHalfTheBoxIsRefused) {
   ParticleSystem system = make_builtin_system("water:27");
   EXPECT_THROW(apply_particle_setup(system, R"({"molecule": ["O", "H", "H"], "types": {"O": {"epsilon": 1, "sigma": 3},
@@ -239,7 +251,6 @@ TEST(ParticleSource, NamesWhatItCannotLoad) {
   EXPECT_NE(message({.system = "chain:1"}).find("chain"), std::string::npos);
   EXPECT_NE(message({.system = "chain:8", .setup = "/nosuch.json"}).find("/nosuch.json"), std::string::npos);
   EXPECT_NE(message({.system = "chain:8", .units = "parsec"}).find("nm_ps"), std::string::npos);
-  EXPECT_NE(message({.system = "water1", .forces = "none", .setup = "x.json"}).find("setup"), std::string::npos);
   EXPECT_NE(message({.system = "chain:8", .cutoff = 1}).find("LAMMPS"), std::string::npos);
   EXPECT_NE(message({.system = "x.sys", .rigid_bonds = {1}}).find("LAMMPS"), std::string::npos);
   EXPECT_EQ(load_particles({.system = "chain:8"}, notes).particles(), 8);

@@ -426,6 +426,21 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         batch.capture(0, 5)
 
 
+def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
+    (tmp_path / "robot.xml").write_text("<mujoco model='robot'><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    (tmp_path / "scene.xml").write_text("<mujoco model='scene'><include file='robot.xml'/><worldbody><geom type='plane' size='1 1 1'/></worldbody></mujoco>")
+    urdf = "<robot name='r'><link name='a'><inertial><mass value='1'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial></link></robot>"
+    (tmp_path / "robot.urdf").write_text(urdf)
+    captured = str(tmp_path / "world.npz")
+    for name, of in (("scene.xml", "of scene"), ("robot.urdf", "of r")):
+        tarsus.Batch(tarsus.Model.load(tmp_path / name), 1).capture(0, captured)
+        run = subprocess.run([sys.executable, "-m", "tarsus", "run", captured], capture_output=True, text=True)
+        assert run.returncode == 0 and of in run.stdout, run.stdout + run.stderr
+    tarsus.Batch(tarsus.Model.from_xml_string(urdf), 1).capture(0, captured)
+    run = subprocess.run([sys.executable, "-m", "tarsus", "run", captured], capture_output=True, text=True)
+    assert run.returncode == 1 and '"<string>", is no file here: tarsus replay --model names it' in run.stderr, run.stdout + run.stderr
+
+
 def test_a_copy_has_its_bad_worlds_as_they_were(humanoid, tmp_path):
     batch = stands(humanoid, 3, captures=True)
     batch.rollout(10, states=False)

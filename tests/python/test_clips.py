@@ -34,6 +34,15 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
         motion.save(tmp_path / "no" / "folder.json")
 
 
+def test_a_run_starts_within_a_clip_that_does_not_loop(tmp_path):
+    (tmp_path / "once.json").write_text(WALK.read_text().replace('"loop": true', '"loop": false'))
+    for clip, start, code in ((WALK, "99", 0), (tmp_path / "once.json", "0.5", 0), (tmp_path / "once.json", "99", 2), (tmp_path / "once.json", "-1", 2)):
+        run = subprocess.run([sys.executable, "-m", "tarsus", "run", HUMANOID, "--clip", clip, "--start", start, "--duration", "0.1", "--no-record"],
+                             capture_output=True, text=True)
+        assert run.returncode == code, run.stderr
+        assert code == 0 or "expected a time of the clip, which ends at 1.04" in run.stderr, run.stderr
+
+
 def test_amass_arrays_of_several_types(humanoid, tmp_path):
     n = 30
     poses = np.zeros((n, 165), dtype=np.float32)

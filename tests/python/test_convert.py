@@ -1,5 +1,6 @@
 """What `tarsus convert` writes loads in MuJoCo, with the same sizes."""
 
+import json
 import pathlib
 import struct
 import subprocess
@@ -65,6 +66,22 @@ def test_models_of_others_load_in_mujoco_when_converted(name, tmp_path):
     ours = converted(DATA / name, tmp_path / "out.xml")
     model = tarsus.Model.load(DATA / name)
     assert (ours.nq, ours.nv, ours.nu, ours.na, ours.nbody) == (model.nq, model.nv, model.nu, model.na, model.nbody)
+
+
+@pytest.mark.parametrize("target, says", [("out.urdf", ["lost: actuators (1)", "lost: sites (1)"]), ("out.xml", [])])
+def test_what_is_lost_is_said(target, says, tmp_path):
+    (tmp_path / "in.xml").write_text('<mujoco><worldbody><body><joint name="j"/><geom size=".1"/><site name="s"/></body></worldbody>'
+                                     '<actuator><motor joint="j"/></actuator></mujoco>')
+    for words in ([], ["--json"]):
+        done = subprocess.run([PROGRAM, "convert", tmp_path / "in.xml", tmp_path / target, *words], check=True, capture_output=True, text=True)
+        lines = json.loads(done.stdout)["warnings"] if words else done.stderr.splitlines()
+        assert [line for line in lines if "lost" in line] == [f"{tmp_path / target}: warning: {what}" for what in says]
+
+
+def test_inertias_that_readers_of_mjcf_refuse_are_said(tmp_path):
+    (tmp_path / "in.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""")
+    done = subprocess.run([PROGRAM, "convert", tmp_path / "in.urdf", tmp_path / "out.xml"], check=True, capture_output=True, text=True)
+    assert "inertias that break the triangle inequality, which readers of MJCF refuse (1)" in done.stderr
 
 
 def test_a_warning_of_each_kind_is_printed_once(tmp_path):

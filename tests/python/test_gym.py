@@ -34,6 +34,16 @@ def double_only():
     return False
 
 
+def test_a_task_of_ones_own_is_registered():
+    task = tarsus.tasks.make("HumanoidWalk", **SHORT)
+    gymnasium.register("own/Walk-v0", entry_point="tarsus.gym:TarsusEnv", vector_entry_point="tarsus.gym:TarsusVectorEnv", kwargs={"task": task})
+    one, many = gymnasium.make("own/Walk-v0"), gymnasium.make_vec("own/Walk-v0", num_envs=2)
+    asynchronous = gymnasium.make_vec("own/Walk-v0", num_envs=2, vectorization_mode="async")
+    first = one.reset(seed=3)[0]
+    assert np.array_equal(many.reset(seed=3)[0][0], first) and np.array_equal(asynchronous.reset(seed=3)[0][0], first)
+    asynchronous.close()
+
+
 def test_every_task_is_registered():
     for name in tarsus.tasks.NAMES:
         env = gymnasium.make_vec(f"tarsus/{name}-v0", num_envs=2)

@@ -425,6 +425,15 @@ def test_a_policy_of_another_task_is_named():
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), policy, worlds=2)
     with pytest.raises(tarsus.ValueError, match=r"^policy: gives actions of shape \(2, 3\), expected \(2, 1\)"):
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)
+    with pytest.raises(tarsus.ValueError, match="^policy: was trained with relative_action=True, expected a task with the same"):
+        tarsus.learn.evaluate(tarsus.tasks.make("HumanoidWalk"), policy, worlds=2)
+
+
+def test_a_policy_may_give_what_numpy_takes_for_an_array():
+    push = lambda observation: [[1.0]] * len(observation)
+    arrays = lambda observation: np.ones((len(observation), 1))
+    task = tarsus.tasks.make("CartPole")
+    assert tarsus.learn.evaluate(task, push, worlds=2) == tarsus.learn.evaluate(task, arrays, worlds=2)
 
 
 def test_a_cart_poles_return_is_over_its_time_limit():
@@ -578,8 +587,11 @@ def test_policies_that_fit_are_loaded(tmp_path):
     tarsus.learn.Policy.load(damaged(tmp_path, {"task_feet": np.zeros(0), "task_end_effectors": np.zeros((0, 4))}))
     assert tarsus.learn.Policy.load(MODELS / "policies" / "quadruped.npz").task == {}
     idle = tarsus.learn.Policy(0.0, 1.0, [(np.ones((2, 4)), np.zeros(2))], np.zeros(2), np.ones(2))
-    idle.save(tmp_path / "idle.npz")
-    assert np.array_equal(tarsus.learn.Policy.load(tmp_path / "idle.npz")(np.arange(4.0)), idle(np.arange(4.0)))
+    for name in ("idle.npz", "idle"):
+        idle.save(tmp_path / name)
+        assert np.array_equal(tarsus.learn.Policy.load(tmp_path / name)(np.arange(4.0)), idle(np.arange(4.0)))
+    assert sorted(path.name for path in tmp_path.glob("idle*")) == ["idle", "idle.npz"]
+    assert repr(idle) == "<tarsus.learn.Policy 4 to 2>"
 
 
 @pytest.mark.parametrize("task", ["cart-pole", "quadruped"])

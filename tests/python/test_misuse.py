@@ -3,6 +3,7 @@
 Each case must end in an exception that says what to do, never in a crash, and never without a word.
 """
 
+import copy
 import gc
 import os
 import pathlib
@@ -90,10 +91,29 @@ def test_every_object_has_a_repr_that_says_something(model):
         repr(tarsus.Equalities(loops)): ["four_bar", "1 constraints, 3 rows"],
         repr(tarsus.energy(model, data, data.qpos, data.qvel)): ["kinetic=", "potential="],
         repr(tarsus.momentum(model, data)): ["mass=59.99", "linear=(0, 0, 0)"],
+        repr(walk()): ["'humanoid walk'", "loops", "drives 13 joints"],
+        repr(tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json")): ["'humanoid walk' (tarsus)", "32 frames, 14 channels"],
+        repr(tarsus.cone_limit(model, "swing", "chest", (0, 0, 1), 0.5)): ["'swing' of joint 1"],
+        repr(tarsus.tasks.make("CartPole")): ["tarsus.CartPoleTask of 'cart_pole'", "observation_size=4", "control_dt=0.02"],
+        repr(tarsus.VectorTask(tarsus.tasks.make("CartPole"), 3, dtype="float32")): ["'cart_pole'", "worlds=3 float32"],
+        repr(system.prepare()): ["rank=3", "redundant=0"],
+        repr(tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1")).step().position): ["converged", "iterations=", "residual="],
     }
     for text, words in texts.items():
         assert " object at 0x" not in text
         assert all(word in text for word in words), text
+
+
+def test_copies_of_pythons_kind(model):
+    for same in (model, walk(), tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json"), tarsus.tasks.make("CartPole")):
+        assert copy.copy(same) is same and copy.deepcopy([same])[0] is same  # they never change
+    data, batch = tarsus.Data(model), tarsus.Batch(model, 2)
+    data.qpos[0] = batch.qpos[:, 0] = 3.0
+    for new in (copy.copy, copy.deepcopy):
+        other, others = new(data), new(batch)
+        data.qpos[0] = batch.qpos[:, 0] = 4.0
+        assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()
+        data.qpos[0] = batch.qpos[:, 0] = 3.0
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

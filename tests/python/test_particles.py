@@ -356,6 +356,28 @@ def test_save_and_load(tmp_path):
         system.save(str(tmp_path / "ring.pdb"))
     with pytest.raises(tarsus.Error, match="cannot be written"):
         system.save(str(tmp_path / "no" / "ring.sys"))
+    system.add_angle(0, 1, 2, 2.0)
+    kept = (tmp_path / "ring.sys").read_bytes()
+    with pytest.raises(tarsus.Error):
+        system.save(str(tmp_path / "ring.sys"))
+    assert (tmp_path / "ring.sys").read_bytes() == kept
+    for name in ("rope.sys", "rope.xyz"):
+        with pytest.warns(UserWarning, match=f"{name}: has no place for pins: 1 pinned particles are free in it"):
+            tarsus.ParticleSystem.load("rope:4").save(str(tmp_path / name))
+
+
+def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):
+    (tmp_path / "pins.json").write_text('{"pinned": [0]}')
+    (tmp_path / "fall.json").write_text('{"gravity": [0, 0, -1]}')
+    pins, fall = str(tmp_path / "pins.json"), str(tmp_path / "fall.json")
+    whole = tarsus.ParticleSystem.load("water216").forces()[1]["potential"]
+    assert tarsus.ParticleSystem.load("water216", setup=pins).forces()[1]["potential"] == whole
+    assert tarsus.ParticleSystem.load("water216", forces="spce-reaction-field", setup=pins).forces()[1]["potential"] != whole
+    assert tarsus.ParticleSystem.load("water216", setup=fall).forces()[1]["coulomb"] == 0
+    with pytest.raises(tarsus.ValueError, match="forces: is spce-smooth, expected no name beside a setup file that has"):
+        tarsus.ParticleSystem.load("water216", forces="spce-smooth", setup=fall)
+    with pytest.raises(tarsus.ValueError, match="units: is nm_ps, expected forces named too"):
+        tarsus.ParticleSystem.load("water216", units="nm_ps", setup=pins)
 
 
 def test_bad_arguments_are_named():

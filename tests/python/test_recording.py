@@ -97,6 +97,15 @@ def test_what_is_refused_is_named(tmp_path, reason):
     assert ("c16" if reason == "complex" else reason) in result.stderr, result.stderr
 
 
+def test_a_folder_of_recordings_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").write_text("")
+    words = ["run", ROOT / "models" / "pendulum.xml", "--duration", "0.1"]
+    refused = tarsus(*words)
+    assert refused.returncode == 1 and "out, the folder of recordings, cannot be made: Not a directory; --out names" in refused.stderr
+    assert tarsus(*words, "--no-record").returncode == 0
+
+
 def test_a_file_cut_off_is_refused(tmp_path):
     path = tmp_path / "numpy.npz"
     np.savez(path, meta=meta(3), **arrays())

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -82,6 +84,23 @@ os._exit(9)
     x = np.random.default_rng(0).normal(size=(5, 4))
     assert np.array_equal(run.policy()(x), kept(x))
     assert run.run(12_000, out=None)[-1]["samples"] == 12_288
+
+
+def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
+    """What it has is kept, and the same command goes on."""
+    command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--threads", "1", "--worlds", "16", "--out", str(tmp_path)]
+    with subprocess.Popen([*command, "--samples", "1e9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        while "samples/s" not in (line := run.stderr.readline()):
+            assert line, "ended before its first line"
+        run.send_signal(signal.SIGINT)
+        error = run.communicate(timeout=120)[1]
+    assert run.returncode == 130 and "Traceback" not in error, error
+    samples = int(re.search(r"stopped after (\d+) samples: the same command goes on", error)[1])
+    assert (tmp_path / "policy.npz").exists() and cart_pole_samples(tmp_path) == samples >= 512
+
+
+def cart_pole_samples(folder):
+    return int((folder / "curve.csv").read_text().splitlines()[-1].split(",")[0])
 
 
 def test_the_best_policy_is_kept(tmp_path):

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import importlib.util
 import json
+import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -417,6 +419,117 @@ def test_a_clip_plays_on_the_model_that_it_is_for():
     assert source.scene["name"] and len(source.times) > 10
     with pytest.raises(ValueError, match="neither a file"):
         open_source("nosuch")
+    assert len(open_source("water:8").system) == 24  # named by its number of molecules
+
+
+def test_clips_of_every_kind_are_played(tmp_path):
+    upright = np.tile(np.pi / 2 * np.eye(1, 156), (9, 1))  # SMPL's own up is y
+    np.savez(tmp_path / "amass.npz", trans=np.zeros((9, 3)), poses=upright, mocap_framerate=60.0)
+    (tmp_path / "w.asf").write_text("""\
+:units
+  mass 1.0
+  length 0.45
+  angle deg
+:root
+  order TX TY TZ RX RY RZ
+  axis XYZ
+  position 0 0 0
+  orientation 0 0 0
+:bonedata
+""" + "".join(f"""\
+  begin
+    id {i + 1}
+    name {name}
+    direction {direction}
+    length {length}
+    axis 0 0 0 XYZ
+    dof rx ry rz
+    limits (-180 180)
+           (-180 180)
+           (-180 180)
+  end
+""" for i, (name, direction, length) in enumerate(LEGS)) + """\
+:hierarchy
+  begin
+    root lhipjoint rhipjoint
+    lhipjoint lfemur
+    lfemur ltibia
+    ltibia lfoot
+    rhipjoint rfemur
+    rfemur rtibia
+    rtibia rfoot
+  end
+""")
+    (tmp_path / "w.amc").write_text("".join([":FULLY-SPECIFIED\n:DEGREES\n", *(f"{n}\nroot 0 17 0 0 0 0\n" + "".join(f"{name} 0 0 0\n" for name, _, _ in LEGS)
+                                                                             for n in range(1, 9))]))
+    for name in ("amass.npz", "w.amc"):
+        source = open_source(tmp_path / name, model=HUMANOID)
+        assert len(source.times) > 1 and abs(source.qpos[:, 2] - 0.86).max() < 0.1, name
+
+
+LEGS = [(f"{side}{bone}", direction, length) for side, x in (("l", 1), ("r", -1))
+        for bone, direction, length in (("hipjoint", f"{x} -1 0", 1.5), ("femur", "0 -1 0", 7), ("tibia", "0 -1 0", 7), ("foot", "0 0 1", 2))]
+
+
+def test_a_recordings_model_is_read_as_for_its_run(tmp_path):
+    (tmp_path / "r.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>
+      <visual><geometry><mesh filename="package://parts/m.stl"/></geometry></visual></link></robot>""")
+    (tmp_path / "packages").mkdir()
+    words = ["--floating-base", "--fix", "balance", "--package-path", "packages"]
+    subprocess.run([sys.executable, "-m", "tarsus", "run", "r.urdf", *words, "--duration", "0.1", "--out", "r.npz"], cwd=tmp_path, check=True, capture_output=True)
+    source = open_source(tmp_path / "r.npz")
+    assert source.model.nq == 7 and source.model.bodies[1].inertia[2, 2] < 3
+    assert open_source(tmp_path / "r.urdf", floating_base=True, dt=0.01).model.nq == 7
+    for what, options in (("balls:2:2", {"lenient": True}), (source.model, {"floating_base": True})):
+        with pytest.raises(ValueError, match=f"{next(iter(options))}: has no effect on"):
+            open_source(what, **options)
+
+
+def test_a_model_without_joints_is_seen_in_several_worlds():
+    still = tarsus.Model.from_xml_string("<mujoco><worldbody><body pos='0 0 1'><geom size='.1'/></body></worldbody></mujoco>")
+    assert record(ModelSource(still, worlds=3), 0.05).poses.shape[1:] == (3 * 2, 7)
+
+
+def test_a_loops_own_contacts_are_shown():
+    """Those of its stepper; of data alone, which others step, they are not known."""
+    model = tarsus.Model.load(HUMANOID)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
+    sources = ModelSource(model, data, stepper=stepper), ModelSource(model, data)
+    for _ in range(20):
+        assert stepper.step() == 0
+    names = [name for name, _ in sources[0].series]
+    mine, unknown = (dict(zip(names, source.frame().values)) for source in sources)
+    force = sum(np.linalg.norm(contact["force"]) for contact in stepper.contacts)
+    assert force > 100 and mine["contact force"] == pytest.approx(force, rel=1e-5) and len(sources[0].frame().contacts) == len(stepper.contacts)
+    assert mine["contact iterations"] == stepper.rows["iterations"] and mine["kinetic energy"] == unknown["kinetic energy"] > 0
+    assert all(np.isnan(unknown[name]) for name in ("contact force", "penetration", "contact residual", "contact iterations"))
+    assert sources[1].step() is None and np.isfinite(sources[1].frame().values).all()
+    with pytest.raises(ValueError, match="stepper: is of other data"):
+        ModelSource(model, tarsus.Data(model), stepper=stepper)
+    with pytest.raises(ValueError, match="dt: is 0.1, expected none beside a stepper"):
+        ModelSource(model, stepper=stepper, dt=0.1)
+    with pytest.raises(ValueError, match="stepper: has no effect on a scene"):
+        open_source("balls:2:2", stepper=stepper)
+
+
+def test_a_model_goes_back_to_its_activations():
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
+      <actuator><intvelocity joint="j" kp="30" actrange="-2 2"/></actuator></mujoco>""")
+    source = ModelSource(model)
+    source.data.ctrl[:] = 1.0
+
+    def run():
+        for _ in range(20):
+            assert source.step() is None
+        return source.data.qpos.copy()
+
+    before = source.state()
+    first = run()
+    source.restore(before)
+    assert np.array_equal(run(), first)
+    source.reset()
+    assert np.array_equal(run(), first) and source.data.act[0] > 0
 
 
 def read_glb(path):
@@ -451,6 +564,11 @@ def test_gltf_has_the_poses_of_the_recording(tmp_path):
         assert np.allclose(values(sampler["input"])[:, 0], recording.times - recording.times[0])
         moved += 1
     assert moved > 10
+
+
+def test_what_does_not_move_has_no_animation_in_gltf(tmp_path):
+    write_gltf(tmp_path / "still.glb", record(ModelSource(tarsus.Model.load(ROOT / "models/pendulum.xml")), 0.1))
+    assert "animations" not in read_glb(tmp_path / "still.glb")[0]
 
 
 def water():
@@ -553,7 +671,10 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys):
         assert stopped.value.code == 2 and message in capsys.readouterr().err
     for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
                            (["--screenshot", str(tmp_path / "x.gif")], "ends in none of .png, .jpg, .jpeg"),
-                           (["--video", str(tmp_path / "x.avi")], "ends in none of .mp4")):
+                           (["--video", str(tmp_path / "x.avi")], "ends in none of .mp4"),
+                           (["--export", str(tmp_path / "x")], "ends in none of .html, .glb"),
+                           (["--export", ""], "ends in none of .html, .glb"),
+                           (["--at", "9", "--screenshot", str(tmp_path / "x.png")], "is 9, expected at most 0.1, where")):
         assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -577,6 +698,46 @@ def test_outputs_are_tried_before_the_run(tmp_path, capsys):
         assert main(["view", str(HUMANOID), option, str(file), "--duration", "0.5"]) == 1
         err = capsys.readouterr().err
         assert "No such file" in err and str(file) in err and "recording" not in err
+
+
+@pytest.mark.parametrize("option, file, lacks", [("--export", "x.mcap", "pip install mcap"), ("--screenshot", "x.png", "apt-get install chromium"),
+                                                 ("--video", "x.mp4", "apt-get install chromium")])
+def test_tools_are_looked_for_before_the_run(option, file, lacks, tmp_path, capsys, monkeypatch):
+    from tarsus.view.command import main
+
+    monkeypatch.setitem(sys.modules, "mcap.writer", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["view", str(HUMANOID), option, str(tmp_path / file), "--duration", "0.5"]) == 1
+    err = capsys.readouterr().err
+    assert lacks in err and "recording" not in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["w.xyz", "w.dcd", "w.html", "w.glb"])
+def test_a_full_disk_is_an_error_that_names_the_file(name, tmp_path, capsys):
+    from tarsus.view.command import main
+
+    (tmp_path / name).symlink_to("/dev/full")
+    assert main(["view", "water1", "--export", str(tmp_path / name), "--duration", "0.05"]) == 1
+    assert re.search(f"No space left on device: '.*{name}'$", capsys.readouterr().err.strip())
+
+
+def test_films_whose_encoder_gives_up_are_errors(tmp_path, monkeypatch):
+    from tarsus.view import capture
+
+    class Browser:
+        def __init__(self, *size):
+            pass
+
+        __enter__ = open = lambda self, *address: self
+        __exit__ = lambda self, *error: None
+        evaluate = lambda self, text: [0.0, 9.0]
+        picture = lambda self, kind: b"0" * 100_000
+
+    monkeypatch.setattr(capture, "Chromium", Browser)
+    monkeypatch.setattr(capture, "find_encoder", lambda: shutil.which("false"))
+    with pytest.raises(RuntimeError, match="ffmpeg failed with exit status 1"):
+        capture.video(tmp_path / "page.html", tmp_path / "x.mp4")
 
 
 def test_a_recording_goes_to_the_end():
@@ -618,6 +779,20 @@ def test_particles_in_nanometres_stay_as_long(tmp_path):
     with pytest.raises(ValueError, match="a DCD file is in Angstrom, expected particles in nm_ps or angstrom_fs, not in si"):
         write_dcd(tmp_path / "r.dcd", record(ParticleSource("rope:4"), 0.05))
     assert not (tmp_path / "r.dcd").exists()
+
+
+@pytest.mark.parametrize("box", [[3.0, 2.0, 4.0], [3.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+def test_files_of_particles_have_their_box(box, tmp_path):
+    periodic = f'Lattice="{box[0]} 0 0 0 {box[1]} 0 0 0 {box[2]}" pbc="{" ".join("FT"[x > 0] for x in box)}"' if any(box) else ""
+    (tmp_path / "in.xyz").write_text(f"2\n{periodic} Properties=species:S:1:pos:R:3 units=nm_ps\nO 0 0 0\nO 1 0 0\n")
+    recording = record(ParticleSource(str(tmp_path / "in.xyz")), 0.02)
+    write_xyz(tmp_path / "b.xyz", recording), write_dcd(tmp_path / "b.dcd", recording)
+    assert tarsus.ParticleSystem.load(str(tmp_path / "b.xyz")).box.tolist() == box
+    data = (tmp_path / "b.dcd").read_bytes()
+    flag, = struct.unpack_from("<i", data, 4 + 44)  # the header's eleventh number
+    assert flag == all(box)
+    cells = re.findall(re.escape(struct.pack("<i6di", 48, 10 * box[0], 90, 10 * box[1], 90, 90, 10 * box[2], 48)), data)
+    assert len(cells) == (len(recording.frames) if all(box) else 0)
 
 
 # -- the server --

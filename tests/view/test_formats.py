@@ -48,6 +48,18 @@ def test_mdanalysis_and_ase_read_particles(tmp_path):
     assert images[0].get_chemical_symbols() == ["O", "H", "H"]
 
 
+def test_mdanalysis_and_ase_read_the_periodic_box(tmp_path):
+    recording = record(ParticleSource("water216"), 0.02)
+    write_xyz(tmp_path / "w.xyz", recording)
+    write_dcd(tmp_path / "w.dcd", recording)
+    box = recording.scene["box"]
+    assert min(box) > 0
+    universe = MDAnalysis.Universe(str(tmp_path / "w.xyz"), str(tmp_path / "w.dcd"))
+    assert np.allclose([step.dimensions for step in universe.trajectory], [*box, 90, 90, 90])
+    image = ase.io.read(str(tmp_path / "w.xyz"))
+    assert np.allclose(image.cell.lengths(), box) and image.pbc.all()
+
+
 def test_mcap_reads_back(tmp_path):
     recording = record(open_scene("walk"), 0.3)
     write_mcap(tmp_path / "run.mcap", recording)

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tarsus/model/spec.hpp"
 
@@ -16,7 +17,9 @@ namespace tarsus {
 /// refuse moving bodies without mass and inertias that break the triangle inequality, which URDF readers let pass: a
 /// comment names those too.
 /// @param folder of the file that it is for: textures are named from there; empty: by their full path
+/// @param losses gets the lines of that comment
 /// @throws ValueError if there are keyframes and bodies are not in depth-first order: their numbers would change places
-std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder = {});
+std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder = {},
+                       std::vector<std::string>* losses = nullptr);
 
 }  // namespace tarsus

@@ -26,9 +26,10 @@
 
 namespace tarsus {
 
-/// Replaces the force field, adds the constraints and pins. The system is unchanged if there is an error.
-/// @throws InputError listing every fault with line, column and element
-void apply_particle_setup(ParticleSystem& system, const std::string& text, const std::string& file);
-void read_particle_setup(ParticleSystem& system, const std::string& path);
+/// Adds the constraints and pins; forces, where it has any, take the place of the system's. The system is unchanged if
+/// there is an error.
+/// @returns whether it has forces    @throws InputError listing every fault with line, column and element
+bool apply_particle_setup(ParticleSystem& system, const std::string& text, const std::string& file);
+bool read_particle_setup(ParticleSystem& system, const std::string& path);
 
 }  // namespace tarsus

@@ -1,9 +1,11 @@
 """``python -m tarsus.learn walk``: trains, shows how it goes, and leaves a policy, its curve and a recording."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -65,6 +67,24 @@ def arguments(argv):
     return given
 
 
+@contextlib.contextmanager
+def interruptible():
+    """A list that Ctrl-C makes true: a training ends after its iteration. A second one ends the program at once."""
+    asked = []
+
+    def ask(*_):
+        asked.append(True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # as where a shell starts it in the background
+        signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def main(argv=None):
     a = arguments(argv)
     try:
@@ -85,16 +105,20 @@ def main(argv=None):
     later, began = LATER.get(a.task, []), time.perf_counter()
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
-    for end, new in zip(ends, [{}, *(new for _, new in later)]):
-        try:
-            run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed,
-                                    threads=a.threads, about={"task": name, **options}, tensorboard=True,
-                                    evaluate_every=EVALUATE_EVERY)
-        except errors.ValueError as error:
-            sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
-        run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60)
-        if run.samples < end:
-            break
+    with interruptible() as asked:
+        for end, new in zip(ends, [{}, *(new for _, new in later)]):
+            try:
+                run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed,
+                                        threads=a.threads, about={"task": name, **options}, tensorboard=True,
+                                        evaluate_every=EVALUATE_EVERY)
+            except errors.ValueError as error:
+                sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
+            run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60, until=lambda row: bool(asked))
+            if asked or run.samples < end:
+                break
+    if asked:
+        print(f"stopped after {run.samples} samples: the same command goes on from there; {folder}", file=sys.stderr)
+        return 130
     if run.processes.rank:
         return 0
     policy = Policy.load(folder / "best.npz") if run.best["samples"] else run.policy()
@@ -114,4 +138,7 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -29,6 +29,9 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
                                         ("push_every", push_every, push_every > 0, "a positive, finite number of seconds")):
         if not (fits and np.isfinite(value)):
             raise ValueError(f"{name}: is {value}, expected {expected}")
+    relative = (getattr(policy, "task", None) or {}).get("relative_action")
+    if relative is not None and isinstance(task, MotionTask) and bool(relative[0]) != bool(task.settings["relative_action"][0]):
+        raise ValueError(f"policy: was trained with relative_action={bool(relative[0])}, expected a task with the same")
     vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
     if push and vector.qpos.shape[1] == vector.qvel.shape[1]:
@@ -40,9 +43,9 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
     completed, low, high = np.zeros(worlds, bool), *task.action_bounds
     steps, pause = 0, max(1, round(push_every / task.control_dt))
     while going.any():
-        action = policy(vector.observation.astype(np.float64))
-        if np.shape(action) != (worlds, task.action_size):
-            raise ValueError(f"policy: gives actions of shape {np.shape(action)}, expected {(worlds, task.action_size)}")
+        action = np.asarray(policy(vector.observation.astype(np.float64)))
+        if action.shape != (worlds, task.action_size):
+            raise ValueError(f"policy: gives actions of shape {action.shape}, expected {(worlds, task.action_size)}")
         vector.step(np.clip(action, low, high).astype(dtype))
         steps += 1
         total[going] += vector.reward[going]

@@ -112,6 +112,10 @@ class Policy:
         self.mean, self.scale, self.layers = mean, scale, layers
         self.action_offset, self.action_scale, self.task = action_offset, action_scale, dict(task or {})
 
+    def __repr__(self):
+        sizes = [self.layers[0][0].shape[1], *(bias.size for _, bias in self.layers)]
+        return f"<tarsus.learn.Policy {' to '.join(map(str, sizes))}>"
+
     def __call__(self, observation):
         """Actions [..., action_size] of observations [..., observation_size]."""
         size = self.layers[0][0].shape[1]
@@ -131,7 +135,8 @@ class Policy:
             ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}
         for i, (weight, bias) in enumerate(self.layers):
             arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
-        np.savez_compressed(path, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
+        with open(path, "wb") as file:  # by its name as it is: savez adds an ending to a name without one
+            np.savez_compressed(file, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
 
     def save_onnx(self, path):
         """Writes the same as an ONNX graph in single precision: "observation" [worlds, n] to "action" [worlds, action_size].

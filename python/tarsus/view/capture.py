@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import tempfile
 import time as clock
+from contextlib import suppress
 from pathlib import Path
+
+from .page import names_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--headless=new", "--no-first-run", "--no-default-browser-check", "--hide-scrollbars", "--mute-audio",
@@ -22,6 +25,13 @@ def find_browser():
         if path:
             return path
     raise FileNotFoundError("pictures and films need Chromium: apt-get install chromium")
+
+
+def find_encoder():
+    path = shutil.which("ffmpeg")
+    if path:
+        return path
+    raise FileNotFoundError("films need ffmpeg: apt-get install ffmpeg")
 
 
 class Chromium:
@@ -121,16 +131,14 @@ def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
     with Chromium(width, height) as browser:
         browser.open(address_of(page, time, theme))
         browser.evaluate(f"window.tarsus.seek({float(time)})")
-        Path(path).write_bytes(browser.picture(kind))
+        with names_file(path):
+            Path(path).write_bytes(browser.picture(kind))
 
 
 def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress=None):
     """An MP4 of a whole page, frame by frame, so that a slow machine makes the same film."""
-    encoder = shutil.which("ffmpeg")
-    if not encoder:
-        raise FileNotFoundError("films need ffmpeg: apt-get install ffmpeg")
     width, height = width // 2 * 2, height // 2 * 2  # as the encoding wants them
-    command = [encoder, "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
+    command = [find_encoder(), "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
                "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(path)]
     with Chromium(width, height) as browser:
         browser.open(address_of(page, 0.0, theme))
@@ -138,13 +146,15 @@ def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress
         count = max(1, round((end - start) * fps))
         run = subprocess.Popen(command, stdin=subprocess.PIPE)
         try:
-            for i in range(count):
-                browser.evaluate(f"window.tarsus.seek({start + i / fps})")
-                run.stdin.write(browser.picture("jpeg"))
-                if progress:
-                    progress((i + 1) / count)
+            with suppress(BrokenPipeError):  # ffmpeg has ended: its status says how
+                for i in range(count):
+                    browser.evaluate(f"window.tarsus.seek({start + i / fps})")
+                    run.stdin.write(browser.picture("jpeg"))
+                    if progress:
+                        progress((i + 1) / count)
         finally:
-            run.stdin.close()
+            with suppress(BrokenPipeError):
+                run.stdin.close()
             status = run.wait()
         if status:
             raise RuntimeError(f"{path}: ffmpeg failed with exit status {status}")

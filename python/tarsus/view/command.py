@@ -38,6 +38,11 @@ def parser():
     view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
+    view.add_argument("--lenient", action="store_true", default=None, help="a missing mesh is a warning where no inertia needs it")
+    view.add_argument("--floating-base", action="store_true", default=None, help="URDF: the root link floats")
+    view.add_argument("--package-path", dest="package_paths", action="extend", nargs="+", metavar="DIR",
+                      help="URDF: folders in which package://NAME/ is looked for")
+    view.add_argument("--fix", choices=("balance",), help="balance: mend inertias that no real body can have")
     view.add_argument("--export", metavar="FILE", help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead")
     view.add_argument("--screenshot", metavar="FILE", help="write a picture (.png, .jpg) instead")
     view.add_argument("--video", metavar="FILE", help="write a film (.mp4) instead")
@@ -113,7 +118,10 @@ def progress(label):
 
 
 def source_options(arguments):
-    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds") if (value := getattr(arguments, key)) is not None}
+    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds", "lenient", "floating_base", "package_paths")
+           if (value := getattr(arguments, key)) is not None}
+    if arguments.fix:
+        out["fix_balance"] = True
     if arguments.contacts:
         out["contacts"] = arguments.contacts == "on"
     if arguments.keyframe is not None:
@@ -134,32 +142,38 @@ def check_output(path):
 
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
-    from .capture import screenshot, video
-    from .formats import OF_PARTICLES, WRITERS
-    from .page import record, write_page
+    from .capture import find_browser, find_encoder, screenshot, video
+    from .formats import OF_PARTICLES, WRITERS, mcap_writer
+    from .page import names_file, record, write_page
     from .sources import ParticleSource
 
     width, height = arguments.size
-    suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
-    if suffix and suffix not in (".html", *WRITERS):
+    suffix = Path(arguments.export or "").suffix.lower()
+    if arguments.export is not None and suffix not in (".html", *WRITERS):
         raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
     if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
         others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
         raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
     for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
                                   ("--video", arguments.video, (".mp4",))):
-        if file and Path(file).suffix.lower() not in endings:
+        if file is not None and Path(file).suffix.lower() not in endings:
             raise ValueError(f"{option}: {file!r} ends in none of {', '.join(endings)}")
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)
+    if suffix == ".mcap":
+        mcap_writer()
+    if arguments.screenshot or arguments.video:
+        find_browser()
+    if arguments.video:
+        find_encoder()
     only_picture = arguments.screenshot and not arguments.export and not arguments.video
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
-    if suffix == ".html":
-        write_page(arguments.export, recording)
-    elif suffix:
-        WRITERS[suffix](arguments.export, recording)
+    if arguments.at > recording.times[-1] + source.dt:
+        raise ValueError(f"--at: is {arguments.at:g}, expected at most {recording.times[-1]:g}, where the recording ends")
     if arguments.export:
+        with names_file(arguments.export):
+            (write_page if suffix == ".html" else WRITERS[suffix])(arguments.export, recording)
         print(arguments.export)
     if arguments.screenshot or arguments.video:
         with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:
@@ -197,7 +211,7 @@ def run_view(arguments):
         return source
 
     source = opened()
-    if arguments.export or arguments.screenshot or arguments.video:
+    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
         times = getattr(source, "times", None)
         whole = 10.0 if times is None else float(times[-1] - times[0])
         return write_files(source, arguments, arguments.duration or whole)
@@ -213,7 +227,7 @@ def run_demo(arguments):
         print("\ntarsus demo NAME opens one.")
         return
     source = open_scene(arguments.scene)
-    if arguments.export or arguments.screenshot or arguments.video:
+    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
         return write_files(source, arguments, arguments.duration or SCENES[arguments.scene].seconds)
     files = {f"/thumbnails/{name}.jpg": (THUMBNAILS / f"{name}.jpg", "image/jpeg") for name in SCENES
              if (THUMBNAILS / f"{name}.jpg").exists()}

@@ -176,8 +176,9 @@ def gltf(recording):
                 node.setdefault("children", []).append(len(nodes) - 1)
     document = {"asset": {"version": "2.0", "generator": "tarsus"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": nodes,
                 **{key: value for key, value in documents.items() if value}}
-    if len(recording.frames) > 1:
-        document["animations"] = [_animation(recording, animated, buffer)]
+    moves = np.ptp(recording.poses, axis=0).max(axis=1) > 0
+    if moves.any():  # an animation of nothing is no glTF
+        document["animations"] = [_animation(recording, [(node, row) for node, row in animated if moves[row]], buffer)]
     if buffer.views:
         document.update(buffers=[{"byteLength": len(buffer.data)}], bufferViews=buffer.views, accessors=buffer.accessors)
     return _glb(document, bytes(buffer.data))
@@ -189,8 +190,6 @@ def _animation(recording, animated, buffer):
     poses, samplers, channels = recording.poses, [], []
     for node, row in animated:
         track = poses[:, row]
-        if np.ptp(track, axis=0).max() == 0:
-            continue
         turn = _xyzw(track[:, 3:])
         # q and -q are one orientation; neighbours on one side are interpolated the short way.
         signs = np.cumprod(np.where((turn[1:] * turn[:-1]).sum(1) < 0, -1.0, 1.0))
@@ -219,12 +218,17 @@ def write_gltf(path, recording):
 # -- MCAP --
 
 
-def write_mcap(path, recording):
-    """An MCAP file with Foxglove's JSON messages: transforms of all bodies on /tf, the series on /series."""
+def mcap_writer():
     try:
         from mcap.writer import Writer
     except ImportError as error:
         raise ImportError('MCAP files need the package "mcap": pip install mcap') from error
+    return Writer
+
+
+def write_mcap(path, recording):
+    """An MCAP file with Foxglove's JSON messages: transforms of all bodies on /tf, the series on /series."""
+    Writer = mcap_writer()
     scene = recording.scene
     vector = {"type": "object", "properties": {c: {"type": "number"} for c in "xyz"}}
     quaternion = {"type": "object", "properties": {c: {"type": "number"} for c in "xyzw"}}
@@ -273,10 +277,15 @@ def _species(scene):
 def write_xyz(path, recording):
     """Extended XYZ, a block for each frame: species and positions in the system's own units, which the comment names."""
     species, units, timestep = _species(recording.scene), recording.scene["units"], recording.scene["timestep"]
+    box, lattice = recording.scene["box"], ""
+    if any(box):
+        lattice = f'Lattice="{box[0]:.17g} 0 0 0 {box[1]:.17g} 0 0 0 {box[2]:.17g}" '
+        if not all(box):
+            lattice += f'pbc="{" ".join("FT"[length > 0] for length in box)}" '
     with open(path, "w", encoding="ascii", errors="replace") as out:
         for frame in recording.frames:
             step = round(frame.time * STEPS_A_SECOND)
-            out.write(f"{len(species)}\nProperties=species:S:1:pos:R:3 units={units} step={step} "
+            out.write(f"{len(species)}\n{lattice}Properties=species:S:1:pos:R:3 units={units} step={step} "
                       f"time={step * timestep:.9g}\n")
             for name, (x, y, z) in zip(species, frame.poses[:, :3].tolist()):
                 out.write(f"{name} {x:.9g} {y:.9g} {z:.9g}\n")
@@ -291,17 +300,20 @@ def write_dcd(path, recording):
     if scale is None:
         raise ValueError(f"{path}: a DCD file is in Angstrom, expected particles in nm_ps or angstrom_fs, not in "
                          f"{recording.scene['units']}")
-    frames, n = recording.frames, len(recording.scene["bodies"])
+    frames, n, box = recording.frames, len(recording.scene["bodies"]), scale * np.array(recording.scene["box"])
+    cell = struct.pack("<6d", box[0], 90, box[1], 90, 90, box[2]) if all(box > 0) else b""
 
     def block(data):
         return struct.pack("<i", len(data)) + data + struct.pack("<i", len(data))
 
     control = [len(frames), 0, 1, len(frames)] + [0] * 5
-    header = b"CORD" + struct.pack("<9i", *control) + struct.pack("<f", 1.0) + struct.pack("<10i", *([0] * 9 + [24]))
+    header = b"CORD" + struct.pack("<9i", *control) + struct.pack("<f", 1.0) + struct.pack("<10i", bool(cell), *[0] * 8, 24)
     title = struct.pack("<i", 1) + b"tarsus".ljust(80)
     with open(path, "wb") as out:
         out.write(block(header) + block(title) + block(struct.pack("<i", n)))
         for frame in frames:
+            if cell:
+                out.write(block(cell))
             for axis in range(3):
                 out.write(block(np.ascontiguousarray(scale * frame.poses[:, axis], "<f4").tobytes()))
 

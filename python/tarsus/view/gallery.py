@@ -9,7 +9,7 @@ import numpy as np
 
 import tarsus
 
-from .source import slider
+from .source import finite, slider
 from .sources import ModelSource, ParticleSource, RigidSource
 
 THUMBNAILS = Path(__file__).with_name("thumbnails")
@@ -81,7 +81,7 @@ def fall():
     """From half a metre above the floor, without drives."""
     source = ModelSource(tarsus.Model.load(models() / "humanoid.xml"), contacts=True, name="fall", dt=1 / 240)
     source.data.qpos[2] += 0.5
-    source.origin = source.data.qpos.reshape(1, -1).copy(), source.data.qvel.reshape(1, -1).copy()
+    source.origin = source.data.qpos.reshape(1, -1).copy(), source.data.qvel.reshape(1, -1).copy(), source.data.act.copy()
     return source
 
 
@@ -164,7 +164,7 @@ class CommandSource(ModelSource):
 
     def control(self, name, value):
         if name in self.COMMAND:
-            self.command[self.COMMAND[name][1]] = np.clip(float(value), -1, 1)
+            self.command[self.COMMAND[name][1]] = np.clip(finite(name, value), -1, 1)
         else:
             super().control(name, value)
 

@@ -16,10 +16,19 @@ GHOSTS = 16  # more worlds than these hide their references, and cost as much ag
 
 
 class ModelSource(Source):
-    """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side."""
+    """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side.
 
-    def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
+    stepper: that of a loop of one's own, whose contacts and loops are shown; without it those of a Data that others step are not known.
+    """
+
+    def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
+        if stepper is not None:
+            if expect("stepper", stepper, tarsus.Stepper).data is not (data or stepper.data):
+                raise ValueError("stepper: is of other data, expected one of the data that are shown")
+            if dt is not None:
+                raise ValueError(f"dt: is {dt}, expected none beside a stepper, which has its own")
+            data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
         if gains is not None:
@@ -54,11 +63,14 @@ class ModelSource(Source):
         self.series = self._series()
         self.timing = 0.0
         self.joint_force = 0.0
+        self.others = data is not None  # step what is shown, not this
         self._make_stepper()
+        if stepper is not None:
+            self.stepper, self.known = stepper, True
         if data is None:
             self.reset()
         else:
-            self.origin = self._qpos().copy(), self._qvel().copy()
+            self.origin = self._qpos().copy(), self._qvel().copy(), self.data.act.copy()
 
     # -- layout of many worlds --
 
@@ -75,9 +87,8 @@ class ModelSource(Source):
 
     def _rows(self, array):
         """A batch's array as [worlds][n]."""
-        if self.data.width == 1:
-            return array.reshape(1, -1) if self.worlds == 1 else array.reshape(self.worlds, -1)
-        return array.transpose(0, 2, 1).reshape(-1, array.shape[1])[: self.worlds]
+        packs, n, width = array.shape if array.ndim == 3 else (self.worlds, array.shape[-1], 1)
+        return array.reshape(packs, n, width).transpose(0, 2, 1).reshape(packs * width, n)[: self.worlds]
 
     def _qpos(self):
         return self._rows(self.data.qpos)
@@ -91,7 +102,7 @@ class ModelSource(Source):
             array[...] = np.reshape(rows, array.shape)
             return
         packs, n, width = array.shape
-        packed = array.transpose(0, 2, 1).reshape(-1, n)
+        packed = array.transpose(0, 2, 1).reshape(packs * width, n)
         packed[: self.worlds] = rows
         array[...] = packed.reshape(packs, width, n).transpose(0, 2, 1)
 
@@ -105,6 +116,7 @@ class ModelSource(Source):
     def _make_stepper(self):
         self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
                                       loops=self.loops)
+        self.known = not self.others  # whether it steps what is shown
 
     def _target(self, time, first=None):
         """Of all worlds, or the first so many."""
@@ -115,8 +127,9 @@ class ModelSource(Source):
     def reset(self, keyframe=None):
         self.keyframe = keyframe if keyframe is not None else self.keyframe
         qpos, qvel = self.model.qpos0.copy(), np.zeros(self.model.nv)
+        self.data.act = np.zeros_like(self.data.act)
         if self.keyframe is not None:
-            self.data.reset(self.keyframe)  # controls too
+            self.data.reset(self.keyframe)  # controls and activations too
             qpos, qvel = self.model.keyframe(self.keyframe)
         self.hold = np.tile(qpos, (self.worlds, 1))
         self.data.time = 0.0
@@ -127,7 +140,7 @@ class ModelSource(Source):
         else:
             rows = self.hold, np.tile(qvel, (self.worlds, 1))
         if hasattr(self, "origin") and keyframe is None:
-            rows = self.origin
+            *rows, self.data.act = self.origin
         self._place(*rows)
 
     def _place(self, qpos, qvel):
@@ -142,6 +155,7 @@ class ModelSource(Source):
         return self.data.time
 
     def step(self):
+        self.known = True
         self._apply_forces()
         begin = clock.perf_counter()
         before = (self.data.qpos.copy(), self.data.qvel.copy()) if self.worlds == 1 else None
@@ -217,10 +231,10 @@ class ModelSource(Source):
     # -- state, controls --
 
     def state(self):
-        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy()
+        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy(), self.data.act.copy()
 
     def restore(self, state):
-        self.data.time, self.data.qpos, self.data.qvel = state
+        self.data.time, self.data.qpos, self.data.qvel, self.data.act = state
         self._make_stepper()
 
     def controls(self):
@@ -318,10 +332,11 @@ class ModelSource(Source):
         tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
         energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
         rows = (self.stepper.rows if self.contacts else None) or {}
-        values += [energy.kinetic, energy.potential + energy.spring, energy.total(), self.contact_force,
-                   rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
+        of_step = [self.contact_force, rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
         if self.scene["loops"]:
-            values.append((self.stepper.loops() or {}).get("error", 0.0))
+            of_step.append((self.stepper.loops() or {}).get("error", 0.0))
+        values += [energy.kinetic, energy.potential + energy.spring, energy.total(),
+                   *(of_step if self.known else [float("nan")] * len(of_step))]
         return values + [self.timing]
 
     def _worlds_frame(self, time, qpos, timing):

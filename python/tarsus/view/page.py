@@ -2,6 +2,7 @@
 
 import base64
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,17 @@ ROOM = '<script id="recording" type="application/json">null</script>'
 def arrows(contacts):
     """The contacts [n][10] that are drawn: all, or none of too many."""
     return contacts if len(contacts) <= MOST_ARROWS else contacts[:0]
+
+
+@contextmanager
+def names_file(path):
+    """An OSError of writing that names no file, as that of a full disk, names this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @dataclass
@@ -102,4 +114,6 @@ def record(source, duration, fps=60.0, progress=None):
                 progress((source.time - begin) / duration)
     if source.time > last:  # the end, however soon after the frame before it
         recording.frames.append(source.frame())
+    if progress:
+        progress(1.0)
     return recording

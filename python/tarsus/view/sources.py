@@ -214,7 +214,7 @@ class ParticleSource(Source):
                   for i, m in enumerate(self.system.mass)]
         return {"name": name or str(self.named), "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [],
                 "loops": [], "keyframes": [], "bonds": self.bonds, "extent": 2 * size, "units": self.system.units,
-                "timestep": self.unit}
+                "timestep": self.unit, "box": self.system.box.tolist()}
 
     steps = 0
 
@@ -307,14 +307,15 @@ class PlaybackSource(Source):
 # -- what to open --
 
 MODELS = (".xml", ".mjcf", ".urdf")
-CLIPS = (".json", ".bvh", ".txt")
+CLIPS = (".json", ".bvh", ".txt", ".amc", ".pkl")
 PARTICLES = (".sys", ".xyz", ".extxyz", ".data", ".lmp", ".lammps")
 
 
-OF_RECORDINGS = ("model",)
-OF_CLIPS = ("model", "mapping")
+READING = ("lenient", "fix_balance", "floating_base", "package_paths")  # Model.load's, of a file
+OF_RECORDINGS = ("model", *READING)
+OF_CLIPS = ("model", "mapping", *READING)
 OF_PARTICLES = ("timestep", "name", "bonds", "temperature", "element")
-NOT_OF_SCENES = ("model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "stiff", "force_limit", "loops")
+NOT_OF_SCENES = (*READING, "stepper", "model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "stiff", "force_limit", "loops")
 
 
 def refuse(kind, options, known=None, unknown=()):
@@ -327,10 +328,11 @@ def refuse(kind, options, known=None, unknown=()):
 def open_source(what, data=None, *, model=None, clip=None, mapping=None, **options):
     """The Source for a model, a source, a file (model, recording, clip, particles), a scene or a built-in system.
 
-    model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource.
-    Raises ValueError for an option that has no effect on what is opened.
+    model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource, and of a
+    model's file those of Model.load; a recording has those of its run. Raises ValueError for an option that has no effect on what is opened.
     """
     given = {"model": model, "clip": clip, "mapping": mapping, **options}
+    reading = {name: options.pop(name) for name in READING if name in options}
     if isinstance(what, Source):
         refuse("what is a source already", given, ())
         return what
@@ -339,14 +341,15 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         refuse("a model", given, unknown=("model",))
         refuse("a model without a clip", {} if clip else given, unknown=("mapping",))
         if suffix:
-            return open_model(text, clip, mapping, options)
+            return open_model(text, clip, mapping, reading, options)
+        refuse("a model that is read", reading, ())
         return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
-    if suffix == ".npz":
+    if suffix == ".npz" and not is_motion(text):
         refuse("a recording", given, OF_RECORDINGS)
-        return open_recording(text, model)
-    if suffix in CLIPS:
+        return open_recording(text, model, reading)
+    if suffix in (*CLIPS, ".npz"):
         refuse("a clip", given, OF_CLIPS)
-        return open_clip(text, model, mapping)
+        return open_clip(text, model, mapping, reading)
     name = text.split(":")[0]
     if isinstance(what, tarsus.ParticleSystem) or suffix in PARTICLES or name in particle_names():
         refuse("a particle system", given, OF_PARTICLES)
@@ -369,8 +372,8 @@ def clip_on(model, clip, mapping=None):
     return tarsus.Clip.load(clip, model, mapping) if isinstance(clip, (str, Path)) else clip
 
 
-def open_model(path, clip, mapping, options):
-    model = tarsus.Model.load(path)
+def open_model(path, clip, mapping, reading, options):
+    model = tarsus.Model.load(path, **reading)
     clip = clip_on(model, clip, mapping)
     free = [joint.type == "free" for joint in model.joints]
     if clip is None and len(free) >= 8 and all(free) and not options:
@@ -385,8 +388,29 @@ def model_name(model, path):
     return json.loads(tarsus.scene_json(model))["name"] or Path(path).stem
 
 
-def open_recording(path, model=None):
-    """A recording; its model is the file that it names, or the one given."""
+def is_motion(path):
+    """Whether an .npz has a motion of AMASS in it."""
+    try:
+        with np.load(path) as file:
+            return "meta" not in file and ("poses" in file or "root_orient" in file)
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, TypeError):
+        return False  # open_recording() says what it is
+
+
+def reading_of(meta):
+    """Model.load's options among the arguments of the run that a recording is of."""
+    try:
+        given = [str(word).partition("=")[::2] for word in json.loads(meta.get("arguments") or "[]")]
+    except (TypeError, ValueError):
+        given = []
+    names = [name for name, _ in given]
+    folders = [str(Path(meta.get("folder") or "") / value) for name, value in given if name == "--package-path"]
+    return {"lenient": "--lenient" in names, "floating_base": "--floating-base" in names,
+            "fix_balance": ("--fix", "balance") in given, "package_paths": folders}
+
+
+def open_recording(path, model=None, reading=None):
+    """A recording; its model is the file that it names, or the one given, read as for its run or as is said here."""
     try:
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
@@ -413,7 +437,7 @@ def open_recording(path, model=None):
         raise tarsus.InputError(f"{path}: does not say which model file it is of; name it with --model")
     places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
     named = next((place for place in places if place.exists()), named)
-    loaded = tarsus.Model.load(named)
+    loaded = tarsus.Model.load(named, **{**reading_of(meta), **(reading or {})})
     for name, n in (("qpos", loaded.nq), ("qvel", loaded.nv), ("target", loaded.nq)):
         shape = arrays[name].shape if name in arrays else (len(times), n)
         if shape != (len(times), n):
@@ -422,14 +446,14 @@ def open_recording(path, model=None):
                           name=Path(path).stem)
 
 
-def open_clip(path, model, mapping=None):
+def open_clip(path, model, mapping=None, reading=None):
     """A clip as it is, without dynamics, on the model that it is for."""
     if model is None:
         beside = Path(path).parent.parent / f"{Path(path).stem.split('_')[0]}.xml"
         if not beside.exists():
             raise tarsus.InputError(f"{path}: is a motion clip; name the model to show it on with --model")
         model = beside
-    loaded = tarsus.Model.load(model)
+    loaded = tarsus.Model.load(model, **(reading or {}))
     clip = tarsus.Clip.load(path, loaded, mapping)
     times = np.arange(0, clip.duration + 1e-9, 1 / 60)
     states = [clip.sample(t) for t in times]

@@ -23,7 +23,8 @@ LARGE_FRAME = 4096  # poses
 class Viewer:
     """Shows a model's data, a file or a scene in the browser, at `url`.
 
-    what: a tarsus.Model with its Data; the path of a model, recording, clip or particle file; the name of a scene.
+    what: a tarsus.Model with its Data (and stepper=, that of your loop: its contacts are shown); the path of a model, recording,
+    clip or particle file; the name of a scene.
     Shown from a loop of your own by update(), or played by run() until Ctrl-C, or by start() in the background.
     options: those of open_source(), e.g. clip=, dt=, contacts=, worlds=.
     """

@@ -153,6 +153,7 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
     throw InputError(root.where(), fmt::format("the root element is <{}>, expected <mujoco>", root.name()));
   spec_.name = root.text("model", "MuJoCo Model");
   spec_.directory = std::move(directory);
+  spec_.bodies[0].where = root.where();
   body_compiler_.front() = &main.compiler();
   names_[static_cast<int>(Kind::body)].emplace("world", 0);
   root.report_unread(Severity::error);
