@@ -219,6 +219,8 @@ MOTORS = [
     'pid kp="10" kv="2" input="pos vel ff" posrange="-1 1" velrange="-2 2" ffrange="-3 3" gear="2"',
     'pid kp="10" kv="2" input="pos vel" posrange="-1 1" ctrllimited="false" velrange="-2 2"',
     'pid kp="10" ki="3" input="pos"', 'pid kp="10" ki="3" imax=".2" slewmax="5" forcerange="-9 9"', 'pid slewmax="1" input="pos ff"',
+    *[f'pid class="{of}" kp="10" kv="2" {ranges}' for of in ("free", "held") for ranges in (
+        'input="pos" posrange="-2 2"', 'input="vel" velrange="-1 1"', 'input="vel ff"', 'input="ff" ffrange="-1 1"', 'input="pos vel" velrange="-2 2"')],
 ]
 #: Whose bristle or current is stiff at the step, so that MuJoCo's explicit steps amplify rounding or blow up.
 SHORT_STEPS = {DC + 'lugre="1e3 10 .1 .2 .3"', MOTORS[MOTORS.index('pid') - 1]}
@@ -227,12 +229,14 @@ BAD_MOTORS = [
     'dcmotor motorconst="2"', 'dcmotor resistance="2"', DC + 'input="vel" controller="1 2 3"', DC + 'controller="1"',
     DC + 'controller="0 0 0 1"', DC + 'input="vel pos"', DC + 'input="position"', DC + 'thermal="1"', DC + 'thermal="0 1"',
     DC + 'inductance="-1"', DC + 'velrange="-1 1"', 'pid ki="1" input="vel"', 'pid slewmax="1" input="ff"', 'pid imax="-1" ki="1"',
-    'pid slewmax="-1"', 'pid kv="-1"', 'pid kv="1" dampratio="1"', 'pid input="voltage"', 'pid input="none"', 'pid input="ff ff"',
+    'pid class="acts"', 'pid class="acts" input="vel"', 'pid slewmax="-1"', 'pid kv="-1"', 'pid kv="1" dampratio="1"', 'pid input="voltage"', 'pid input="none"', 'pid input="ff ff"',
 ]
 
 
 def motor_model(text, timestep="0.002"):
-    return (f'<mujoco><option timestep="{timestep}"/><worldbody><body><joint name="j" axis="0 1 0" range="-80 80"/><geom size=".1" pos=".3 0 0"/></body>'
+    classes = "".join(f'<default class="{name}"><{law}/></default>' for name, law in (
+        ("free", 'motor ctrllimited="false"'), ("held", 'adhesion ctrlrange="0 1"'), ("acts", 'intvelocity actrange="-1 1"')))
+    return (f'<mujoco><default>{classes}</default><option timestep="{timestep}"/><worldbody><body><joint name="j" axis="0 1 0" range="-80 80"/><geom size=".1" pos=".3 0 0"/></body>'
             f'</worldbody><actuator><{text} name="m" joint="j"/></actuator></mujoco>')
 
 
@@ -263,6 +267,11 @@ def test_motors_that_mean_nothing_are_refused(text):
         mujoco.MjModel.from_xml_string(motor_model(text))
     with pytest.raises(tarsus.InputError):
         tarsus.Model.from_xml_string(motor_model(text))
+
+
+def test_ranges_of_activations_that_pids_have_from_classes_are_named():
+    warnings = [d for d in tarsus.Model.from_xml_string(motor_model('pid class="acts" ki="1"')).diagnostics if d.severity == "warning" and not d.other_law]
+    assert len(warnings) == 1 and "'actrange' has no effect" in warnings[0].message
 
 
 @pytest.mark.parametrize("target", ['tendon="t"', 'site="s" refsite="r" gear="0 0 1 0 0 0"', 'jointinparent="b" gear="0 2 0 0 0 0"'])

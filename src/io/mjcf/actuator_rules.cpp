@@ -81,6 +81,12 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
     e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
+  if (e.is("pid") && state.spec.activation_limited) {  // its class's, for it has none of its own
+    if (!state.spec.motor || state.spec.motor->activations() == 0)
+      e.error("'actrange' is given and there is no activation: no ki and no slewmax", "actrange");
+    else
+      e.warn("'actrange' has no effect: imax bounds the integral", "actrange");
+  }
   if (!element) check_motor_law(e, state);
   if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
   if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);
