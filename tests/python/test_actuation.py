@@ -349,6 +349,24 @@ def test_controls_have_names():
     assert tarsus.Model.from_xml_string(motor_model("motor")).controls == ["m"]
 
 
+@pytest.mark.parametrize("anchor, most, met", [
+    ("0 0 .4", 0.4, False), ("0 0 .4", 0.5, False),  # a length that does not change: arms of rounding alone
+    ("-.08 -.3 -.4", 0.3, False), ("-.08 -.3 -.4", 0.415, False), ("-.08 -.3 -.4", 0.417, True), ("-.08 -.3 -.4", 0.5, True)])
+def test_joints_return_no_faster_than_tendons(anchor, most, met):
+    """The least length has no arm: with the tendon at 5 m/s a joint went at 60 rad/s, and where no pose meets the range it went ever faster."""
+    ours = tarsus.Model.from_xml_string(
+        f'''<mujoco><worldbody><site name="w" pos="{anchor}"/><body><joint axis="0 0 1"/><geom size=".1" pos="-.3 -.3 0"/><site name="s" pos="-.3 -.3 0"/></body></worldbody>
+        <tendon><spatial range="0 {most}"><site site="w"/><site site="s"/></spatial></tendon></mujoco>''')
+    data = tarsus.Data(ours)
+    data.qpos[:], data.qvel[:] = 1, 0.5
+    stepper, fastest = tarsus.Stepper(data, dt=1 / 240, joint_limits=True), 0.0
+    for _ in range(240 * 4):
+        assert stepper.step() == 0
+        fastest = max(fastest, abs(float(data.qvel[0])))
+    assert fastest < 5 + 1e-6
+    assert (float(tarsus.actuation(ours, data)["ten_length"][0]) < most + 1e-4) == met
+
+
 # -- steps --------------------------------------------------------------------------------------------------------------
 
 FOLLOWED = [
