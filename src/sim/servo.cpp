@@ -161,7 +161,7 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
       double u = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
       if (a.act >= 0) {
         const double now = double(data.act[at(model_.na, a.act, world)]);
-        u = a.early ? a.next_activation(now, a.activation_rate(u, now), dt) : now;
+        u = a.early ? a.next_activation(now, u, dt) : now;
       }
       if (!servo) {
         const double length = g * double(qpos[at(model_.nq, model_.joints[a.joint].qpos, world)]);
@@ -438,7 +438,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
       continue;
     }
     double u = a.clamped_control(one_.ctrl[a.ctrl]);
-    if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], actuation_.act_dot()[a.act], dt) : one_.act[a.act];
+    if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], u, dt) : one_.act[a.act];
     const double kp = a.stiffness(u), kd = a.damping(u);
     if (!falls(kp, kd)) {
       for (std::size_t k = 0; k < a.dofs.size(); ++k)

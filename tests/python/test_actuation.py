@@ -349,6 +349,22 @@ def test_controls_have_names():
     assert tarsus.Model.from_xml_string(motor_model("motor")).controls == ["m"]
 
 
+@pytest.mark.parametrize("actuator", [
+    'general dyntype="filter" dynprm=".005"', 'general dyntype="filter" dynprm=".005" actearly="true"', 'general dyntype="filterexact" dynprm=".005"',
+    'cylinder timeconst="0"', 'cylinder timeconst=".3"', 'muscle lengthrange="-1 1"', 'muscle lengthrange="-1 1" timeconst="0 0"', 'muscle lengthrange="-1 1" tausmooth=".2"'])
+def test_activations_pass_no_control(actuator):
+    ours = tarsus.Model.from_xml_string(motor_model(actuator))
+    for start in (0.0, 0.3, 0.9):
+        data = tarsus.Data(ours)
+        data.ctrl[:], data.act[:] = 0.3, start
+        stepper, seen = tarsus.Stepper(data, dt=1 / 60), [start]
+        for _ in range(300):
+            assert stepper.step() == 0
+            seen.append(float(data.act[0]))
+        rising = np.diff(seen) * np.sign(0.3 - start)
+        assert rising.min() > -1e-9 and abs(seen[-1] - 0.3) < 1e-3
+
+
 @pytest.mark.parametrize("anchor, most, met", [
     ("0 0 .4", 0.4, False), ("0 0 .4", 0.5, False),  # a length that does not change: arms of rounding alone
     ("-.08 -.3 -.4", 0.3, False), ("-.08 -.3 -.4", 0.415, False), ("-.08 -.3 -.4", 0.417, True), ("-.08 -.3 -.4", 0.5, True)])

@@ -138,8 +138,8 @@ void Servos<R>::advance(BasicData<R>& data, double dt, F advance) {
         continue;
       }
       R& act = data.act[at(model_.na, a.act, world)];
-      const double now = double(act), ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
-      act = R(a.next_activation(now, a.activation_rate(ctrl, now), dt));
+      const double ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
+      act = R(a.next_activation(double(act), ctrl, dt));
     }
   }
 }
