@@ -169,6 +169,20 @@ def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
 
 
+def test_attached_names_have_a_prefix(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    main = tmp_path / "main.xml"
+    for prefix, fine in (('prefix="A_"', True), ('prefix=""', True), ("", False)):
+        main.write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody><attach model="arm" body="b" {prefix}/></worldbody></mujoco>')
+        if fine:
+            assert mujoco.MjModel.from_xml_path(str(main)).nbody == len(tarsus.Model.load(main).bodies)
+            continue
+        with pytest.raises(ValueError, match="prefix"):
+            mujoco.MjModel.from_xml_path(str(main))
+        with pytest.raises(tarsus.InputError, match="prefix"):
+            tarsus.Model.load(main)
+
+
 @pytest.mark.parametrize("outer", ["true", "false"])
 def test_shapes_of_attached_models_are_fitted_as_the_main_one_says(outer, tmp_path):
     inner = "false" if outer == "true" else "true"

@@ -18,7 +18,7 @@
 //   filter(exact)    (ctrl - act) / τ                      exact: integrated exactly over a step
 //   muscle           (ctrl - act) / τ(ctrl, act)           [Millard et al. 2013]
 //
-// Euler's steps, as MuJoCo's, but that filters and muscles pass no control in a step: longer ones than 2 τ would diverge.
+// Euler's steps as MuJoCo's, but filters and muscles pass no control in one: those over 2 τ would diverge.
 //
 // Motors with states, several controls or a law that is not affine are motor.hpp's.
 #pragma once
