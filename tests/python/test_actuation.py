@@ -269,6 +269,14 @@ def test_motors_that_mean_nothing_are_refused(text):
         tarsus.Model.from_xml_string(motor_model(text))
 
 
+@pytest.mark.parametrize("law", ['pid kp="3"', DC])
+def test_general_in_a_class_of_motors_is_refused_by_name(law):
+    text = motor_model('general class="motor"').replace("<default>", f'<default><default class="motor"><{law}/></default>', 1)
+    mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match=f"write <{law.split()[0]}>"):
+        tarsus.Model.from_xml_string(text)
+
+
 def test_ranges_of_activations_that_pids_have_from_classes_are_named():
     warnings = [d for d in tarsus.Model.from_xml_string(motor_model('pid class="acts" ki="1"')).diagnostics if d.severity == "warning" and not d.other_law]
     assert len(warnings) == 1 and "'actrange' has no effect" in warnings[0].message
