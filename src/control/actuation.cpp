@@ -84,7 +84,7 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
     double input = a.clamped_control(ctrl[a.ctrl]);
     if (a.act >= 0) {
       act_dot_[a.act] = a.activation_rate(input, act[a.act]);
-      input = a.early ? a.next_activation(act[a.act], act_dot_[a.act], dt) : act[a.act];
+      input = a.early ? a.next_activation(act[a.act], input, dt) : act[a.act];
     }
     force_[i] = a.active ? a.force(input, length_[i], velocity_[i]) : 0;
   }

@@ -93,9 +93,14 @@ double Actuator::activation_rate(double ctrl, double a) const {
   return excess / at_least(fall + (rise - fall) * part);
 }
 
-double Actuator::next_activation(double a, double rate, double dt) const {
-  const double tau = at_least(time[0]);
-  a += rate * (dynamics == Activation::filterexact ? tau * (1 - elementary::exp(-dt / tau)) : dt);
+double Actuator::next_activation(double a, double ctrl, double dt) const {
+  const double tau = at_least(time[0]), rate = activation_rate(ctrl, a), excess = std::clamp(ctrl, 0.0, 1.0) - a;
+  switch (dynamics) {
+    case Activation::filterexact: a += rate * tau * (1 - elementary::exp(-dt / tau)); break;
+    case Activation::filter: a += rate * std::min(dt, tau); break;
+    case Activation::muscle: a += std::abs(rate * dt) < std::abs(excess) ? rate * dt : excess; break;
+    default: a += rate * dt;
+  }
   return activation_limited ? std::clamp(a, activation_range[0], activation_range[1]) : a;
 }
 

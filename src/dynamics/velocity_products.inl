@@ -422,13 +422,29 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
   return any(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
+/// Lanes with a link that slides by much of its distance from the axis that what carries it turns about: the inertia
+/// about that changes within the step as where links turn far.
+template <class T>
+TARSUS_INLINE Mask<T> slides_far(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, const T* qvel) {
+  const T zero = T(Real<T>(0));
+  Mask<T> far = zero > zero;
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    if (!slides_on_axis(link.joint) || link.parent < 0) continue;
+    const Vec3<T>& w = state[link.parent].v.w;
+    const Vec3<T> moved = cross(w, state[i].R.column_z()) * (qvel[link.qvel] * T(h)), lever = cross(w, state[i].r);
+    far = far | (dot(moved, moved) > dot(lever, lever) * T(Real<T>(kBoundAngle * kBoundAngle)));
+  }
+  return far;
+}
+
 /// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
 /// that turn far held to energy_bound.inl. @param scratch [5 nv]
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                                T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
-  const Mask<T> fast = angle > T(Real<T>(kBoundAngle));
+  const Mask<T> fast = (angle > T(Real<T>(kBoundAngle))) | slides_far(m, state, h, qvel);
   const bool held = any(fast);
   T most = T(Real<T>(0));
   if (held) {

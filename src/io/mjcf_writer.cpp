@@ -68,7 +68,8 @@ class MjcfWriter {
   void write_equalities(const XmlWriter& root) const;
   void write_tendons(const XmlWriter& root);
   void write_actuators(const XmlWriter& root);
-  void write_motor(const XmlWriter& e, const ActuatorSpec& a);
+  void write_motor(const XmlWriter& root, const XmlWriter& e, const ActuatorSpec& a);
+  std::string force_class(const XmlWriter& root, const std::array<double, 2>& range);
   void write_sensors(const XmlWriter& root);
   void write_keyframes(const XmlWriter& root) const;
   void write_kept_settings(const XmlWriter& root) const;
@@ -77,6 +78,8 @@ class MjcfWriter {
   const std::filesystem::path folder_;
   std::map<std::string, int> lost_;
   std::set<std::string> lost_meshes_, lost_geoms_, lost_actuators_;
+  XmlWriter default_;
+  int force_classes_ = 0;
 };
 
 bool in(const std::set<std::string>& names, const std::string& name) { return !name.empty() && names.count(name) > 0; }
@@ -505,7 +508,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     e.set_unless("group", a.group, 0);
     e.set_list("user", a.user);
     if (a.motor) {
-      write_motor(e, a);
+      write_motor(root, e, a);
       continue;
     }
     e.set("ctrllimited", a.control_limited);
@@ -528,7 +531,17 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
   }
 }
 
-void MjcfWriter::write_motor(const XmlWriter& e, const ActuatorSpec& a) {
+/// A class with that range: <dcmotor> itself says only how far forces go both ways.
+std::string MjcfWriter::force_class(const XmlWriter& root, const std::array<double, 2>& range) {
+  if (!default_) default_ = root.child("default");
+  const std::string name = fmt::format("forces{}", ++force_classes_);
+  const XmlWriter e = default_.child("default");
+  e.set("class", name);
+  e.child("motor").set_list("forcerange", range);
+  return name;
+}
+
+void MjcfWriter::write_motor(const XmlWriter& root, const XmlWriter& e, const ActuatorSpec& a) {
   using Numbers = std::vector<double>;
   const MotorSpec& m = *a.motor;
   const auto list = [&e](const char* attribute, const Numbers& numbers) {
@@ -544,7 +557,9 @@ void MjcfWriter::write_motor(const XmlWriter& e, const ActuatorSpec& a) {
     e.set_list("motorconst", Numbers{m.constant});
     e.set_list("resistance", Numbers{m.resistance});
     list("controller", {m.kp, m.ki, m.kd, m.slew_max, m.integral_max, m.voltage_max});
-    list("saturation", {a.force_limited ? a.force_range[1] : 0, 0, m.rate_max});
+    const bool even = a.force_range[0] == -a.force_range[1];
+    if (a.force_limited && !even) e.set("class", force_class(root, a.force_range));
+    list("saturation", {a.force_limited && even ? a.force_range[1] : 0, 0, m.rate_max});
     list("inductance", {0, m.electric_time});
     list("thermal", {m.heat_resistance, m.heat_capacity, 0, m.resistance_slope, m.resistance_at, m.ambient});
     list("lugre", {m.bristle_stiffness, m.bristle_damping, m.sliding_friction, m.static_friction, m.slide_speed});

@@ -11,7 +11,9 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
+/// Fastest way back of a tendon that is beyond its range, and of the joints that it moves [m/s | rad/s].
+constexpr double kTendonReturn = 5;
+constexpr double kTendonRest = 1e-9;  ///< a way back that is slower is none: arms of rounding [m/s | rad/s]
 
 /// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
 ForceRow falling(double force, double stiffness, double damping, double speed, double dt,
@@ -159,7 +161,7 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
       double u = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
       if (a.act >= 0) {
         const double now = double(data.act[at(model_.na, a.act, world)]);
-        u = a.early ? a.next_activation(now, a.activation_rate(u, now), dt) : now;
+        u = a.early ? a.next_activation(now, u, dt) : now;
       }
       if (!servo) {
         const double length = g * double(qpos[at(model_.nq, model_.joints[a.joint].qpos, world)]);
@@ -285,6 +287,21 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
+/// Speed of the length when the joints go as a force along it moves them, none faster than kTendonReturn: arms vanish
+/// where a length is at its least or most, and a range beyond it has no way back.
+template <class R>
+double Servos<R>::tendon_return(int world, int t) const {
+  const std::vector<int>& dofs = actuation_.tendons()[t].dofs;
+  const std::span<const double> arm = tendon_arm(world, t);
+  double rate = 0, fastest = kTendonReturn;
+  for (std::size_t k = 0; k < dofs.size(); ++k) rate += arm[k] * arm[k] / one_.carried_inertia[dofs[k]];
+  for (std::size_t k = 0; k < dofs.size(); ++k) {
+    const double share = std::abs(arm[k]) / one_.carried_inertia[dofs[k]];
+    if (share > 0) fastest = std::min(fastest, kTendonReturn * rate / share);
+  }
+  return fastest;
+}
+
 /// A range by a row for each end, stabilised as joints' are; dry friction by one.
 template <class R>
 void Servos<R>::add_tendon_limits(int world, double dt, int t) {
@@ -293,10 +310,11 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const auto add = [&](double low, double high, double target, int range) {
     rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range});
   };
+  const double fastest = tendon_return(world, t);
   const auto target = [&](double gap, double rate) {
-    return spook_unilateral({}, recoverable({}, gap, dt, kTendonReturn), rate, dt).target;
+    return spook_unilateral({}, recoverable({}, gap, dt, fastest), rate, dt).target;
   };
-  if (tendon.limited) {
+  if (tendon.limited && fastest > kTendonRest) {
     add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t);
     add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t);
   }
@@ -420,7 +438,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
       continue;
     }
     double u = a.clamped_control(one_.ctrl[a.ctrl]);
-    if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], actuation_.act_dot()[a.act], dt) : one_.act[a.act];
+    if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], u, dt) : one_.act[a.act];
     const double kp = a.stiffness(u), kd = a.damping(u);
     if (!falls(kp, kd)) {
       for (std::size_t k = 0; k < a.dofs.size(); ++k)

@@ -219,6 +219,8 @@ MOTORS = [
     'pid kp="10" kv="2" input="pos vel ff" posrange="-1 1" velrange="-2 2" ffrange="-3 3" gear="2"',
     'pid kp="10" kv="2" input="pos vel" posrange="-1 1" ctrllimited="false" velrange="-2 2"',
     'pid kp="10" ki="3" input="pos"', 'pid kp="10" ki="3" imax=".2" slewmax="5" forcerange="-9 9"', 'pid slewmax="1" input="pos ff"',
+    *[f'pid class="{of}" kp="10" kv="2" {ranges}' for of in ("free", "held") for ranges in (
+        'input="pos" posrange="-2 2"', 'input="vel" velrange="-1 1"', 'input="vel ff"', 'input="ff" ffrange="-1 1"', 'input="pos vel" velrange="-2 2"')],
 ]
 #: Whose bristle or current is stiff at the step, so that MuJoCo's explicit steps amplify rounding or blow up.
 SHORT_STEPS = {DC + 'lugre="1e3 10 .1 .2 .3"', MOTORS[MOTORS.index('pid') - 1]}
@@ -227,12 +229,14 @@ BAD_MOTORS = [
     'dcmotor motorconst="2"', 'dcmotor resistance="2"', DC + 'input="vel" controller="1 2 3"', DC + 'controller="1"',
     DC + 'controller="0 0 0 1"', DC + 'input="vel pos"', DC + 'input="position"', DC + 'thermal="1"', DC + 'thermal="0 1"',
     DC + 'inductance="-1"', DC + 'velrange="-1 1"', 'pid ki="1" input="vel"', 'pid slewmax="1" input="ff"', 'pid imax="-1" ki="1"',
-    'pid slewmax="-1"', 'pid kv="-1"', 'pid kv="1" dampratio="1"', 'pid input="voltage"', 'pid input="none"', 'pid input="ff ff"',
+    'pid class="acts"', 'pid class="acts" input="vel"', 'pid slewmax="-1"', 'pid kv="-1"', 'pid kv="1" dampratio="1"', 'pid input="voltage"', 'pid input="none"', 'pid input="ff ff"',
 ]
 
 
 def motor_model(text, timestep="0.002"):
-    return (f'<mujoco><option timestep="{timestep}"/><worldbody><body><joint name="j" axis="0 1 0" range="-80 80"/><geom size=".1" pos=".3 0 0"/></body>'
+    classes = "".join(f'<default class="{name}"><{law}/></default>' for name, law in (
+        ("free", 'motor ctrllimited="false"'), ("held", 'adhesion ctrlrange="0 1"'), ("acts", 'intvelocity actrange="-1 1"')))
+    return (f'<mujoco><default>{classes}</default><option timestep="{timestep}"/><worldbody><body><joint name="j" axis="0 1 0" range="-80 80"/><geom size=".1" pos=".3 0 0"/></body>'
             f'</worldbody><actuator><{text} name="m" joint="j"/></actuator></mujoco>')
 
 
@@ -263,6 +267,19 @@ def test_motors_that_mean_nothing_are_refused(text):
         mujoco.MjModel.from_xml_string(motor_model(text))
     with pytest.raises(tarsus.InputError):
         tarsus.Model.from_xml_string(motor_model(text))
+
+
+@pytest.mark.parametrize("law", ['pid kp="3"', DC])
+def test_general_in_a_class_of_motors_is_refused_by_name(law):
+    text = motor_model('general class="motor"').replace("<default>", f'<default><default class="motor"><{law}/></default>', 1)
+    mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match=f"write <{law.split()[0]}>"):
+        tarsus.Model.from_xml_string(text)
+
+
+def test_ranges_of_activations_that_pids_have_from_classes_are_named():
+    warnings = [d for d in tarsus.Model.from_xml_string(motor_model('pid class="acts" ki="1"')).diagnostics if d.severity == "warning" and not d.other_law]
+    assert len(warnings) == 1 and "'actrange' has no effect" in warnings[0].message
 
 
 @pytest.mark.parametrize("target", ['tendon="t"', 'site="s" refsite="r" gear="0 0 1 0 0 0"', 'jointinparent="b" gear="0 2 0 0 0 0"'])
@@ -338,6 +355,40 @@ def test_controls_have_names():
     ours = tarsus.Model.from_xml_string(motor_model(DC + 'input="pos vel voltage" controller="10 0 2"'))
     assert ours.actuators == ["m"] and ours.controls == ["m.pos", "m.vel", "m.voltage"]
     assert tarsus.Model.from_xml_string(motor_model("motor")).controls == ["m"]
+
+
+@pytest.mark.parametrize("actuator", [
+    'general dyntype="filter" dynprm=".005"', 'general dyntype="filter" dynprm=".005" actearly="true"', 'general dyntype="filterexact" dynprm=".005"',
+    'cylinder timeconst="0"', 'cylinder timeconst=".3"', 'muscle lengthrange="-1 1"', 'muscle lengthrange="-1 1" timeconst="0 0"', 'muscle lengthrange="-1 1" tausmooth=".2"'])
+def test_activations_pass_no_control(actuator):
+    ours = tarsus.Model.from_xml_string(motor_model(actuator))
+    for start in (0.0, 0.3, 0.9):
+        data = tarsus.Data(ours)
+        data.ctrl[:], data.act[:] = 0.3, start
+        stepper, seen = tarsus.Stepper(data, dt=1 / 60), [start]
+        for _ in range(300):
+            assert stepper.step() == 0
+            seen.append(float(data.act[0]))
+        rising = np.diff(seen) * np.sign(0.3 - start)
+        assert rising.min() > -1e-9 and abs(seen[-1] - 0.3) < 1e-3
+
+
+@pytest.mark.parametrize("anchor, most, met", [
+    ("0 0 .4", 0.4, False), ("0 0 .4", 0.5, False),  # a length that does not change: arms of rounding alone
+    ("-.08 -.3 -.4", 0.3, False), ("-.08 -.3 -.4", 0.415, False), ("-.08 -.3 -.4", 0.417, True), ("-.08 -.3 -.4", 0.5, True)])
+def test_joints_return_no_faster_than_tendons(anchor, most, met):
+    """The least length has no arm: with the tendon at 5 m/s a joint went at 60 rad/s, and where no pose meets the range it went ever faster."""
+    ours = tarsus.Model.from_xml_string(
+        f'''<mujoco><worldbody><site name="w" pos="{anchor}"/><body><joint axis="0 0 1"/><geom size=".1" pos="-.3 -.3 0"/><site name="s" pos="-.3 -.3 0"/></body></worldbody>
+        <tendon><spatial range="0 {most}"><site site="w"/><site site="s"/></spatial></tendon></mujoco>''')
+    data = tarsus.Data(ours)
+    data.qpos[:], data.qvel[:] = 1, 0.5
+    stepper, fastest = tarsus.Stepper(data, dt=1 / 240, joint_limits=True), 0.0
+    for _ in range(240 * 4):
+        assert stepper.step() == 0
+        fastest = max(fastest, abs(float(data.qvel[0])))
+    assert fastest < 5 + 1e-6
+    assert (float(tarsus.actuation(ours, data)["ten_length"][0]) < most + 1e-4) == met
 
 
 # -- steps --------------------------------------------------------------------------------------------------------------

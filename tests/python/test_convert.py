@@ -124,13 +124,14 @@ def test_written_urdf_loads_in_pinocchio(tmp_path):
 def test_what_classes_say_of_lists_and_motors_is_kept(tmp_path):
     """Shorter lists of solref, solimp and friction leave the rest of their class's; motors keep their ranges."""
     text = """<mujoco><default><joint solreflimit=".05 2" solimplimit=".8 .85 .04 .3 3"/><geom solref=".05 2" solimp=".6 .9 .01 .2 3" friction=".5 .4 .3"/>
-      <pair friction=".9 .8 .7 .6 .5" solref="-100 -5"/><equality solref=".05 2" solimp=".6 .9 .01 .2 3"/></default>
+      <pair friction=".9 .8 .7 .6 .5" solref="-100 -5"/><equality solref=".05 2" solimp=".6 .9 .01 .2 3"/><motor forcerange="-1 2"/></default>
       <worldbody><body name="b"><joint name="j" range="0 1" solreflimit=".06" solimplimit=".9"/><geom name="g" size=".1" solref=".06" solimp=".7 .8" friction="1"/></body>
       <body name="c" pos="1 0 0"><joint name="k"/><geom name="h" size=".1"/></body></worldbody>
       <contact><pair geom1="g" geom2="h" friction=".1 .2" solref="-200"/></contact>
       <equality><joint joint1="j" joint2="k" solref=".06" solimp=".7"/></equality>
       <actuator><pid joint="j" input="pos vel" posrange="-1 1" velrange="-2 2" forcerange="-3 3"/><pid joint="j" input="pos" ki="1" forcerange="-3 3"/>
-        <pid joint="j" input="vel ff" velrange="-2 2"/><dcmotor joint="k" motorconst=".3" resistance="2" inductance=".1" ctrlrange="-4 4"/></actuator></mujoco>"""
+        <pid joint="j" input="vel ff" velrange="-2 2"/><dcmotor joint="k" motorconst=".3" resistance="2" inductance=".1" ctrlrange="-4 4"/>
+        <dcmotor joint="k" motorconst=".3" resistance="2" inductance=".1" saturation="5"/></actuator></mujoco>"""
     (tmp_path / "a.xml").write_text(text)
     theirs, ours = mujoco.MjModel.from_xml_string(text), converted(tmp_path / "a.xml", tmp_path / "b.xml")
     tarsus.Model.load(tmp_path / "b.xml")

@@ -160,8 +160,34 @@ def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
                                        f'<attach model="arm" {part} prefix="A_"/></body></worldbody></mujoco>')
     theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
     ours = written((tmp_path / "main.xml").read_text(), tmp_path)
+    left_out = [d for d in tarsus.Model.load(tmp_path / "main.xml").diagnostics if d.severity == "note" and "left out" in d.message]
+    assert (len(left_out) > 0) == (part != "")
     for kind in ("actuator", "sensor", "tendon"):
         count = {"actuator": theirs.nu, "sensor": theirs.nsensor, "tendon": theirs.ntendon}[kind]
         assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
     for array in ("eq_type", "eq_obj1id", "eq_obj2id", "pair_geom1", "exclude_signature", "sensor_objid", "sensor_refid", "actuator_trnid"):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
+
+
+def test_attached_names_have_a_prefix(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    main = tmp_path / "main.xml"
+    for prefix, fine in (('prefix="A_"', True), ('prefix=""', True), ("", False)):
+        main.write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody><attach model="arm" body="b" {prefix}/></worldbody></mujoco>')
+        if fine:
+            assert mujoco.MjModel.from_xml_path(str(main)).nbody == len(tarsus.Model.load(main).bodies)
+            continue
+        with pytest.raises(ValueError, match="prefix"):
+            mujoco.MjModel.from_xml_path(str(main))
+        with pytest.raises(tarsus.InputError, match="prefix"):
+            tarsus.Model.load(main)
+
+
+@pytest.mark.parametrize("outer", ["true", "false"])
+def test_shapes_of_attached_models_are_fitted_as_the_main_one_says(outer, tmp_path):
+    inner = "false" if outer == "true" else "true"
+    (tmp_path / "inner.xml").write_text(f'<mujoco><compiler fitaabb="{inner}"/><asset><mesh name="m" vertex="0 0 0 1 0 0 0 2 0 0 0 3"/></asset>'
+                                        '<worldbody><body name="b"><joint/><geom type="box" mesh="m"/></body></worldbody></mujoco>')
+    main = tmp_path / "main.xml"
+    main.write_text(f'<mujoco><compiler fitaabb="{outer}"/><asset><model name="i" file="inner.xml"/></asset><worldbody><attach model="i" body="b" prefix="p_"/></worldbody></mujoco>')
+    np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-6)

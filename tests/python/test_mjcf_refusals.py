@@ -76,6 +76,16 @@ def test_attributes_of_actuators(element):
     for target in ['body="c"'] if element == "adhesion" else ['joint="x"', 'site="s"']:
         for attribute in ATTRIBUTES:
             agree(actuator=f"<{element} {target} {ELEMENTS[element]} {attribute}/>")
+        for numbers in ("0 1", "-1 1", "1 2"):
+            agree(actuator=f"<{element} {target} {ELEMENTS[element]}/>".replace(' ctrlrange="0 1"', "").replace("/>", f' ctrlrange="{numbers}"/>'))
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_activations_of_classes_are_those_of_general(element):
+    target, more = 'body="c"' if element == "adhesion" else 'joint="x"', 'actrange="-1 1"' if element == "intvelocity" else ""
+    text = MODEL.format("true", "", f"<{element} {target} {ELEMENTS[element]} {more}/>")
+    for count in (0, 1, 2):
+        both_take(text.replace("<worldbody>", f'<default><general actdim="{count}"/></default><worldbody>'), ":3:")
 
 
 @pytest.mark.parametrize("dynamics", ["none", "integrator", "filter", "filterexact", "muscle", "user"])

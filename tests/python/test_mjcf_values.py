@@ -193,3 +193,18 @@ def test_names_in_looks_and_custom_data(parts, fine):
 def test_ranges_in_errors_are_the_files(kind, given):
     with pytest.raises(tarsus.InputError, match=f"'range' is {given}, expected low < high"):
         tarsus.Model.from_xml_string(FRAME.format(top="", world="", body="", joint=f'type="{kind}" range="{given}"', geom="", end=""))
+
+
+@pytest.mark.parametrize("kind", ["hinge", "slide", "ball", "free"])
+def test_forces_of_actuators_are_bounded_on_axes_alone(kind):
+    for limits in ('actuatorfrcrange="-1 1"', 'actuatorfrclimited="true"', 'actuatorfrclimited="true" actuatorfrcrange="1 2"'):
+        if not agree(joint=f'type="{kind}" {limits}'):
+            continue
+        text = FRAME.format(top="", world="", body="", joint=f'type="{kind}" {limits}', geom="", end="")
+        assert tarsus.Model.from_xml_string(text).joints[0].force_limited == mujoco.MjModel.from_xml_string(text).jnt_actfrclimited[0]
+
+
+def test_textures_that_are_not_there_are_noted():
+    text = FRAME.format(top='<asset><texture name="t" type="2d" file="nowhere.png"/></asset>', world="", body="", joint="", geom="", end="")
+    notes = [d for d in tarsus.Model.from_xml_string(text).diagnostics if d.severity == "note"]
+    assert len(notes) == 1 and notes[0].line == 2 and '"nowhere.png" is not there' in notes[0].message.replace("'", '"')

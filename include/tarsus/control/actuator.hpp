@@ -18,6 +18,8 @@
 //   filter(exact)    (ctrl - act) / τ                      exact: integrated exactly over a step
 //   muscle           (ctrl - act) / τ(ctrl, act)           [Millard et al. 2013]
 //
+// Euler's steps as MuJoCo's, but filters and muscles pass no control in one: those over 2 τ would diverge.
+//
 // Motors with states, several controls or a law that is not affine are motor.hpp's.
 #pragma once
 
@@ -67,8 +69,8 @@ struct Actuator {
   template <class F>
   std::array<double, 4> clamped_controls(const F& ctrl) const;
   double activation_rate(double ctrl, double act) const;
-  /// act after dt seconds at that rate, within its range.
-  double next_activation(double act, double rate, double dt) const;
+  /// act after dt seconds within its range.  @param ctrl clamped
+  double next_activation(double act, double ctrl, double dt) const;
   /// Before it is clamped.  @param input ctrl or act
   double force(double input, double length, double velocity) const;
   double clamped_force(double force) const;

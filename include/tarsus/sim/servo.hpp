@@ -83,6 +83,7 @@ class Servos {
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel);
   void add_tendon_rows(int world, const ServoStep& step);
+  double tendon_return(int world, int tendon) const;
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, double dt);
   void add_servo_rows(int world, double dt);
@@ -137,8 +138,8 @@ void Servos<R>::advance(BasicData<R>& data, double dt, F advance) {
         continue;
       }
       R& act = data.act[at(model_.na, a.act, world)];
-      const double now = double(act), ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
-      act = R(a.next_activation(now, a.activation_rate(ctrl, now), dt));
+      const double ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
+      act = R(a.next_activation(double(act), ctrl, dt));
     }
   }
 }

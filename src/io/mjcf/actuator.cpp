@@ -68,14 +68,20 @@ void velocity(const XmlElement& e, ActuatorState& state) {
   set(state, "fixed", "affine", "none");
 }
 
+/// Of a damper and of adhesion, whose controls are always within their range and never negative.
+void hold_control(const XmlElement& e, ActuatorState& state) {
+  state.control_limited = Limited::yes;
+  if (state.spec.control_range[0] < 0)
+    e.error(fmt::format("the 'ctrlrange' of <{}> begins below 0", e.name()), "ctrlrange");
+}
+
 void damper(const XmlElement& e, ActuatorState& state) {
   double kv = -state.gain_parameters[2];
   e.read("kv", kv);
   refuse_negative(e, "kv", kv);
   state.gain_parameters = {0, 0, -kv};
   set(state, "affine", "none", "none");
-  state.control_limited = Limited::yes;
-  if (state.spec.control_range[0] < 0) e.error("a damper's 'ctrlrange' begins below 0", "ctrlrange");
+  hold_control(e, state);
 }
 
 void cylinder(const XmlElement& e, ActuatorState& state) {
@@ -108,7 +114,7 @@ void muscle(const XmlElement& e, ActuatorState& state) {
 void adhesion(const XmlElement& e, ActuatorState& state) {
   if (e.read("gain", state.gain_parameters[0])) refuse_negative(e, "gain", state.gain_parameters[0]);
   set(state, "fixed", "none", "none");
-  state.control_limited = Limited::yes;
+  hold_control(e, state);
 }
 
 /// Its constants; Builder::settle_motor() makes a law of them.
@@ -208,6 +214,7 @@ constexpr Element kKinds[] = {
 /// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
 /// <general> changes the law that is there.
 void begin(const Element& kind, ActuatorState& state) {
+  if (kind.name != "general") state.activation_count = -1;
   if (kind.name != "general" && kind.name != state.kind) {
     const auto fits = [&](const auto& law) {
       return law.first == kind.name || (law.first == "general" && law.second.gain_type == kind.gain);

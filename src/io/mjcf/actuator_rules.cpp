@@ -49,6 +49,9 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
 
 /// The laws of <dcmotor> and <pid> in a <general>, as MuJoCo saves them.
 void check_motor_law(const XmlElement& e, const ActuatorState& state) {
+  const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
+  if (dc || state.bias_type == "pid")
+    return e.error(fmt::format("a <general> of a class with <{0}> is not read: write <{0}>", dc ? "dcmotor" : "pid"));
   if (state.dynamics == "dcmotor" && !state.spec.activation_early)
     e.error("dyntype 'dcmotor' needs actearly='true'", "dyntype");
   if (state.gain_type == "dcmotor" && state.dynamics != "dcmotor")
@@ -81,6 +84,12 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
     e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
+  if (e.is("pid") && state.spec.activation_limited) {  // its class's, for it has none of its own
+    if (!state.spec.motor || state.spec.motor->activations() == 0)
+      e.error("'actrange' is given and there is no activation: no ki and no slewmax", "actrange");
+    else
+      e.warn("'actrange' has no effect: imax bounds the integral", "actrange");
+  }
   if (!element) check_motor_law(e, state);
   if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
   if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);

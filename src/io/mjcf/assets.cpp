@@ -20,7 +20,9 @@ std::string texture_file(const XmlElement& e, const Source& source, const std::s
   std::error_code error;
   const auto path =
       std::filesystem::absolute(source.asset_path(file, source.compiler().texture_directory, e.where()), error);
-  return !error && std::filesystem::is_regular_file(path, error) ? path.lexically_normal().generic_string() : file;
+  if (!error && std::filesystem::is_regular_file(path, error)) return path.lexically_normal().generic_string();
+  if (!file.empty()) e.note(fmt::format("the texture's file {} is not there", quote(file)));
+  return file;
 }
 
 }  // namespace

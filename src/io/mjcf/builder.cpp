@@ -91,8 +91,11 @@ int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, co
   }
   if (found < 0) {
     const char* why = made_in(kind, full) ? ": no replica has it and what else is named here" : "";
+    const std::string text = fmt::format("there is no {} named {}{}", mjcf::name(kind), quote(base), why);
     if (scope.level == 0)
-      e.error(fmt::format("there is no {} named {}{}", mjcf::name(kind), quote(base), why), attribute);
+      e.error(text, attribute);
+    else
+      e.note(text + " in what is attached: left out", attribute);
     return -2;
   }
   if (full_name) *full_name = full;

@@ -83,7 +83,8 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
   if (turns_on_axis(joint.type) || turns_freely(joint.type)) {
     for (double& end : joint.range) end = compiler.radians(end);
   }
-  joint.force_limited =
+  joint.force_limited =  // of hinges and slides only, as in MuJoCo
+      has_axis(joint.type) &&
       settle_limit(e, compiler, state.force_limited, "actuatorfrclimited", "actuatorfrcrange", joint.force_range);
 }
 
@@ -170,7 +171,7 @@ void Builder::add_geom(const Task& task) {
   }
   if (state.ends && !place_between(e, *state.ends, geom.type, geom.size, geom.position, geom.orientation)) return;
   if (!geom.mesh.empty() && geom.type != GeomType::mesh)
-    fit_to_mesh(e, source.compiler(), state.fit_scale, geom);
+    fit_to_mesh(e, *body_compiler_.front(), state.fit_scale, geom);  // MuJoCo: fitaabb is the main model's
   else if (!check_size(e, geom.type, geom.size))
     return;
   if (!is_identity(task.frame)) {

@@ -418,7 +418,10 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   if (motor.ki > 0 && !motor.position) e.error("an integral needs the input pos", dc ? "controller" : "ki");
   if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs the input pos", "slewmax");
   if (!motor.position) state.inherit_range = 0;
-  if (!dc && !motor.position) spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
+  if (!dc && !motor.position) {  // 'ctrlrange' and 'ctrllimited' are of the input pos, the other ranges hold if given
+    spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
+    state.control_limited = spec.control_range == std::array{0.0, 0.0} ? Limited::no : Limited::yes;
+  }
 
   const double K = motor.constant;
   const bool by_ratio = !dc && motor.kd < 0;  // a damping ratio, known when the inertia is
