@@ -30,7 +30,8 @@ void run(const Convert& convert) {
   std::vector<std::string> said;
   write_file(convert.to, urdf ? write_urdf(model.spec, &said)
                               : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path(), &said));
-  if (const auto balls = std::ranges::count_if(model.joints, turns_freely, &Joint::type); urdf && balls > 0)
+  const auto is_ball = [](JointType type) { return turns_freely(type); };
+  if (const auto balls = std::ranges::count_if(model.joints, is_ball, &Joint::type); urdf && balls > 0)
     said.push_back(
         fmt::format("ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; "
                     "urdfdom, and with it ROS and Pinocchio, does not",

@@ -67,7 +67,7 @@ void refuse_unknown(const XmlElement& e) {
     return e.error(fmt::format("<{}> is not an element of <{}>", e.name(), e.parent().name()));
   const std::vector<std::string_view> known = split_blanks(of->second);
   for (const auto& [name, value] : e.all_attributes()) {
-    const auto same = [&](std::string_view entry) { return entry.substr(0, entry.find('=')) == name; };
+    const auto same = [&name = name](std::string_view entry) { return entry.substr(0, entry.find('=')) == name; };
     const auto found = std::find_if(known.begin(), known.end(), same);
     if (found == known.end())
       e.error(fmt::format("<{}> has no attribute {}", e.name(), quote(name)), name.c_str());
