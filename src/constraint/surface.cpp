@@ -94,7 +94,7 @@ constexpr double kResolved = 4;
 bool resolved(const SolverParameters& p, double h) {
   const auto [stiffness, damping] = spring_and_damper(p, 0);
   const double most = in_range(p.impedance[1]);
-  return std::sqrt(stiffness) * most * kResolved * h <= 1 && damping * most * kResolved * h <= 2;
+  return std::sqrt(stiffness) * most * kResolved * h <= 1 && damping * most * kResolved * h <= 2 && damping * h < 1;
 }
 
 ContactSurface alone(const Surface& s) {

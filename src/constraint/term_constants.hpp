@@ -5,9 +5,9 @@ namespace tarsus {
 
 /// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
 inline constexpr double kContactReturn = 3;
-/// Steps in τ, at least, of a law that the tangent makes steep, if its own τ is as long: SPOOK with none keeps what turns
-/// its sign from step to step.
-inline constexpr double kTangentDamping = 0.25;
+/// Steps in τ, at least, of a law that the tangent makes steep, if its own τ is as long: SPOOK with none keeps what
+/// turns its sign from step to step.
+inline constexpr double kTangentDamping = 1;
 inline constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
 /// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
 /// in four steps of half a millisecond that would be hundreds of radians a second.

@@ -275,13 +275,17 @@ TEST(ContactGeometry, SoftnessAtRestIsMujocosFormula) {
     if (x == 0 || x == 1) continue;  // its slope jumps
     const double slope = (force(0.01 * x + 1e-8) - force(0.01 * x - 1e-8)) / 2e-8;
     EXPECT_NEAR(slope * soft.relative_compliance, 1, 1e-5) << x;
-    // The damper is the law's, B d/(1 - d), and τ a quarter of a step at least.
+    // The damper is the law's, B d/(1 - d), and τ a step at least.
     EXPECT_NEAR(soft.spook.damping_time / soft.relative_compliance, 2 / (0.9 * 0.05) * d / (1 - d), 1e-9) << x;
   }
   s.solver = SolverParameters{{0.004, 1}, {0.015, 1, 0.036, 0.5, 2}};  // of a foot, at 30 Hz
-  EXPECT_EQ(s.softness(-0.034, 1.0 / 30).spook.damping_time, 0.25 / 30);
+  EXPECT_EQ(s.softness(-0.034, 1.0 / 30).spook.damping_time, 1.0 / 30);
   s.solver = SolverParameters{{0.05, 0.8}, {0.9, 0.5, 0.01, 0.5, 2}};  // falls: no tangent
   EXPECT_EQ(s.softness(-0.005, 1e-3).gap_share, 1);
+  // 1 - h B is what is left of the speed: none where it is negative, in rows as in laws.
+  const SolverParameters weak{{0.2, 1}, {0.9, 0.3, 0.01, 0.5, 2}};
+  EXPECT_FALSE(solver_law(weak, 1.0 / 30).resolved);
+  EXPECT_EQ(solver_row(weak, -0.001, 1.0 / 30).share, 0);
   s.solver->impedance = {0.5, 0.9, 0.01, 0.3, 3};
   s.solver->reference = {-4000, -100};
   EXPECT_NEAR(s.softness(0, 1e-3).relative_compliance, 0.5 / (0.25 * 4000 / 0.81), 1e-13);

@@ -328,7 +328,8 @@ TEST(Ground, LimpFallsOfADogGainNoEnergy) {
 
 /// Springs of 1,250 N m/rad on links of a few grams, of which steps of 1/60 s see nothing, in loops with limits: by the
 /// midpoint rule alone they rang, and one fall of a hundred ended too fast. So did the shins, of 1,500 N m/rad, in fast
-/// falls. The start has rates that the loops do not allow, and limits that it violates.
+/// falls. The start has rates that the loops do not allow, and limits that it violates. One step of the fast falls may
+/// miss, as one in some ten thousands does.
 TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
@@ -375,18 +376,20 @@ TEST(Ground, WhatStandsOnProgressiveFeetComesToRest) {
   lenient.lenient = true;
   const Model model = compile(read_model(file, lenient));
   for (const ActuationMode mode : {ActuationMode::implicit_servos, ActuationMode::off}) {
-    Data data(model);
-    StepOptions options;
-    options.dt = 1.0 / 30, options.rows.contacts = options.rows.joints = true, options.actuation = mode;
-    Stepper<double> stepper(model, data, options);
-    test::Random random(1);
-    for (double& v : data.qvel) v = random.uniform(-1, 1);
-    double fastest = 0;
-    for (int i = 0; i < 240; ++i) {
-      ASSERT_EQ(stepper.step(data), 0) << i;
-      for (const double v : data.qvel) fastest = i < 210 ? 0 : std::max(fastest, std::abs(v));
+    for (unsigned seed = 0; seed < 8; ++seed) {
+      Data data(model);
+      StepOptions options;
+      options.dt = 1.0 / 30, options.rows.contacts = options.rows.joints = true, options.actuation = mode;
+      Stepper<double> stepper(model, data, options);
+      test::Random random(seed);
+      for (double& v : data.qvel) v = random.uniform(-1, 1);
+      double fastest = 0;
+      for (int i = 0; i < 360; ++i) {
+        ASSERT_EQ(stepper.step(data), 0) << i;
+        for (const double v : data.qvel) fastest = i < 330 ? 0 : std::max(fastest, std::abs(v));
+      }
+      EXPECT_LT(fastest, 0.01) << int(mode) << ", seed " << seed;
     }
-    EXPECT_LT(fastest, 0.01) << int(mode);
   }
 }
 
