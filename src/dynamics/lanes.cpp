@@ -1,6 +1,7 @@
 #include "tarsus/dynamics/lanes.hpp"
 
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/math/cpu.hpp"
 
 namespace tarsus {
 

@@ -8,6 +8,7 @@
 
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/joint_parts.hpp"
+#include "tarsus/model/sensor_kind.hpp"
 #include "xml_writer.hpp"
 
 namespace tarsus {

@@ -243,7 +243,8 @@ void Builder::attach(const Task& task) {
   std::string model, body, frame, prefix;
   const bool named = require(e, "model") && e.read("model", model);
   const bool has_body = e.read("body", body), has_frame = e.read("frame", frame);
-  if (require(e, "prefix")) e.read("prefix", prefix);
+  if (!e.attribute("prefix")) e.error("<attach> needs the attribute 'prefix'");  // it may be empty
+  e.read("prefix", prefix);
   e.report_unread(Severity::error);
   if (!named) return;
   if (has_body && has_frame) return e.error("<attach> takes a body or a frame, not both");
