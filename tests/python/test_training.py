@@ -89,11 +89,16 @@ os._exit(9)
 def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
     """What it has is kept, and the same command goes on."""
     command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--threads", "1", "--worlds", "16", "--out", str(tmp_path)]
-    with subprocess.Popen([*command, "--samples", "1e9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        while "samples/s" not in (line := run.stderr.readline()):
-            assert line, "ended before its first line"
-        run.send_signal(signal.SIGINT)
-        error = run.communicate(timeout=120)[1]
+    # A shell's background job ignores SIGINT, and so would its children.
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    with subprocess.Popen([*command, "--samples", "1e9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as run:
+        try:
+            while "samples/s" not in (line := run.stderr.readline()):
+                assert line, "ended before its first line"
+            run.send_signal(signal.SIGINT)
+            error = run.communicate(timeout=120)[1]
+        finally:
+            run.kill()
     assert run.returncode == 130 and "Traceback" not in error, error
     samples = int(re.search(r"stopped after (\d+) samples: the same command goes on", error)[1])
     assert (tmp_path / "policy.npz").exists() and cart_pole_samples(tmp_path) == samples >= 512
