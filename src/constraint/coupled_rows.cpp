@@ -60,7 +60,7 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
   if (!coupled_.analyze(pairs_, std::min(kMoreAct * operations_.given, operations_.left))) return false;
   operations_.left -= coupled_.operations();
   loads_.clear();
-  add_joint_loads(tangents, force);
+  add_row_loads(tangents, force);
   coupled_.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
   int pair = -1;
   places_.coupled.clear();

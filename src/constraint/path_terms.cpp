@@ -24,7 +24,7 @@ void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
 
 template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
-  const PathRow path{row.dofs, row.arm};
+  const PathRow path{row.dofs, row.arm, row.on_link, row.wrench};
   const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
   const double slope = std::max(row.slope, kLeastStiffness / mass);
   Term term;

@@ -77,6 +77,15 @@ void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& g, co
 }
 
 template <class R>
+void add_wrench_load(const Force<double>& wrench, double g, double force, LinkLoad<R>& load) {
+  const Vec3d &n = wrench.n, &f = wrench.f, gn = n * g, gf = f * g;
+  load.I += narrow<R>(Sym3d{gn.x * n.x, gn.x * n.y, gn.x * n.z, gn.y * n.y, gn.y * n.z, gn.z * n.z});
+  load.M += narrow<R>(Sym3d{gf.x * f.x, gf.x * f.y, gf.x * f.z, gf.y * f.y, gf.y * f.z, gf.z * f.z});
+  load.H = load.H + from_columns(narrow<R>(gn * f.x), narrow<R>(gn * f.y), narrow<R>(gn * f.z));
+  load.n += narrow<R>(n * force), load.f += narrow<R>(f * force);
+}
+
+template <class R>
 JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointRows& rows) {
   const Joint& joint = model.joints[rows.joint];
   if (rows.part == JointRows::Part::axial) return {joint.qvel, 1, {{rows.e.x}}};
@@ -115,6 +124,7 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
 #define TARSUS_INSTANTIATE(R)                                                                           \
   template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);   \
   template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&); \
+  template void add_wrench_load<R>(const Force<double>&, double, double, LinkLoad<R>&);                 \
   template JointArms joint_arms<R>(const Model&, const LinkState<R>*, const JointRows&);                \
   template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
 TARSUS_INSTANTIATE(double)

@@ -40,6 +40,10 @@ template <class R>
 void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
                     LinkLoad<R>& load);
 
+/// The same of a path's row on one link.
+template <class R>
+void add_wrench_load(const Force<double>& wrench, double tangent, double force, LinkLoad<R>& load);
+
 /// Row `row` of a block over these dofs, and perhaps others: what the path's arms are along each.
 template <class R>
 void write_path(const PathRow& path, const typename DelassusRows<R>::Block& block, int row) {

@@ -117,7 +117,7 @@ void TreeOperator<R>::solve_tree(const TreeForces<R>& forces, std::span<const Ta
     add_loads(tangents, force);
     if (places_.unknowns > 0) extra_.add_contacts(places_.acting, tangents);
   }
-  add_joint_loads(tangents, force);
+  add_row_loads(tangents, force);
   extra_.add_paths(tangents, force);
   const Out<R> x = extra_.rows() > 0 ? Out<R>() : Out<R>(next.x);
   solve_loaded<R>(model_, *data_, joint_inertia_, forces.joint, forces.bias, loads_.of_link(), loads_.all(), x);
@@ -201,14 +201,22 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
   }
 }
 
+/// Of rows on joints, and of paths on one link.
 template <class R>
-void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force) {
+void TreeOperator<R>::add_row_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   static constexpr Tangent kNone{};
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
     const std::size_t t = geometry_.contacts.size() + j;
     add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
                    tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
                    loads_[geometry_.joints[j].joint]);
+  }
+  for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
+    const PathRow& path = geometry_.paths[p];
+    const std::size_t t = geometry_.contacts.size() + geometry_.joints.size() + p;
+    if (path.on_link >= 0)
+      add_wrench_load(path.wrench, tangents.empty() ? 0 : tangents[t].at[0][0], force[terms_[t].first_row],
+                      loads_[path.on_link]);
   }
 }
 

@@ -1,5 +1,6 @@
 // Forces of a fluid on bodies that move through it, by quadratic and linear drag, lift and the mass that they carry
 // along.
+#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 
@@ -53,31 +54,42 @@ void added_mass(const Vec3d& a, Vec3d& mass, Vec3d& inertia) {
   }
 }
 
-Force<double> box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity) {
-  Force<double> out{{0, 0, 0}, {0, 0, 0}};
+Force<double> FluidForce::turning_over(const std::array<double, 36>& inertia, const Motion<double>& v, double h) const {
+  using Matrix = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
+  const auto crossed = [](const Vec3d& a) {
+    return (Eigen::Matrix3d() << 0, -a.z, a.y, a.z, 0, -a.x, -a.y, a.x, 0).finished();
+  };
+  Matrix turn;
+  turn << crossed(spin), crossed(momentum), crossed(momentum), crossed(lift);
+  const Eigen::Map<const Matrix> body(inertia.data());
+  const Eigen::Matrix<double, 6, 1> start{v.w.x, v.w.y, v.w.z, v.v.x, v.v.y, v.v.z};
+  const Eigen::Matrix<double, 6, 1> mean = (body - 0.5 * h * turn).partialPivLu().solve(body * start);
+  if (!mean.allFinite()) return turning(v);  // a body without inertia about an axis
+  return turning({{mean[0], mean[1], mean[2]}, {mean[3], mean[4], mean[5]}});
+}
+
+FluidForce box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity) {
+  FluidForce out;
   const double diameter = (size.x + size.y + size.z) / 3;
-  if (viscosity > 0) {  // Stokes' sphere
-    out.n = v.w * (-kPi * diameter * diameter * diameter * viscosity);
-    out.f = v.v * (-3 * kPi * diameter * viscosity);
-  }
-  if (density > 0) {
-    for (int i = 0; i < 3; ++i) {
-      const double b = size[(i + 1) % 3], c = size[(i + 2) % 3];
-      out.f[i] -= 0.5 * density * b * c * std::abs(v.v[i]) * v.v[i];
-      out.n[i] -= density * size[i] * (fourth(b) + fourth(c)) * std::abs(v.w[i]) * v.w[i] / 64;
-    }
+  for (int i = 0; i < 3; ++i) {
+    const double b = size[(i + 1) % 3], c = size[(i + 2) % 3];
+    out.growing.f[i] = 0.5 * density * b * c * std::abs(v.v[i]);
+    out.growing.n[i] = density * size[i] * (fourth(b) + fourth(c)) * std::abs(v.w[i]) / 64;
+    out.resistance.f[i] = 3 * kPi * diameter * viscosity + out.growing.f[i];  // Stokes' sphere
+    out.resistance.n[i] = kPi * diameter * diameter * diameter * viscosity + out.growing.n[i];
   }
   return out;
 }
 
-Force<double> ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>& coefficients,
-                                    const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
-                                    double density, double viscosity) {
+FluidForce ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>& coefficients, const Vec3d& virtual_mass,
+                                 const Vec3d& virtual_inertia, const Motion<double>& v, double density,
+                                 double viscosity) {
   const auto [blunt, slender, angular, kutta, magnus] = coefficients;
   const Vec3d &u = v.v, &w = v.w;
   // The fluid that moves along.
   const Vec3d momentum = times(virtual_mass, u) * density, spin = times(virtual_inertia, w) * density;
-  Force<double> out{cross(momentum, u) + cross(spin, w), cross(momentum, w)};
+  FluidForce out;
+  out.spin = spin, out.momentum = momentum;
   // Lift: Magnus' and Kutta's.
   const double volume = 4.0 / 3 * kPi * a.x * a.y * a.z, speed = norm(u);
   const Vec3d areas{squared(a.y * a.z), squared(a.z * a.x), squared(a.x * a.y)};
@@ -87,19 +99,20 @@ Force<double> ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>&
   const double area = moves ? kPi * std::sqrt(denominator / projected) : 0;
   const double cosine = moves ? projected / (speed * denominator) : 0;
   const Vec3d circulation = cross(normal, u) * (kutta * density * cosine * area);
-  out.f += cross(w, u) * (magnus * density * volume) + cross(circulation, u);
+  out.lift = w * (magnus * density * volume) + circulation;
   // Drag.
   const double largest = std::max({a.x, a.y, a.z}), least = std::min({a.x, a.y, a.z}),
                middle = a.x + a.y + a.z - largest - least;
   const double diameter = 2.0 / 3 * (a.x + a.y + a.z);
-  const double linear =
-      viscosity * 3 * kPi * diameter + density * speed * (area * blunt + slender * (kPi * largest * middle - area));
+  const double pushed = density * speed * (area * blunt + slender * (kPi * largest * middle - area));
   const auto moment = [&](int i) { return 8.0 / 15 * kPi * a[i] * fourth(std::max(a[(i + 1) % 3], a[(i + 2) % 3])); };
   const double largest_moment = 8.0 / 15 * kPi * middle * fourth(largest);
   Vec3d resisted;
   for (int i = 0; i < 3; ++i) resisted[i] = w[i] * (angular * moment(i) + slender * (largest_moment - moment(i)));
-  out.f -= u * linear;
-  out.n -= w * (viscosity * kPi * diameter * diameter * diameter + density * norm(resisted));
+  const double turned = density * norm(resisted), stokes = viscosity * kPi * diameter;
+  out.growing = {{turned, turned, turned}, {pushed, pushed, pushed}};
+  out.resistance = out.growing;
+  for (int i = 0; i < 3; ++i) out.resistance.n[i] += stokes * squared(diameter), out.resistance.f[i] += 3 * stokes;
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "tarsus/dynamics/passive.hpp"
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -90,6 +91,7 @@ void PassiveForces::find_bodies() {
       compensated_.push_back({body.link, com, body.mass * spec.gravity_compensation});
     if (!fluid || body.mass < kMujocoMinval) continue;
     bool ellipsoid = false;
+    std::vector<Immersed> shapes;
     for (const GeomSpec& geom : spec.geoms) {
       if (!geom.fluid_ellipsoid) continue;
       ellipsoid = true;
@@ -99,6 +101,9 @@ void PassiveForces::find_bodies() {
                    true,
                    geom.fluid_coefficients,
                    {},
+                   {},
+                   {},
+                   {},
                    {}};
       if (geom.type == GeomType::sphere) one.size = {geom.size.x, geom.size.x, geom.size.x};
       if (geom.type == GeomType::capsule) one.size = {geom.size.x, geom.size.x, geom.size.x + geom.size.y};
@@ -106,31 +111,58 @@ void PassiveForces::find_bodies() {
       if (geom.type == GeomType::mesh) one.size = mesh_reach(model_.spec, geom);
       if (!(one.size.x > 0 && one.size.y > 0 && one.size.z > 0)) continue;  // its file is missing
       added_mass(one.size, one.virtual_mass, one.virtual_inertia);
-      immersed_.push_back(one);
+      shapes.push_back(std::move(one));
     }
-    if (ellipsoid) continue;
     const Sym3d principal = rotate(transpose(principal_axes(model_, i)), body.inertia);
     const Vec3d moments{principal.xx, principal.yy, principal.zz};
+    for (Immersed& one : shapes) immerse(body, std::move(one), double(shapes.size()));
+    if (ellipsoid) continue;
     Vec3d box;
     for (int k = 0; k < 3; ++k) {
       const double square = moments[(k + 1) % 3] + moments[(k + 2) % 3] - moments[k];
       box[k] = std::sqrt(std::max(kMujocoMinval, square) / body.mass * 6);
     }
-    immersed_.push_back({com, box, false, {}, {}, {}});
+    immerse(body, {com, box, false, {}, {}, {}, {}, {}, {}}, 1);
   }
   compensates_ = !compensated_.empty(), fluid_ = !immersed_.empty();
 }
 
+/// @param shapes of the body that the fluid acts on
+void PassiveForces::immerse(const Body& body, Immersed&& one, double shapes) {
+  const Transformd X = inverse(body.X_LB) * one.frame.X;
+  const RigidInertia<double> about_centre{body.mass, {0, 0, 0}, rotate(transpose(X.R), body.inertia)};
+  const ArticulatedInertia<double> whole = articulated(shift_back(about_centre, transpose_mul(X.R, body.com - X.p)));
+  using Matrix = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
+  Eigen::Map<Matrix> matrix(one.inertia.data());
+  for (int k = 0; k < 6; ++k) {
+    Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
+    (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1 / shapes;
+    const Force<double> f = whole * unit;
+    matrix.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
+  }
+  const Matrix inverse = matrix.inverse();
+  for (int k = 0; k < 3; ++k) one.inverse_mass.n[k] = inverse(k, k), one.inverse_mass.f[k] = inverse(3 + k, 3 + k);
+  std::vector<char> used(std::size_t(model_.nv), 0);
+  mark_dofs(model_, one.frame.link, used);
+  for (int v = 0; v < model_.nv; ++v) {
+    if (used[std::size_t(v)]) one.dofs.push_back(v);
+  }
+  immersed_.push_back(std::move(one));
+}
+
 void PassiveForces::add_fluid(const LinkState<double>* links) {
   const OptionSpec& option = model_.spec.option;
+  immersions_.clear();
   for (const Immersed& body : immersed_) {
     const Transformd X = world_pose(links, body.frame);
     const Motion<double> v = world_velocity(links, body.frame);
     const Motion<double> local{transpose_mul(X.R, v.w), transpose_mul(X.R, v.v - option.wind)};
-    const Force<double> force =
-        body.ellipsoid ? ellipsoid_fluid_force(body.size, body.coefficients, body.virtual_mass, body.virtual_inertia,
-                                               local, option.density, option.viscosity)
-                       : box_fluid_force(body.size, local, option.density, option.viscosity);
+    const FluidForce fluid = body.ellipsoid
+                                 ? ellipsoid_fluid_force(body.size, body.coefficients, body.virtual_mass,
+                                                         body.virtual_inertia, local, option.density, option.viscosity)
+                                 : box_fluid_force(body.size, local, option.density, option.viscosity);
+    immersions_.push_back({body.frame.link, body.dofs, X, local, fluid, &body.inertia, body.inverse_mass});
+    const Force<double> force = fluid.drag(local) + fluid.turning(local);
     add_generalized_force(model_, links, body.frame.link, X.p, X.R * force.f, X.R * force.n, 1, force_.data());
   }
 }

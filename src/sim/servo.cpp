@@ -14,6 +14,8 @@ namespace {
 /// Fastest way back of a tendon that is beyond its range, and of the joints that it moves [m/s | rad/s].
 constexpr double kTendonReturn = 5;
 constexpr double kTendonRest = 1e-9;  ///< a way back that is slower is none: arms of rounding [m/s | rad/s]
+/// The share of its velocity that a body alone loses by drag in a step, along or about an axis, if it is to be a row.
+constexpr double kDragFelt = 0.01;
 
 /// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
 ForceRow falling(double force, double stiffness, double damping, double speed, double dt,
@@ -226,6 +228,8 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     std::vector<double>& arms = row_arms_[world];  // what rows point into
     arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
+    one_.drags.clear();
+    if (step.implicit) find_drags(world, step.dt);
     std::fill(one_.tendon_bias.begin(), one_.tendon_bias.end(), 0.0);
     if (is_.heavy_paths)
       tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), one_.qpos, one_.qvel, one_.tendon_bias);
@@ -242,6 +246,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
+      add_drag_rows(world);  // last: how many there are changes from step to step
       continue;
     }
     add(tau_, passive.polynomial_force());
@@ -333,6 +338,56 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
                                                         spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
       row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
     }
+  }
+}
+
+/// Drag that is felt within the step goes from tau_ to rows, f(v) - h K_s q̈. Of linear drag K_s is its own K. With
+/// quadratic drag alone that would be exact, but where a force keeps up the speed it turned about the balance from step
+/// to step: with x = h K/m, K_s = K (1 + x/(1 + x)) goes over to the tangent, of second order, and nothing swings.
+/// Their arms follow the others. Lift becomes that of the mean velocity.
+template <class R>
+void Servos<R>::find_drags(int world, double dt) {
+  const LinkState<double>* links = actuation_.data().links();
+  const auto part = [](const Force<double>& force, int i) { return i < 3 ? force.n[i] : force.f[i - 3]; };
+  for (const PassiveForces::Immersion& body : actuation_.passive().immersions()) {
+    const Mat3d& axes = body.pose.R;
+    const auto generalized = [&](const Force<double>& force) {
+      one_.arm.assign(std::size_t(model_.nv), 0.0);
+      add_generalized_force(model_, links, body.link, body.pose.p, axes * force.f, axes * force.n, 1, one_.arm.data());
+    };
+    const auto add = [&](double factor) {
+      for (const int v : body.dofs) tau_[at(model_.nv, v, world)] += R(factor * one_.arm[std::size_t(v)]);
+    };
+    const Force<double> turning = body.fluid.turning(body.velocity), drag = body.fluid.drag(body.velocity);
+    if (dot(turning.n, turning.n) + dot(turning.f, turning.f) > 0)
+      generalized(body.fluid.turning_over(*body.inertia, body.velocity, dt) - turning), add(1);
+    for (int i = 0; i < 6; ++i) {
+      const double inverse_mass = part(body.inverse_mass, i), resisted = dt * part(body.fluid.resistance, i);
+      if (!(resisted * inverse_mass >= kDragFelt)) continue;
+      const double growing = dt * part(body.fluid.growing, i), x = growing * inverse_mass;
+      Force<double> axis{{0, 0, 0}, {0, 0, 0}};
+      (i < 3 ? axis.n[i] : axis.f[i - 3]) = 1;
+      generalized(axis);
+      ForceRow row;
+      row.force = part(drag, i), row.slope = resisted + growing * x / (1 + x), row.dofs = body.dofs;
+      const Vec3d push = axes * axis.f;
+      row.on_link = body.link;
+      row.wrench = {axes * axis.n + cross(body.pose.p - links[body.link].o, push), push};
+      for (const int v : body.dofs) row_arms_[world].push_back(one_.arm[std::size_t(v)]);
+      add(-row.force);
+      one_.drags.push_back(row);
+    }
+  }
+}
+
+template <class R>
+void Servos<R>::add_drag_rows(int world) {
+  std::size_t end = row_arms_[world].size();
+  for (std::size_t i = one_.drags.size(); i-- > 0;) {
+    ForceRow row = one_.drags[i];
+    end -= row.dofs.size();
+    row.arm = {row_arms_[world].data() + end, row.dofs.size()};
+    rows_[world].push_back(row);
   }
 }
 

@@ -25,6 +25,7 @@ class ExtraRows {
   void clear();  ///< the bilateral rows alone
   /// @param acting ascending: those marked `extra` are added
   void add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents);
+  /// Those that are not on one link.
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   int rows() const { return rows_.rows(); }
   /// J of them, dense [row][nv], until the next call.

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/model/spec.hpp"
 
 namespace tarsus {
@@ -19,6 +20,8 @@ struct ForceRow {
   bool rigid = false;
   double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
   int tendon_range = -1;         ///< the tendon whose range this is an end of
+  int on_link = -1;              ///< see PathRow
+  Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
 };
 
 }  // namespace tarsus

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tarsus/solver/term.hpp"
+#include "tarsus/spatial/spatial.hpp"
 
 namespace tarsus {
 
@@ -25,6 +26,8 @@ struct JointRows {
 struct PathRow {
   std::span<const int> dofs;
   std::span<const double> arm;
+  int on_link = -1;  ///< if J is `wrench` on one link: at its origin, world axes
+  Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
 };
 
 /// Of all terms: first those of `contacts`, then those of `joints`, then those of `paths`.

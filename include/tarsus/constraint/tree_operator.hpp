@@ -101,7 +101,7 @@ class TreeOperator final : public StepOperator {
     bool first = true;  ///< there is no now yet
     void move(double t);
   };
-  void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_row_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
   void find_acting(std::span<const Tangent> tangents, std::span<const double> force);

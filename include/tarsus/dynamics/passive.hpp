@@ -6,6 +6,25 @@
 
 namespace tarsus {
 
+/// Force and torque of a fluid on what moves through it with a velocity (w, v), in axes of its own.
+struct FluidForce {
+  Force<double> resistance{{0, 0, 0}, {0, 0, 0}};  ///< ≥ 0: drag is -resistance × velocity, each component by itself
+  Force<double> growing{{0, 0, 0}, {0, 0, 0}};     ///< the part of it that is in proportion to the speed
+  /// Lift, and what the fluid carried along does: (spin × w + momentum × v, momentum × w + lift × v), without power.
+  Vec3d spin{0, 0, 0}, momentum{0, 0, 0}, lift{0, 0, 0};
+
+  Force<double> drag(const Motion<double>& v) const {
+    const auto times = [](const Vec3d& a, const Vec3d& b) { return Vec3d{-a.x * b.x, -a.y * b.y, -a.z * b.z}; };
+    return {times(resistance.n, v.w), times(resistance.f, v.v)};
+  }
+  Force<double> turning(const Motion<double>& v) const {
+    return {cross(spin, v.w) + cross(momentum, v.v), cross(momentum, v.w) + cross(lift, v.v)};
+  }
+  /// turning() of the mean of a body's velocities at the ends of a step that it does by this alone, whose energy is
+  /// then what it was. @param inertia [6][6] of the body, angular first, same axes  @param h [s]
+  Force<double> turning_over(const std::array<double, 36>& inertia, const Motion<double>& v, double h) const;
+};
+
 class PassiveForces {
  public:
   /// Keeps a reference to the model. @throws InputError as TendonSet::of
@@ -46,6 +65,18 @@ class PassiveForces {
   };
   std::span<const Polynomial> polynomials() const { return polynomials_; }
 
+  /// A body in a fluid, or one of its shapes: the force is part of force().
+  struct Immersion {
+    int link;
+    std::span<const int> dofs;  ///< between the link and the world
+    Transformd pose;            ///< of its axes, world
+    Motion<double> velocity;    ///< against the fluid, along its axes
+    FluidForce fluid;
+    const std::array<double, 36>* inertia;  ///< [6][6] its share of the body's own, angular first, along its axes
+    Force<double> inverse_mass;             ///< along and about each axis, of that
+  };
+  std::span<const Immersion> immersions() const { return immersions_; }
+
  private:
   struct Compensated {
     int link;
@@ -58,9 +89,13 @@ class PassiveForces {
     bool ellipsoid;
     std::array<double, 5> coefficients;
     Vec3d virtual_mass, virtual_inertia;
+    std::vector<int> dofs;  ///< this and what follows: see Immersion
+    std::array<double, 36> inertia;
+    Force<double> inverse_mass;
   };
   void find_polynomials();
   void find_bodies();
+  void immerse(const Body& body, Immersed&& one, double shapes);
   void add_fluid(const LinkState<double>* links);
 
   const Model& model_;
@@ -69,20 +104,21 @@ class PassiveForces {
   std::vector<std::array<double, 2>> damping_;  // [polynomial] the model's
   std::vector<Compensated> compensated_;
   std::vector<Immersed> immersed_;
+  std::vector<Immersion> immersions_;
   std::vector<char> by_actuator_;  // [nv]
   bool compensates_ = false, fluid_ = false;
   std::vector<double> length_, velocity_, arm_, tendon_force_, compensation_, force_, polynomial_force_, row_;
 };
 
-/// Force and torque, at the body's centre of mass and in its principal axes, of a fluid on a box. [MuJoCo, "Inertia
-/// model": the box has the body's mass and inertia]  @param v velocity against the fluid, same axes
-Force<double> box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity);
+/// At the body's centre of mass and in its principal axes, on a box. [MuJoCo, "Inertia model": the box has the body's
+/// mass and inertia]  @param v velocity against the fluid, same axes
+FluidForce box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity);
 
 /// The same on an ellipsoid. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
 /// @param coefficients blunt drag, slender drag, angular drag, Kutta lift, Magnus lift
-Force<double> ellipsoid_fluid_force(const Vec3d& semi_axes, const std::array<double, 5>& coefficients,
-                                    const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
-                                    double density, double viscosity);
+FluidForce ellipsoid_fluid_force(const Vec3d& semi_axes, const std::array<double, 5>& coefficients,
+                                 const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
+                                 double density, double viscosity);
 
 /// Mass and moments of inertia of the fluid that an ellipsoid carries along, for density 1. [Tuckerman 1925]
 void added_mass(const Vec3d& semi_axes, Vec3d& mass, Vec3d& inertia);

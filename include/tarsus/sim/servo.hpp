@@ -8,7 +8,9 @@
 //   spring, damper, armature of a tendon;              the end of the step (springs: at its middle, as those of
 //   polynomial spring and damper of a joint            joints, drive.inl)
 //   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
-//   gravity compensation, fluid, adhesion              their force at the start of the step
+//   drag of a fluid where it brakes a body by more     a row along and about each axis that is so dragged, which falls
+//   than a hundredth within the step                   to zero with the velocity against the fluid
+//   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
 // The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds are shared
 // by lanes, targets and applied forces are each lane's own: servos_refusal() names what needs more.
@@ -69,6 +71,8 @@ class Servos {
   struct OneWorld {  ///< its numbers one after another
     std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
     std::span<const double> carried_inertia;
+    std::vector<ForceRow> drags;  ///< without arms
+    std::vector<double> arm;      ///< [nv]
   };
   /// The actuators of one DoF. Its servos together are c - kp q - kd q̇.
   struct Joined {
@@ -86,6 +90,8 @@ class Servos {
   double tendon_return(int world, int tendon) const;
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, double dt);
+  void find_drags(int world, double dt);
+  void add_drag_rows(int world);
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
   /// Within the actuator's own range and its tendon's.  @param force the row's at the start of the step
