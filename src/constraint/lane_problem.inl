@@ -287,8 +287,11 @@ class LaneProblem {
       if (all_lanes(far)) continue;
       // As StepTerms::each_end(): where it ends, if it leaves its range.
       const Quat<T> at = get_quat(q);
-      const Vec3<T> turn = logarithm(at), end = logarithm(at * exponential(rate * T(step_.h)));
-      const T angle = norm(turn), there = norm(end), least = T(R(1e-6));
+      const Vec3<T> turn = logarithm(at), way = rate * T(step_.h), shorter = logarithm(at * exponential(way));
+      const T angle = norm(turn), least = T(R(1e-6)), whole = T(R(6.283185307179586)), short_angle = norm(shorter);
+      const Mask<T> past_half = dot(shorter, turn + way) < zero();
+      const Vec3<T> end = select<T>(past_half, shorter * (one() - whole / maximum(short_angle, least)), shorter);
+      const T there = select(past_half, whole - short_angle, short_angle);
       const Mask<T> leaves = (angle < high) & (there > high);
       const Vec3<T> axis_end = end * (one() / maximum(there, least)), axis = turn * (one() / maximum(angle, least));
       const Vec3<T> e = state_[joint].R * -select<T>(leaves, axis_end, axis);

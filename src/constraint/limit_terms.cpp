@@ -44,8 +44,12 @@ void StepTerms<R>::each_end(int joint, double way, In<R> ahead, const F& f) {
   const Mat3d A = widen(step_.data->links()[joint].R);
   const auto row = [&](const Vec3d& axis) { return JointRows{joint, JointRows::Part::angular, 1, A * -axis}; };
   if (angle < j.upper()) {
-    const Vec3d end = log_map(at * exp_map(w * step_.h));
-    const double there = norm(end);
+    Vec3d end = log_map(at * exp_map(w * step_.h));
+    double there = norm(end);
+    if (dot(end, turn + w * step_.h) < 0) {  // the way there goes past half a turn
+      end = end * (1 - 2 * std::numbers::pi / there);
+      there = 2 * std::numbers::pi - there;
+    }
     if (there > j.upper()) return f(0, row(end * (1 / there)), j.upper() - there + step_.h * dot(end, w) / there);
   }
   if (angle >= 1e-6) f(0, row(turn * (1 / angle)), j.upper() - angle);  // else no direction to push in

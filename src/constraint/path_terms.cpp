@@ -3,6 +3,7 @@
 // others the operator's extra rows.
 #include <algorithm>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/term_constants.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/constraint/step_terms.hpp"
@@ -13,7 +14,12 @@ namespace tarsus {
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
   paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
-  for (const ForceRow& row : rows) add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
+  for (const ForceRow& row : rows) {
+    if (row.on_link >= 0)
+      write_wrench<R>(row.wrench, paths_.rows.block(paths_.rows.add_block(row.on_link, -1, 1)), 0);
+    else
+      add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
+  }
   paths_.rows.sweep(model_, *step_.data);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const typename DelassusRows<R>::Block block = paths_.rows.block(int(r));
@@ -26,7 +32,8 @@ template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
   const PathRow path{row.dofs, row.arm, row.on_link, row.wrench};
   const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
-  const double slope = std::max(row.slope, kLeastStiffness / mass);
+  // What a link cannot feel is rounding, in which a stiffness in proportion to 1/mass would be huge.
+  const double slope = row.on_link >= 0 ? row.slope : std::max(row.slope, kLeastStiffness / mass);
   Term term;
   term.lower = step_.h * row.low, term.upper = step_.h * row.high;
   const TermRow numbers{row.rigid ? kLeastCompliance<R> * mass : 1 / slope,

@@ -8,9 +8,9 @@
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
 // Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
-// their own articulated inertia, which leaves momentum as it is. Where that is not enough, trees on a free joint are
-// given that momentum by a rigid motion of the whole, and joints are damped once more. Contacts and limits that follow
-// take energy, so that nothing gains any.
+// their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is
+// enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and joints
+// are damped from what they were then. Contacts and limits that follow take energy, so that nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -21,11 +21,10 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
 inline constexpr double kFirstDamping = 1.5;
-inline constexpr int kDampings = 4;           ///< tries, each with
-inline constexpr double kMoreDamping = 4;     ///< so many times the last one's λ
-inline constexpr double kTolerated = 1e-3;    ///< of the energy, that may be left
-inline constexpr double kMomentumGain = 0.1;  ///< of the energy, that is left where momentum is to blame
-inline constexpr double kLeastLeft = 1e-2;    ///< of the joints' energy, that the first λ aims for
+inline constexpr int kDampings = 16;        ///< tries, each with
+inline constexpr double kMoreDamping = 2;   ///< so many times the last one's λ
+inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
+inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
 
 /// A tree's momentum about its centre of mass.
 template <class T>
@@ -184,21 +183,32 @@ TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkSta
   return T(Real<T>(1)) / s.Dinv.xx;
 }
 
+/// Joints that turn by less than kBoundAngle are damped by less.
+template <class T>
+TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, Real<T> h) {
+  const T one = T(Real<T>(1));
+  if (slides_on_axis(link.joint)) return one;
+  const T* w = qvel + link.qvel;
+  const T square = turns_freely(link.joint) ? dot(get3(w), get3(w)) : w[0] * w[0];
+  return minimum(one, square * T(h * h / (kBoundAngle * kBoundAngle)));
+}
+
 /// qacc within the bound in lanes `of`; J q̈ is in the links' a before, and no more after. @param most T(q ⊟ h v, v)
-/// @param scratch [5 nv] @return what is above it
+/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above it @return what is above it
 template <class T>
 T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
-               const T* qvel, const T* Q, const T* K, T* scratch, T* qacc) {
+               const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
   using R = Real<T>;
   const T zero = T(R(0)), one = T(R(1)), step = T(h);
   T gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
   Mask<T> missed = of & (gain > most * T(R(kTolerated)));
   if (!any(missed)) return gain;
-  T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv, *start = change + m.nv;
+  T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv;
   factor_kernel(m, state, qpos, K);
   T internal = T(std::numeric_limits<R>::min());
   for_each_dof<T>(m, [&](int i, int v, int) {
-    D[v] = damped_inertia(m.link[i], state[i]), start[v] = mul_add(qacc[v], step, qvel[v]);
+    D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, h),
+    start[v] = mul_add(qacc[v], step, qvel[v]);
     internal = mul_add(D[v] * start[v], start[v], internal);
   });
   // One joint alone goes from E to E/(1 + λ)².

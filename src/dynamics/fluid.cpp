@@ -54,18 +54,37 @@ void added_mass(const Vec3d& a, Vec3d& mass, Vec3d& inertia) {
   }
 }
 
-Force<double> FluidForce::turning_over(const std::array<double, 36>& inertia, const Motion<double>& v, double h) const {
-  using Matrix = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
+Force<double> turning_over(std::span<const Immersion> shapes, const Vec3d& origin, const RigidInertia<double>& inertia,
+                           const Motion<double>& velocity, double h) {
+  using Matrix = Eigen::Matrix<double, 6, 6>;
   const auto crossed = [](const Vec3d& a) {
     return (Eigen::Matrix3d() << 0, -a.z, a.y, a.z, 0, -a.x, -a.y, a.x, 0).finished();
   };
-  Matrix turn;
-  turn << crossed(spin), crossed(momentum), crossed(momentum), crossed(lift);
-  const Eigen::Map<const Matrix> body(inertia.data());
-  const Eigen::Matrix<double, 6, 1> start{v.w.x, v.w.y, v.w.z, v.v.x, v.v.y, v.v.z};
-  const Eigen::Matrix<double, 6, 1> mean = (body - 0.5 * h * turn).partialPivLu().solve(body * start);
-  if (!mean.allFinite()) return turning(v);  // a body without inertia about an axis
-  return turning({{mean[0], mean[1], mean[2]}, {mean[3], mean[4], mean[5]}});
+  const ArticulatedInertia<double> own = articulated(inertia);
+  Matrix turn = Matrix::Zero(), body;
+  for (const Immersion& shape : shapes) {
+    const Mat3d& R = shape.pose.R;
+    const Eigen::Matrix3d axes =
+        (Eigen::Matrix3d() << R.xx, R.xy, R.xz, R.yx, R.yy, R.yz, R.zx, R.zy, R.zz).finished().transpose();
+    Matrix to_shape = Matrix::Zero(), at_shape;  // of motions
+    to_shape.topLeftCorner<3, 3>() = to_shape.bottomRightCorner<3, 3>() = axes;
+    to_shape.bottomLeftCorner<3, 3>() = -axes * crossed(shape.pose.p - origin);
+    at_shape << crossed(shape.fluid.spin), crossed(shape.fluid.momentum), crossed(shape.fluid.momentum),
+        crossed(shape.fluid.lift);
+    turn += to_shape.transpose() * at_shape * to_shape;
+  }
+  for (int k = 0; k < 6; ++k) {
+    Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
+    (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1;
+    const Force<double> f = own * unit;
+    body.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
+  }
+  const Vec3d &w = velocity.w, &v = velocity.v;
+  const Eigen::Matrix<double, 6, 1> start{w.x, w.y, w.z, v.x, v.y, v.z};
+  Eigen::Matrix<double, 6, 1> mean = (body - 0.5 * h * turn).partialPivLu().solve(body * start);
+  if (!mean.allFinite()) mean = start;  // no inertia about an axis
+  const Eigen::Matrix<double, 6, 1> force = turn * mean;
+  return {{force[0], force[1], force[2]}, {force[3], force[4], force[5]}};
 }
 
 FluidForce box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity) {
@@ -93,12 +112,10 @@ FluidForce ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>& co
   // Lift: Magnus' and Kutta's.
   const double volume = 4.0 / 3 * kPi * a.x * a.y * a.z, speed = norm(u);
   const Vec3d areas{squared(a.y * a.z), squared(a.z * a.x), squared(a.x * a.y)};
-  const Vec3d normal = times(areas, u);
-  const double projected = dot(normal, u), denominator = dot(normal, normal);
-  const bool moves = denominator > 0 && speed > 0;  // of a leaf these are 1e-16 and less
-  const double area = moves ? kPi * std::sqrt(denominator / projected) : 0;
-  const double cosine = moves ? projected / (speed * denominator) : 0;
-  const Vec3d circulation = cross(normal, u) * (kutta * density * cosine * area);
+  const Vec3d along = speed > 0 ? u * (1 / speed) : Vec3d{1, 0, 0}, normal = times(areas, along);
+  const double projected = dot(normal, along), denominator = dot(normal, normal);
+  const double area = kPi * std::sqrt(denominator / projected);
+  const Vec3d circulation = cross(normal, along) * (kutta * density * speed * projected / denominator * area);
   out.lift = w * (magnus * density * volume) + circulation;
   // Drag.
   const double largest = std::max({a.x, a.y, a.z}), least = std::min({a.x, a.y, a.z}),

@@ -91,7 +91,6 @@ void PassiveForces::find_bodies() {
       compensated_.push_back({body.link, com, body.mass * spec.gravity_compensation});
     if (!fluid || body.mass < kMujocoMinval) continue;
     bool ellipsoid = false;
-    std::vector<Immersed> shapes;
     for (const GeomSpec& geom : spec.geoms) {
       if (!geom.fluid_ellipsoid) continue;
       ellipsoid = true;
@@ -99,55 +98,66 @@ void PassiveForces::find_bodies() {
       Immersed one{{body.link, body.X_LB * X * Transformd{rotation(geom.mesh_axes), geom.mesh_centre}},
                    geom.size,
                    true,
-                   geom.fluid_coefficients,
-                   {},
-                   {},
-                   {},
-                   {},
-                   {}};
+                   geom.fluid_coefficients};
       if (geom.type == GeomType::sphere) one.size = {geom.size.x, geom.size.x, geom.size.x};
       if (geom.type == GeomType::capsule) one.size = {geom.size.x, geom.size.x, geom.size.x + geom.size.y};
       if (geom.type == GeomType::cylinder) one.size = {geom.size.x, geom.size.x, geom.size.y};
       if (geom.type == GeomType::mesh) one.size = mesh_reach(model_.spec, geom);
       if (!(one.size.x > 0 && one.size.y > 0 && one.size.z > 0)) continue;  // its file is missing
       added_mass(one.size, one.virtual_mass, one.virtual_inertia);
-      shapes.push_back(std::move(one));
+      immersed_.push_back(std::move(one));
     }
+    if (ellipsoid) continue;
     const Sym3d principal = rotate(transpose(principal_axes(model_, i)), body.inertia);
     const Vec3d moments{principal.xx, principal.yy, principal.zz};
-    for (Immersed& one : shapes) immerse(body, std::move(one), double(shapes.size()));
-    if (ellipsoid) continue;
     Vec3d box;
     for (int k = 0; k < 3; ++k) {
       const double square = moments[(k + 1) % 3] + moments[(k + 2) % 3] - moments[k];
       box[k] = std::sqrt(std::max(kMujocoMinval, square) / body.mass * 6);
     }
-    immerse(body, {com, box, false, {}, {}, {}, {}, {}, {}}, 1);
+    immersed_.push_back({com, box, false, {}});
   }
+  weigh_immersed();
   compensates_ = !compensated_.empty(), fluid_ = !immersed_.empty();
 }
 
-/// @param shapes of the body that the fluid acts on
-void PassiveForces::immerse(const Body& body, Immersed&& one, double shapes) {
-  const Transformd X = inverse(body.X_LB) * one.frame.X;
-  const RigidInertia<double> about_centre{body.mass, {0, 0, 0}, rotate(transpose(X.R), body.inertia)};
-  const ArticulatedInertia<double> whole = articulated(shift_back(about_centre, transpose_mul(X.R, body.com - X.p)));
-  using Matrix = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
-  Eigen::Map<Matrix> matrix(one.inertia.data());
-  for (int k = 0; k < 6; ++k) {
-    Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
-    (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1 / shapes;
-    const Force<double> f = whole * unit;
-    matrix.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
+/// Shares the links' inertias among what is immersed of each.
+void PassiveForces::weigh_immersed() {
+  std::stable_sort(immersed_.begin(), immersed_.end(),
+                   [](const Immersed& a, const Immersed& b) { return a.frame.link < b.frame.link; });
+  std::vector<int> shapes(std::size_t(model_.njoint()), 0);
+  for (const Immersed& one : immersed_) ++shapes[std::size_t(one.frame.link)];
+  std::vector<char> carries(std::size_t(model_.njoint()), 0);
+  for (const Joint& joint : model_.joints) {
+    if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
   }
-  const Matrix inverse = matrix.inverse();
-  for (int k = 0; k < 3; ++k) one.inverse_mass.n[k] = inverse(k, k), one.inverse_mass.f[k] = inverse(3 + k, 3 + k);
-  std::vector<char> used(std::size_t(model_.nv), 0);
-  mark_dofs(model_, one.frame.link, used);
-  for (int v = 0; v < model_.nv; ++v) {
-    if (used[std::size_t(v)]) one.dofs.push_back(v);
+  const std::vector<RigidInertia<double>> inertia = link_inertias(model_);
+  for (Immersed& one : immersed_) {
+    const std::size_t link = std::size_t(one.frame.link);
+    const Transformd& X = one.frame.X;
+    const RigidInertia<double>& whole = inertia[link];
+    const RigidInertia<double> here = shift_back(whole, -X.p);
+    const ArticulatedInertia<double> share =
+        articulated(RigidInertia<double>{here.mass, transpose_mul(X.R, here.h), rotate(transpose(X.R), here.I)});
+    Eigen::Matrix<double, 6, 6> matrix;
+    for (int k = 0; k < 6; ++k) {
+      Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
+      (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1.0 / shapes[link];
+      const Force<double> f = share * unit;
+      matrix.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
+    }
+    const Eigen::Matrix<double, 6, 6> inverse = matrix.inverse();
+    for (int k = 0; k < 6; ++k) {
+      const double w = inverse(k, k);
+      (k < 3 ? one.inverse_mass.n[k] : one.inverse_mass.f[k - 3]) = w > 0 && std::isfinite(w) ? w : kInfinity;
+    }
+    std::vector<char> used(std::size_t(model_.nv), 0);
+    mark_dofs(model_, one.frame.link, used);
+    for (int v = 0; v < model_.nv; ++v) {
+      if (used[std::size_t(v)]) one.dofs.push_back(v);
+    }
+    one.floats = moves_freely(model_.joints[link].type) && !carries[link];
   }
-  immersed_.push_back(std::move(one));
 }
 
 void PassiveForces::add_fluid(const LinkState<double>* links) {
@@ -161,7 +171,7 @@ void PassiveForces::add_fluid(const LinkState<double>* links) {
                                  ? ellipsoid_fluid_force(body.size, body.coefficients, body.virtual_mass,
                                                          body.virtual_inertia, local, option.density, option.viscosity)
                                  : box_fluid_force(body.size, local, option.density, option.viscosity);
-    immersions_.push_back({body.frame.link, body.dofs, X, local, fluid, &body.inertia, body.inverse_mass});
+    immersions_.push_back({body.frame.link, body.dofs, X, local, fluid, body.inverse_mass, body.floats});
     const Force<double> force = fluid.drag(local) + fluid.turning(local);
     add_generalized_force(model_, links, body.frame.link, X.p, X.R * force.f, X.R * force.n, 1, force_.data());
   }

@@ -438,27 +438,44 @@ TARSUS_INLINE Mask<T> slides_far(const ModelView<Real<T>>& m, const LinkState<T>
   return far;
 }
 
+/// Lanes with a link that turns far by the velocity which J q̈, in the links' a, leads to: one of a joint whose own
+/// inertia hardly resists it, as of hinges in a row that line up.
+template <class T>
+TARSUS_INLINE Mask<T> ends_fast(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
+  T fastest = T(Real<T>(0));
+  for (int i = 0; i < m.nlink; ++i) {
+    const Vec3<T> w = mul_add(state[i].a.w, T(h), state[i].v.w);
+    fastest = maximum(dot(w, w), fastest);
+  }
+  return fastest * T(h * h) > T(Real<T>(kBoundAngle * kBoundAngle));
+}
+
 /// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
 /// that turn far held to energy_bound.inl. @param scratch [5 nv]
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                                T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
-  const Mask<T> fast = (angle > T(Real<T>(kBoundAngle))) | slides_far(m, state, h, qvel);
-  const bool held = any(fast);
-  T most = T(Real<T>(0));
-  if (held) {
-    most = energy_before(m, state, all, h, qpos, qvel, scratch);
-    aba_outward(m, state, qpos, qvel, none);
-  }
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
-  velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
-  if (!held) return;
-  const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
-  const Mask<T> still = fast & (gain > most * T(Real<T>(kMomentumGain)));
+  Mask<T> fast = (angle > T(Real<T>(kBoundAngle))) | slides_far(m, state, h, qvel);
+  T most = T(Real<T>(0));
+  for (bool known = false; !known;) {
+    known = any(fast);
+    if (known) {
+      most = energy_before(m, state, all, h, qpos, qvel, scratch);
+      aba_outward(m, state, qpos, qvel, none);
+    }
+    velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
+    fast = fast | ends_fast(m, state, h);
+    if (!any(fast)) return;
+  }
+  T* const undamped = scratch + 4 * m.nv;
+  const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, undamped, qacc);
+  const Mask<T> still = fast & (gain > most * T(Real<T>(kTolerated)));
   if (!any(still)) return;
+  for (int v = 0; v < m.nv; ++v) qacc[v] = select(still, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
   keep_momentum(m, state, all, h, still, Q, K, qacc);
-  bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc);
+  bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, undamped, qacc);
 }
 
 /// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait

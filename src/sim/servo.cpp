@@ -229,7 +229,10 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
     one_.drags.clear();
-    if (step.implicit) find_drags(world, step.dt);
+    if (step.implicit && !passive.immersions().empty()) {
+      find_drags(world, step.dt, own);
+      mend_lift(world, step.dt, own);
+    }
     std::fill(one_.tendon_bias.begin(), one_.tendon_bias.end(), 0.0);
     if (is_.heavy_paths)
       tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), one_.qpos, one_.qvel, one_.tendon_bias);
@@ -344,40 +347,75 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
 /// Drag that is felt within the step goes from tau_ to rows, f(v) - h K_s q̈. Of linear drag K_s is its own K. With
 /// quadratic drag alone that would be exact, but where a force keeps up the speed it turned about the balance from step
 /// to step: with x = h K/m, K_s = K (1 + x/(1 + x)) goes over to the tangent, of second order, and nothing swings.
-/// Their arms follow the others. Lift becomes that of the mean velocity.
+/// Their arms follow the others.
 template <class R>
-void Servos<R>::find_drags(int world, double dt) {
+void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
   const LinkState<double>* links = actuation_.data().links();
   const auto part = [](const Force<double>& force, int i) { return i < 3 ? force.n[i] : force.f[i - 3]; };
-  for (const PassiveForces::Immersion& body : actuation_.passive().immersions()) {
+  one_.arm.resize(std::size_t(model_.nv));
+  for (const Immersion& body : actuation_.passive().immersions()) {
     const Mat3d& axes = body.pose.R;
-    const auto generalized = [&](const Force<double>& force) {
-      one_.arm.assign(std::size_t(model_.nv), 0.0);
-      add_generalized_force(model_, links, body.link, body.pose.p, axes * force.f, axes * force.n, 1, one_.arm.data());
-    };
-    const auto add = [&](double factor) {
-      for (const int v : body.dofs) tau_[at(model_.nv, v, world)] += R(factor * one_.arm[std::size_t(v)]);
-    };
-    const Force<double> turning = body.fluid.turning(body.velocity), drag = body.fluid.drag(body.velocity);
-    if (dot(turning.n, turning.n) + dot(turning.f, turning.f) > 0)
-      generalized(body.fluid.turning_over(*body.inertia, body.velocity, dt) - turning), add(1);
+    const double scale = mass_scale(body.link, own);
     for (int i = 0; i < 6; ++i) {
-      const double inverse_mass = part(body.inverse_mass, i), resisted = dt * part(body.fluid.resistance, i);
+      const double inverse_mass = part(body.inverse_mass, i) / scale, resisted = dt * part(body.fluid.resistance, i);
       if (!(resisted * inverse_mass >= kDragFelt)) continue;
-      const double growing = dt * part(body.fluid.growing, i), x = growing * inverse_mass;
+      const double growing = dt * part(body.fluid.growing, i), x = growing > 0 ? growing * inverse_mass : 0;
       Force<double> axis{{0, 0, 0}, {0, 0, 0}};
       (i < 3 ? axis.n[i] : axis.f[i - 3]) = 1;
-      generalized(axis);
+      const Force<double> wrench{axes * axis.n, axes * axis.f};
+      find_arm(body, body.pose.p, wrench);
       ForceRow row;
-      row.force = part(drag, i), row.slope = resisted + growing * x / (1 + x), row.dofs = body.dofs;
-      const Vec3d push = axes * axis.f;
-      row.on_link = body.link;
-      row.wrench = {axes * axis.n + cross(body.pose.p - links[body.link].o, push), push};
+      row.force = part(body.fluid.drag(body.velocity), i), row.slope = resisted + growing * (1 - 1 / (1 + x));
+      row.dofs = body.dofs, row.on_link = body.link;
+      row.wrench = {wrench.n + cross(body.pose.p - links[body.link].o, wrench.f), wrench.f};
       for (const int v : body.dofs) row_arms_[world].push_back(one_.arm[std::size_t(v)]);
-      add(-row.force);
+      push_arm(body, -row.force, world);
       one_.drags.push_back(row);
     }
   }
+}
+
+/// Lift of what floats becomes that of the mean velocity.
+template <class R>
+void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
+  const LinkState<double>* links = actuation_.data().links();
+  const std::span<const Immersion> all = actuation_.passive().immersions();
+  for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
+    while (next < all.size() && all[next].link == all[first].link) ++next;
+    const Immersion& one = all[first];
+    if (!one.floats) continue;
+    for (const Immersion& body : all.subspan(first, next - first)) {
+      const Force<double> start = body.fluid.turning(body.velocity);
+      find_arm(body, body.pose.p, {body.pose.R * start.n, body.pose.R * start.f});
+      push_arm(body, -1, world);
+    }
+    const LinkState<double>& link = links[one.link];
+    const double scale = mass_scale(one.link, own);
+    RigidInertia<double> inertia = link_inertia(model_.view<double>(), one.link, link.R);
+    inertia = {inertia.mass * scale, inertia.h * scale, inertia.I * scale};
+    const Vec3d w = one.pose.R * one.velocity.w, v = one.pose.R * one.velocity.v;
+    const Motion<double> velocity{w, v - cross(w, one.pose.p - link.o)};
+    find_arm(one, link.o, turning_over(all.subspan(first, next - first), link.o, inertia, velocity, dt));
+    push_arm(one, 1, world);
+  }
+}
+
+/// @return how many times the model's is the mass of that link in this world
+template <class R>
+double Servos<R>::mass_scale(int link, const WorldTable<R>* own) const {
+  const double mass = model_.view<double>().link[link].mass;
+  return own && !own->inertia.empty() && mass > 0 ? double(own->inertia[std::size_t(10 * link)]) / mass : 1;
+}
+
+/// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.
+template <class R>
+void Servos<R>::find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force) {
+  for (const int v : body.dofs) one_.arm[std::size_t(v)] = 0;
+  add_generalized_force(model_, actuation_.data().links(), body.link, at, force.f, force.n, 1, one_.arm.data());
+}
+template <class R>
+void Servos<R>::push_arm(const Immersion& body, double factor, int world) {
+  for (const int v : body.dofs) tau_[at(model_.nv, v, world)] += R(factor * one_.arm[std::size_t(v)]);
 }
 
 template <class R>

@@ -138,6 +138,60 @@ TEST(Fluid, LiftTakesNoEnergyAndGivesNone) {
   EXPECT_GT(turned, 1);
 }
 
+/// Of parallel hinges in a frame whose axes are not the world's, drag across their plane has arms of rounding.
+TEST(Fluid, WhatALinkCannotFeelDoesNotHoldIt) {
+  std::vector<double> ends[2];
+  for (const int turned : {0, 1}) {
+    const Model model = compile(parse_mjcf(
+        std::string("<mujoco><option gravity='0 0 0' density='1000' viscosity='0.01'/><worldbody><body ") +
+            (turned ? "euler='33 -41 17'" : "") +
+            "><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 .4 0 0' size='.03'/><body pos='.4 0 0'>"
+            "<joint axis='0 1 0'/><geom type='ellipsoid' pos='.15 .02 0' size='.15 .05 .02' fluidshape='ellipsoid'/>"
+            "</body></body></worldbody></mujoco>",
+        "arm", "."));
+    Data data(model);
+    data.qvel[0] = 1, data.qvel[1] = 1.5;
+    StepOptions options;
+    options.rows.contacts = true;
+    Stepper<double> stepper(model, data, options);
+    for (int n = 0; n < 60; ++n) ASSERT_EQ(stepper.step(data), 0);
+    ends[turned].assign(data.qpos.begin(), data.qpos.end());
+    ends[turned].insert(ends[turned].end(), data.qvel.begin(), data.qvel.end());
+  }
+  for (std::size_t i = 0; i < ends[0].size(); ++i) EXPECT_NEAR(ends[0][i], ends[1][i], 1e-9) << i;
+}
+
+/// A part without a moment of inertia is dragged with its link.
+TEST(Fluid, PartsWithoutInertiaDoNotUnsettleAStep) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><option density='1000'/><worldbody><geom type='plane' size='0 0 1'/><body pos='0 0 .2'><freejoint/>"
+      "<geom size='.1' mass='1'/><body pos='.05 0 0'><inertial pos='0 0 0' mass='.1' diaginertia='0 0 0'/>"
+      "<geom type='ellipsoid' size='.02 .03 .01' mass='0' fluidshape='ellipsoid' contype='0' conaffinity='0'/>"
+      "</body></body></worldbody></mujoco>",
+      "ball", "."));
+  Data data(model);
+  data.qvel[0] = 1, data.qvel[4] = 2;
+  StepOptions options;
+  options.rows.contacts = true;
+  Stepper<double> stepper(model, data, options);
+  for (int n = 0; n < 120; ++n) {
+    ASSERT_EQ(stepper.step(data), 0);
+    ASSERT_EQ(stepper.rows()->report().status, StepStatus::converged) << n;
+  }
+  EXPECT_NEAR(data.qpos[2], 0.1, 1e-3);
+}
+
+/// Down to speeds whose products underflow.
+TEST(Fluid, WhatComesToRestStaysThere) {
+  const Model model = free_body("gravity='0 0 0' density='1000' viscosity='40'", "0.01 0.02 0.03",
+                                "<geom type='ellipsoid' size='.1 .2 .05' fluidshape='ellipsoid'/>");
+  Data data(model);
+  for (int i = 0; i < 6; ++i) data.qvel[i] = 1 + 0.5 * i;
+  Stepper<double> stepper(model, data, {});
+  for (int n = 0; n < 3000; ++n) ASSERT_EQ(stepper.step(data), 0) << n;
+  for (const double v : data.qvel) EXPECT_NEAR(v, 0, 1e-200);
+}
+
 /// dm_control's fish and swimmer, limp, at 30 and 60 Hz, in a fluid that takes most of a speed within a step.
 TEST(Fluid, WhatSwimsNeverGainsEnergy) {
   for (const char* name : {"fish", "swimmer"}) {

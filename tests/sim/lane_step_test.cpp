@@ -195,6 +195,42 @@ TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   }
 }
 
+/// A turn that would go past half of one ends beyond the range all the same, not on the other side of it.
+TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 2.8'/>"
+      "<geom size='.1' mass='1' contype='0' conaffinity='0'/></body></worldbody></mujoco>",
+      "ball.xml", "."));
+  const auto angle = [](std::span<const double> q) { return norm(log_map({q[0], q[1], q[2], q[3]})); };
+  std::vector<std::array<Vec3d, 2>> starts;  // rotation vector, velocity
+  for (const double at : {2.5, 2.7, 2.79, 2.7999}) {
+    for (const double rate : {10.0, 25.0, 40.0, 60.0}) {
+      starts.push_back({Vec3d{0, at, 0}, Vec3d{0, rate, 0}});
+      starts.push_back({Vec3d{0, at, 0}, Vec3d{0.5 * rate, rate, -0.2 * rate}});
+    }
+  }
+  const int worlds = int(starts.size());
+  Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
+  for (int world = 0; world < worlds; ++world) {
+    const auto& [turn, rate] = starts[std::size_t(world)];
+    const Quatd q = exp_map(turn);
+    Data data(model);
+    const double numbers[4] = {q.w, q.x, q.y, q.z};
+    std::copy_n(numbers, 4, data.qpos.begin()), std::copy_n(numbers, 4, &batch.qpos()[std::size_t(4 * world)]);
+    for (int k = 0; k < 3; ++k) data.qvel[k] = batch.qvel()[std::size_t(3 * world + k)] = rate[k];
+    Stepper<double> stepper(model, data, options_of());
+    ASSERT_EQ(stepper.step(data), 0);
+    EXPECT_LE(angle(data.qpos), 2.95) << world;
+    EXPECT_LE(norm(Vec3d{data.qvel[0], data.qvel[1], data.qvel[2]}), 1.0001 * norm(rate)) << world;
+  }
+  ASSERT_EQ(batch.step(), 0);
+  for (int world = 0; world < worlds; ++world) {
+    const std::span<const double> w = batch.qvel().subspan(std::size_t(3 * world), 3);
+    EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 2.95) << world;
+    EXPECT_LE(norm(Vec3d{w[0], w[1], w[2]}), 1.0001 * norm(starts[std::size_t(world)][1])) << world;
+  }
+}
+
 /// Most contacts are between links, of which there are more than there could be with the world.
 TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
   std::string balls;

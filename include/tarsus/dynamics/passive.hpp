@@ -20,10 +20,25 @@ struct FluidForce {
   Force<double> turning(const Motion<double>& v) const {
     return {cross(spin, v.w) + cross(momentum, v.v), cross(momentum, v.w) + cross(lift, v.v)};
   }
-  /// turning() of the mean of a body's velocities at the ends of a step that it does by this alone, whose energy is
-  /// then what it was. @param inertia [6][6] of the body, angular first, same axes  @param h [s]
-  Force<double> turning_over(const std::array<double, 36>& inertia, const Motion<double>& v, double h) const;
 };
+
+/// A body in a fluid, or one of its shapes, after PassiveForces::evaluate().
+struct Immersion {
+  int link;
+  std::span<const int> dofs;  ///< between the link and the world
+  Transformd pose;            ///< of its axes, world
+  Motion<double> velocity;    ///< against the fluid, along its axes
+  FluidForce fluid;
+  Force<double>
+      inverse_mass;  ///< along and about each axis, of its share of the link's own; infinite where it has none
+  bool floats;       ///< the link is a free body alone
+};
+
+/// Force and moment at the origin of a link that floats, world axes, by turning() of all of it: of the mean of its
+/// velocities at the ends of a step that it does by this alone, whose energy is then what it was.
+/// @param inertia of the link, world axes  @param velocity of its origin against the fluid, world axes  @param h [s]
+Force<double> turning_over(std::span<const Immersion> shapes, const Vec3d& origin, const RigidInertia<double>& inertia,
+                           const Motion<double>& velocity, double h);
 
 class PassiveForces {
  public:
@@ -65,16 +80,7 @@ class PassiveForces {
   };
   std::span<const Polynomial> polynomials() const { return polynomials_; }
 
-  /// A body in a fluid, or one of its shapes: the force is part of force().
-  struct Immersion {
-    int link;
-    std::span<const int> dofs;  ///< between the link and the world
-    Transformd pose;            ///< of its axes, world
-    Motion<double> velocity;    ///< against the fluid, along its axes
-    FluidForce fluid;
-    const std::array<double, 36>* inertia;  ///< [6][6] its share of the body's own, angular first, along its axes
-    Force<double> inverse_mass;             ///< along and about each axis, of that
-  };
+  /// The bodies in the fluid, whose forces are part of force(): those of one link are neighbours.
   std::span<const Immersion> immersions() const { return immersions_; }
 
  private:
@@ -88,14 +94,14 @@ class PassiveForces {
     Vec3d size;       ///< the box' full lengths, or semi-axes
     bool ellipsoid;
     std::array<double, 5> coefficients;
-    Vec3d virtual_mass, virtual_inertia;
-    std::vector<int> dofs;  ///< this and what follows: see Immersion
-    std::array<double, 36> inertia;
-    Force<double> inverse_mass;
+    Vec3d virtual_mass{}, virtual_inertia{};
+    std::vector<int> dofs{};  ///< this and what follows: see Immersion
+    Force<double> inverse_mass{};
+    bool floats = false;
   };
   void find_polynomials();
   void find_bodies();
-  void immerse(const Body& body, Immersed&& one, double shapes);
+  void weigh_immersed();
   void add_fluid(const LinkState<double>* links);
 
   const Model& model_;

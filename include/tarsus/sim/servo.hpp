@@ -90,7 +90,11 @@ class Servos {
   double tendon_return(int world, int tendon) const;
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, double dt);
-  void find_drags(int world, double dt);
+  void find_drags(int world, double dt, const WorldTable<R>* own);
+  void mend_lift(int world, double dt, const WorldTable<R>* own);
+  double mass_scale(int link, const WorldTable<R>* own) const;
+  void find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force);
+  void push_arm(const Immersion& body, double factor, int world);
   void add_drag_rows(int world);
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
