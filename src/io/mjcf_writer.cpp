@@ -447,7 +447,7 @@ void MjcfWriter::write_equalities(const XmlWriter& root) const {
     const std::string part = places ? (q.sites ? "site" : "body") : kind;
     const XmlWriter e = section.child(kind);
     e.set_name(q.name);
-    e.set((part + "1").c_str(), q.first);
+    e.set((part + "1").c_str(), q.first.empty() ? "world" : q.first);  // a body: joints and tendons have a name
     if (!q.second.empty()) e.set((part + "2").c_str(), q.second);
     e.set_unless("active", q.active, true);
     if (places && !q.sites && (q.type == EqualityType::connect || norm(q.anchor) > 0)) e.set("anchor", q.anchor);
