@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/io/recording.hpp"
 #include "tarsus/sim/capture.hpp"
@@ -36,7 +37,7 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
     if (name == "memory") {
       const std::string bytes = npz.read_text(name);
       arrays.memory.assign(bytes.begin(), bytes.end());
-    } else if (name != "meta") {
+    } else if (name != "meta" && name != "model_hash") {
       arrays.arrays.emplace_back(name, npz.read_real(name, {NpzReader::kAny}));
     }
   }
@@ -49,19 +50,22 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
   const WorldCapture capture = from_arrays(model, arrays, replay.recording);
   const WorldFault fault = step_again(model, capture);
   const bool agree = same_fault(fault, capture.fault);
+  const bool changed = npz.has("model_hash") && npz.read_words("model_hash", {1})[0] != model_hash(model.spec);
   if (replay.json) {
     print_json({{"step", capture.steps + 1},
                 {"captured", capture.fault.text()},
                 {"replayed", fault.text()},
                 {"warm", !capture.memory.empty()},
+                {"model_changed", changed},
                 {"agree", agree}});
   } else {
     fmt::print("  {:<22}{} of {}\n", "step", capture.steps + 1, model.name);
+    if (changed) fmt::print("  {:<22}{}\n", "the model", "is not as it was captured");
     fmt::print("  {:<22}{}\n", "captured", capture.fault.text());
     fmt::print("  {:<22}{}{}\n", "replayed", fault.text(), agree ? ", the same to the bit" : "");
     if (capture.memory.empty()) fmt::print("  {:<22}{}\n", "note", "without the solver's warm start");
   }
-  if (replay.verify && !agree) throw CLI::RuntimeError(3);
+  if (replay.verify && (changed || !agree)) throw CLI::RuntimeError(3);
 }
 
 }  // namespace

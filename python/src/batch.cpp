@@ -28,19 +28,6 @@ constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",      
 
 std::size_t size(int n) { return std::size_t(n); }
 
-/// Of all that a model moves by, as MJCF: whatever its name and wherever it was read from.
-std::uint64_t hash_of(const Model& model) {
-  ModelSpec spec = model.spec;
-  spec.name.clear(), spec.cosmetics.clear(), spec.keyframes.clear(), spec.sensors.clear();
-  std::uint64_t hash = kHashStart;
-  for (MeshSpec& mesh : spec.meshes) {  // many numbers: as they are
-    hash = fnv1a<Vec3d>(mesh.vertices, hash);
-    mesh.vertices.resize(std::min<std::size_t>(1, mesh.vertices.size())), mesh.triangles.clear();
-  }
-  const std::string text = write_mjcf(spec);
-  return fnv1a<char>(text, hash);
-}
-
 /// Python's Batch: one of either scalar type, and the model that it keeps alive.
 class AnyBatch {
  public:
@@ -63,7 +50,7 @@ class AnyBatch {
   handle model_object() const { return owner_; }
   const StepperArguments& arguments() const { return arguments_; }
   std::uint64_t model_hash() {
-    if (!model_hash_) model_hash_ = hash_of(*model_);
+    if (!model_hash_) model_hash_ = tarsus::model_hash(model_->spec);
     return *model_hash_;
   }
   bool is_float() const { return batch_.index() == 1; }
@@ -488,6 +475,7 @@ bool capture(AnyBatch& any, int world, handle path) {
     npz.add_text("meta", arrays.meta);
     for (const auto& [name, values] : arrays.arrays) npz.add<double>(name, values, {values.size()});
     npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});
+    npz.add<std::uint64_t>("model_hash", std::array{any.model_hash()}, {1});
     npz.finish();
     return same_fault(step_again(b.model(), c), c.fault);
   });

@@ -6,6 +6,7 @@
 #include "equalities.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/baselines/kkt.hpp"
+#include "tarsus/dynamics/tendon_inertia.hpp"
 
 namespace tarsus::python {
 
@@ -86,6 +87,8 @@ nb::object constrained(const Call<R>& call, const Asked& asked, handle qpos, han
                        handle joint_inertia) {
   const Model& model = call.model;
   BasicData<R>& data = call.data;
+  if (TendonInertia::any(model))
+    throw ValueError("model", "with armature of tendons", "none here: Stepper and Batch have it beside constraints");
   const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), force = call.in("tau", tau, {model.nv});
   const AlignedVector<R> K = inertia_of(call, joint_inertia);
   ConstrainedDynamics<R> dynamics(model, asked.set(), data);
@@ -129,7 +132,8 @@ void bind_constraint(nb::module_& m) {
               "Equalities | None = None) -> dict"),
       "Solves [M J'; J -sigma] [x1; x2] = [y1; y2] with the constraints of the model's file, or `equalities`. M "
       "includes "
-      "joint_inertia (the armature unless given). Methods: automatic, sweeps, branches, efpa, constrained_aba, sparse, "
+      "joint_inertia (the armature unless given), without that of tendons. Methods: automatic, sweeps, branches, efpa, "
+      "constrained_aba, sparse, "
       "dense. "
       "Returns x1, x2, method, status, rank, dependent (row names), rounds, force_residual, row_residual (relative).");
   m.def("constrained_dynamics", &py_constrained, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "tau"_a.none(),

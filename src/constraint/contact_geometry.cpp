@@ -184,7 +184,7 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
     root = model.joints[root].parent;
   }
   shapes_.push_back(shape), surfaces_.push_back(tarsus::surface_of(geom));
-  parent_.push_back(root >= 0 ? model.joints[root].parent : -2);
+  parent_.push_back(root >= 0 ? model.carrier(model.bodies[model.joints[root].body].parent) : -1);
 }
 
 void ContactGeometry::add_pairs(const Model& model) {
@@ -205,7 +205,7 @@ void ContactGeometry::add_pairs(const Model& model) {
   };
   for (const ContactPairSpec& pair : model.spec.contact_pairs) {
     const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
-    if (i < 0 || j < 0 || i == j) continue;
+    if (i < 0 || j < 0 || shapes_[i].link == shapes_[j].link) continue;  // of one body, or none moves: without effect
     const ContactSurface surface = contact_surface(pair);
     if (surface.directional() && surface.dimension == 6)
       diagnostics_.push_back(
@@ -269,11 +269,11 @@ bool ContactGeometry::may_touch(int i, int j) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
   const auto ground = [](const Shape& s) { return s.type == ShapeType::plane || s.type == ShapeType::height_field; };
   if (ground(a.shape) && ground(b.shape)) return false;
-  if (a.link < 0 && b.link < 0) return false;
+  if (a.link == b.link) return false;
   if (explicit_pair(i, j)) return true;
   if (!masks_meet(a, b)) return false;
-  if (a.link == b.link) return false;
-  if (a.link >= 0 && b.link >= 0 && (parent_[i] == b.link || parent_[j] == a.link)) return false;
+  if (parent_[i] >= 0 && parent_[i] == b.carrier()) return false;
+  if (parent_[j] >= 0 && parent_[j] == a.carrier()) return false;
   return !std::binary_search(excluded_.begin(), excluded_.end(), pair_key(a.body, b.body));
 }
 

@@ -125,16 +125,20 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   for (const int joint : order) {
     for (int k = 0; k < model_->joints[joint].nv(); ++k) place[model_->joints[joint].qvel + k] = count++;
   }
-  rows.evaluate = [state, a, b, rest_a, rest_b, place, c = spec.polynomial](
+  const auto slope_at = [state, b, rest_b, c = spec.polynomial](std::span<const double> q) {
+    state->place(q);
+    const double x = b < 0 ? 0 : state->length(b) - rest_b;
+    return c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
+  };
+  rows.evaluate = [state, a, b, rest_a, rest_b, place, slope_at, c = spec.polynomial](
                       std::span<const double> q, std::span<const double> v, std::span<double> phi, std::span<double> J,
                       std::span<double> Jdot_v) {
     std::vector<double> bias(state->tendons().size());
     if (!v.empty()) state->bias(q, v, bias);
-    state->place(q);
+    const double slope = slope_at(q);
     const double x = b < 0 ? 0 : state->length(b) - rest_b;
     const double value = c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * c[4])));
-    const double slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])),
-                 bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
+    const double bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
     phi[0] = state->length(a) - rest_a - value;
     std::fill(J.begin(), J.end(), 0.0);
     double speed = 0;
@@ -151,7 +155,17 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   };
   const int index = add_user(spec.name, std::move(rows));
   equalities_[index].kind = EqualityKind::tendon;
+  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at});
   return index;
+}
+
+void EqualitySet::add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
+                                    std::span<double> along) const {
+  for (const TendonRow& t : tendon_rows_) {
+    const double force = -multipliers[std::size_t(t.row)];
+    along[std::size_t(t.a)] += force;
+    if (t.b >= 0) along[std::size_t(t.b)] -= t.slope(qpos) * force;
+  }
 }
 
 int EqualitySet::add_from_spec(int index) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tarsus/math/larger.hpp"
+#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 
@@ -16,6 +17,9 @@ constexpr double kRaised = 1e-10;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
 constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
+
+template <class R>
+constexpr double kMet = sizeof(R) == 8 ? 1e-7 : 1e-3;  ///< [m/s² | rad/s²]
 
 constexpr double kRounding = 1e-14;
 constexpr double kHolds = 1e-10;  ///< of their size; what is left of more, after all steps, contradicts itself
@@ -53,6 +57,9 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   // Rows that nothing moves have no inverse mass of their own.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
+  for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::bury(): of what nothing moves rounding asks for no force
+    if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
+  }
   const double least = most > 0 ? kLeastMass * most : 1;
   const EqualitySet& set = *bilateral_.equalities;
   for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "tarsus/base/hash.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/sensor_kind.hpp"
@@ -155,17 +156,20 @@ void MjcfWriter::write_option(const XmlWriter& root) const {
   e.set_unless("iterations", o.iterations, usual.iterations);
   e.set_unless("tolerance", o.tolerance, usual.tolerance);
   if (norm(o.magnetic - usual.magnetic) > 0) e.set("magnetic", o.magnetic);
+  for (const auto& [name, value] : o.kept) e.set(name.c_str(), value);
   const std::pair<const char*, bool> flags[] = {
       {"contact", o.contact_enabled},     {"gravity", o.gravity_enabled},
       {"actuation", o.actuation_enabled}, {"spring", o.spring_enabled},
       {"damper", o.damper_enabled},       {"clampctrl", o.clamp_controls},
       {"limit", o.limit_enabled},         {"frictionloss", o.friction_loss_enabled},
       {"equality", o.equality_enabled}};
-  if (std::all_of(std::begin(flags), std::end(flags), [](const auto& f) { return f.second; })) return;
+  if (o.kept_flags.empty() && std::all_of(std::begin(flags), std::end(flags), [](const auto& f) { return f.second; }))
+    return;
   const XmlWriter flag = e.child("flag");
   for (const auto& [name, enabled] : flags) {
     if (!enabled) flag.set(name, "disable");
   }
+  for (const auto& [name, value] : o.kept_flags) flag.set(name.c_str(), value);
 }
 
 /// Attributes as they were read. "layer.x" were those of child elements <layer>, one after the other.
@@ -443,7 +447,7 @@ void MjcfWriter::write_equalities(const XmlWriter& root) const {
     const std::string part = places ? (q.sites ? "site" : "body") : kind;
     const XmlWriter e = section.child(kind);
     e.set_name(q.name);
-    e.set((part + "1").c_str(), q.first);
+    e.set((part + "1").c_str(), q.first.empty() ? "world" : q.first);  // a body: joints and tendons have a name
     if (!q.second.empty()) e.set((part + "2").c_str(), q.second);
     e.set_unless("active", q.active, true);
     if (places && !q.sites && (q.type == EqualityType::connect || norm(q.anchor) > 0)) e.set("anchor", q.anchor);
@@ -667,6 +671,17 @@ std::string MjcfWriter::write(std::vector<std::string>* losses) {
 
 std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder, std::vector<std::string>* losses) {
   return MjcfWriter(without_chains(spec), folder).write(losses);
+}
+
+std::uint64_t model_hash(ModelSpec spec) {
+  spec.name.clear(), spec.cosmetics.clear(), spec.keyframes.clear(), spec.sensors.clear();
+  spec.option.kept.clear(), spec.option.kept_flags.clear();
+  std::uint64_t hash = kHashStart;
+  for (MeshSpec& mesh : spec.meshes) {  // many numbers: as they are
+    hash = fnv1a<Vec3d>(mesh.vertices, hash);
+    mesh.vertices.resize(std::min<std::size_t>(1, mesh.vertices.size())), mesh.triangles.clear();
+  }
+  return fnv1a<char>(write_mjcf(spec), hash);
 }
 
 }  // namespace tarsus

@@ -773,6 +773,7 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
       forces = step_forces(model_, worker.stepper, worker.data);
       input.external = forces.external, input.contacts = forces.contacts;
       input.joint_limit = forces.joint_limit, input.tendon_limit = forces.tendon_limit;
+      input.tendon_along = forces.tendon_along;
     }
     worker.sensors->evaluate(input, worker.numbers);
     std::copy(worker.numbers.begin(), worker.numbers.end(), part(r.sensors, numbers, step * worlds_ + world).begin());

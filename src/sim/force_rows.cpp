@@ -194,6 +194,16 @@ double ForceRows<R>::range_force(int world, int tendon) const {
   return sum;
 }
 
+template <class R>
+double ForceRows<R>::friction_force(int world, int tendon) const {
+  if (world >= int(worlds_.size())) return 0;
+  const World& w = worlds_[world];
+  for (std::size_t r = 0; r < w.rows.size(); ++r) {
+    if (w.rows[r].tendon_friction == tendon) return w.force[r];
+  }
+  return 0;
+}
+
 template class ForceRows<double>;
 template class ForceRows<float>;
 

@@ -259,7 +259,8 @@ void SensorSet::Scratch::find_path_bodies(const Model& model) {
   }
 }
 
-/// Springs, dampers, actuators, ranges and armature of spatial tendons, on the bodies of their paths.
+/// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
+/// paths.
 void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
   if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
   for (std::size_t t = 0; t < path_bodies.size(); ++t) {
@@ -271,6 +272,7 @@ void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& 
     }
     const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
     if (!state.tendon_limit.empty()) along += beyond ? -state.tendon_limit[t] : state.tendon_limit[t];
+    if (!state.tendon_along.empty()) along += state.tendon_along[t];
     if (inertia) along -= inertia->force(int(t), state.qacc);
     tendon_pulls(model, tendon, actuation.data().links(), pulls);
     for (const TendonPull& pull : pulls) {
@@ -758,8 +760,17 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   StepForces out;
   if (data.width() != 1) return out;
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
-  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t)
+  out.tendon_along.resize(model.spec.tendons.size());
+  if (stepper.loops()) {
+    const auto multiplier = stepper.loops()->multiplier();
+    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(data.qpos.begin(), data.qpos.end()),
+                                                    std::vector<double>(multiplier.begin(), multiplier.end()),
+                                                    out.tendon_along);
+  }
+  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
     out.tendon_limit.push_back(stepper.tendon_range_force(int(t)));
+    out.tendon_along[t] += stepper.tendon_friction_force(int(t));
+  }
   if (!stepper.rows()) return out;
   const RowStage<R>& rows = *stepper.rows();
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));

@@ -315,18 +315,18 @@ template <class R>
 void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const Tendon& tendon = actuation_.tendons()[t];
   const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
-  const auto add = [&](double low, double high, double target, int range) {
-    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range});
+  const auto add = [&](double low, double high, double target, int range, int friction) {
+    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range, friction});
   };
   const double fastest = tendon_return(world, t);
   const auto target = [&](double gap, double rate) {
     return spook_unilateral({}, recoverable({}, gap, dt, fastest), rate, dt).target;
   };
   if (tendon.limited && fastest > kTendonRest) {
-    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t);
-    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t);
+    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t, -1);
+    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t, -1);
   }
-  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0, -1);
+  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0, -1, t);
 }
 
 /// Polynomial springs and dampers of joints.

@@ -444,6 +444,12 @@ double Stepper<R>::tendon_range_force(int tendon) const {
 }
 
 template <class R>
+double Stepper<R>::tendon_friction_force(int tendon) const {
+  if (!now_.solves_rows) return 0;
+  return rows_ ? rows_->friction_force(tendon) : force_rows_.friction_force(0, tendon);
+}
+
+template <class R>
 void Stepper<R>::ground_force(int world, Out<R> force) const {
   check_size("force", force.size(), std::size_t(3) * model_.njoint());
   std::fill(force.begin(), force.end(), R(0));

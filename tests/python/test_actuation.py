@@ -216,6 +216,49 @@ def test_force_sensors_feel_equalities_on_what_is_fixed(equalities):
     assert np.isclose(np.linalg.norm(data.sensors["arm force"]), 2.2 * 9.81, rtol=1e-3)
 
 
+#: A weight on slides that a path from its part holds up.
+HUNG = """<mujoco><option timestep="0.002"/>
+  <default><equality solref="0.01 1" solimp="0.99 0.999 0.001"/></default>
+  <worldbody><site name="w" pos="0 0 2"/><site name="u" pos=".2 .3 2"/>
+    <body name="b" pos="0 0 1"><joint type="slide" axis="1 0 0" damping="20"/><joint type="slide" axis="0 1 0" damping="20"/><joint type="slide" axis="0 0 1" damping="20"/>
+      <geom size=".1" mass="2"/><body name="c" euler="20 10 0"><geom size=".1" mass="2"/><site name="s" pos=".1 .05 0" euler="0 30 0"/><site name="e" pos=".1 .1 .1"/></body></body></worldbody>
+  <tendon><spatial name="t" frictionloss="{friction}"><site site="w"/><site site="e"/></spatial><spatial name="u"><site site="u"/><site site="e"/></spatial></tendon>
+  <equality>{equality}</equality><sensor><force site="s"/><torque site="s"/></sensor></mujoco>"""
+
+
+def hang(equality="", friction=0, **options):
+    text = HUNG.format(equality=equality, friction=friction)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002, **options)
+    for _ in range(8000):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    mujoco.mj_forward(theirs, d)
+    return data.sensordata, d.sensordata
+
+
+@pytest.mark.parametrize("contacts", [False, True])
+@pytest.mark.parametrize("equality", ['<tendon tendon1="t"/>', '<tendon tendon1="t" tendon2="u" polycoef="0 -.7 .2 0 0"/>'])
+def test_force_sensors_feel_equalities_of_tendons(equality, contacts):
+    ours, theirs = hang(equality, contacts=contacts)
+    assert np.allclose(ours, theirs, rtol=2e-3, atol=2e-3 * np.abs(theirs).max())
+
+
+def test_force_sensors_feel_dry_friction_of_tendons():
+    """Which holds the weight as an equality does; MuJoCo's creeps."""
+    ours, _ = hang(friction=60, joint_limits=True)
+    _, expected = hang('<tendon tendon1="t"/>')
+    assert np.allclose(ours, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("contacts", [False, True])
+@pytest.mark.parametrize("weld", ["", 'torquescale=".1" anchor=".1 .2 .3"'])
+def test_a_weld_of_what_cannot_turn_has_no_torque(weld, contacts):
+    ours, theirs = hang(f'<weld body1="c" {weld}/>', contacts=contacts)
+    assert np.allclose(ours, theirs, rtol=2e-3, atol=2e-3 * np.abs(theirs).max())
+
+
 DC = 'dcmotor motorconst="2" resistance=".5" '
 #: dcmotor and pid: affine ones, those of several controls, and each state of theirs alone and with others.
 MOTORS = [

@@ -191,3 +191,17 @@ def test_ball_joints_in_urdf_are_warned_of(tmp_path):
     pinocchio = pytest.importorskip("pinocchio")
     with pytest.raises(ValueError):
         pinocchio.buildModelFromUrdf(str(tmp_path / "out.urdf"))
+
+
+def test_settings_of_mujocos_own_algorithms_are_written_back(tmp_path):
+    settings = ('ls_iterations="7" ls_tolerance=".02" noslip_iterations="3" noslip_tolerance="1e-5" ccd_iterations="20" ccd_tolerance="1e-5" '
+                'sdf_iterations="5" sdf_initpoints="20" jacobian="dense" sleep_tolerance=".01" o_margin=".01" o_solref=".03 1" actuatorgroupdisable="1 3"')
+    off = ("filterparent", "sensor", "warmstart", "refsafe", "midphase", "nativeccd", "eulerdamp", "autoreset", "island", "multiccd")
+    on = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "speculative")
+    flags = " ".join([f'{flag}="disable"' for flag in off] + [f'{flag}="enable"' for flag in on])
+    (tmp_path / "a.xml").write_text(f'<mujoco><option {settings}><flag {flags}/></option><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")).opt, converted(tmp_path / "a.xml", tmp_path / "b.xml").opt
+    names = [name for name in dir(theirs) if not name.startswith("_")]
+    assert theirs.disableflags and theirs.enableflags and len(names) > 25
+    for name in names:
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name

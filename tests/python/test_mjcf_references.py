@@ -183,6 +183,32 @@ def test_attached_names_have_a_prefix(tmp_path):
             tarsus.Model.load(main)
 
 
+WORLD = """<mujoco model="w"><worldbody><geom size=".3" pos="0 0 .2"/><site name="ws" pos=".1 0 0"/>
+<body name="b" pos="0 0 1"><joint name="j" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+<worldbody><body name="c" pos="1 0 1"><joint name="k" axis="1 0 0"/><geom size=".2"/></body></worldbody>
+<contact><exclude body1="world" body2="b"/></contact>
+<equality><connect body1="b" body2="world" anchor="0 0 .1"/><connect body1="c" anchor="0 0 .1"/><weld body1="world" body2="c"/></equality>
+<sensor><framepos name="s" objtype="body" objname="world"/><framepos name="t" objtype="site" objname="ws"/><subtreecom name="u" body="world"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("attached", [
+    "{A}", '<frame pos="0 1 0" euler="0 90 0">{A}</frame>', '<replicate count="2" offset="3 0 0">{A}</replicate>',
+    '<body name="base" pos="0 0 2"><joint/><geom size=".1"/>{A}</body>',
+    '<body name="base" pos="0 0 2"><joint/><geom size=".1"/><frame pos="0 1 0" euler="0 90 0">{A}</frame><body name="last"><joint/><geom size=".1"/></body></body>'])  # fmt: skip
+@pytest.mark.parametrize("body", ["", 'body="world"'])
+def test_whole_worlds_are_attached_in_order_or_as_a_body(attached, body, tmp_path):
+    (tmp_path / "w.xml").write_text(WORLD)
+    main = tmp_path / "main.xml"
+    attached = attached.replace("{A}", f'<attach model="w" {body} prefix="p_"/>')
+    main.write_text(f'<mujoco><asset><model name="w" file="w.xml"/></asset><worldbody>{attached}</worldbody></mujoco>')
+    theirs, model = mujoco.MjModel.from_xml_path(str(main)), tarsus.Model.load(main)
+    assert model.body_name == names(theirs.nbody, theirs.body) and model.joint_name == names(theirs.njnt, theirs.joint)
+    np.testing.assert_allclose(model.body_mass, theirs.body_mass, rtol=1e-12)
+    ours = written(main.read_text(), tmp_path)
+    for array in ("body_parentid", "body_pos", "eq_type", "eq_obj1id", "eq_obj2id", "exclude_signature", "sensor_objtype", "sensor_objid"):
+        np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), rtol=0, atol=1e-12, err_msg=array)
+
+
 @pytest.mark.parametrize("outer", ["true", "false"])
 def test_shapes_of_attached_models_are_fitted_as_the_main_one_says(outer, tmp_path):
     inner = "false" if outer == "true" else "true"

@@ -208,3 +208,20 @@ def test_textures_that_are_not_there_are_noted():
     text = FRAME.format(top='<asset><texture name="t" type="2d" file="nowhere.png"/></asset>', world="", body="", joint="", geom="", end="")
     notes = [d for d in tarsus.Model.from_xml_string(text).diagnostics if d.severity == "note"]
     assert len(notes) == 1 and notes[0].line == 2 and '"nowhere.png" is not there' in notes[0].message.replace("'", '"')
+
+
+@pytest.mark.parametrize("axes", [".546 .27 .328 .091 -.075 -.95", ".945 -.873 -.346 -.176 -.115 -.999", "1 0 0 0 -1 0", "-1 0 0 0 0 -1",
+                                  "0 1 0 1 0 0", "0 0 1 0 -1 0", "0 -1 0 -1 0 0", "0 0 -1 0 -1 0", "0 -1 0 0 0 1", "0 0 1 1 0 0"])
+def test_quaternions_of_axes_have_mujocos_sign(axes):
+    text = f'<mujoco><worldbody><body xyaxes="{axes}"><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+    theirs, ours = mujoco.MjModel.from_xml_string(text).qpos0, tarsus.Model.from_xml_string(text).qpos0
+    assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind, name", [("body", "B"), ("xbody", "B"), ("joint", "j"), ("geom", "G"), ("body", "world"), ("site", "s")])
+def test_objects_of_tuples_are_there(kind, name):
+    for given in (name, "nowhere"):
+        top = f'<custom><tuple name="t"><element objtype="{kind}" objname="{given}"/></tuple></custom>'
+        assert agree(top=top, world='<site name="s"/>', body='name="B"', geom='name="G"') == (given == name)
+    replicated = '<replicate count="2" offset="1 0 0"><body name="R"><joint/><geom size=".1"/></body></replicate>'
+    assert agree(top='<custom><tuple name="t"><element objtype="body" objname="R"/></tuple></custom>', world=replicated)

@@ -293,6 +293,14 @@ def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds)
         assert of(back) == pytest.approx(tau[world], rel=tolerance, abs=100 * tolerance)
 
 
+def test_constrained_dynamics_says_that_it_lacks_the_armature_of_tendons():
+    text = arm(joint="axis='0 1 0'", more="<tendon><fixed armature='1'><joint joint='j' coef='2'/></fixed></tendon>")
+    model = tarsus.Model.from_xml_string(text)
+    zero = np.zeros(1)
+    with pytest.raises(ValueError, match="armature of tendons.*Stepper"):
+        tarsus.constrained_dynamics(model, tarsus.Data(model), zero, zero, zero)
+
+
 @pytest.mark.parametrize("mesh", ["", "inertia='shell'", "refpos='.1 .2 .3' refquat='.5 .2 .3 .1'", "scale='-1 2 .5' inertia='convex'"])
 def test_sensors_of_mesh_geoms_are_at_the_mesh_centre_along_its_axes(mesh):
     rng = np.random.default_rng(5)

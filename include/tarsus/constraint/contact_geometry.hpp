@@ -165,7 +165,8 @@ class ContactGeometry {
 
   std::vector<ContactShape> shapes_;
   std::vector<Surface> surfaces_;
-  std::vector<int> parent_;  ///< [shape] link that the shape's link hangs on, -1: the world, -2: never moves
+  std::vector<int>
+      parent_;  ///< [shape] carrier of what the shape's link hangs on; -1: the world, or the shape has no link
   std::vector<std::shared_ptr<const ConvexHull>> hulls_;  ///< of copies too
   std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted

@@ -95,6 +95,9 @@ class EqualitySet {
   int add_user(const std::string& name, UserRows rows);
   /// The model's equality of that index in its spec, active or not. @throws InputError
   int add_from_spec(int index);
+  /// Adds the forces along tendons [ntendon] that their equalities have with these multipliers [rows] at qpos [nq].
+  void add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
+                         std::span<double> along) const;
 
   int size() const { return int(equalities_.size()); }
   int rows() const { return rows_; }
@@ -130,8 +133,14 @@ class EqualitySet {
   void evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi, Out<R> rate,
                       Out<R> bias) const;
 
+  struct TendonRow {
+    int row, a, b;                                         ///< tendons; b -1: none
+    std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
+  };
+
   const Model* model_;
   std::vector<Equality> equalities_;
+  std::vector<TendonRow> tendon_rows_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
   std::vector<EqualityConstants<double>> constants_;
   std::vector<EqualityConstants<float>> constants_float_;

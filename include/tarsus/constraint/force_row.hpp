@@ -20,6 +20,7 @@ struct ForceRow {
   bool rigid = false;
   double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
   int tendon_range = -1;         ///< the tendon whose range this is an end of
+  int tendon_friction = -1;      ///< the tendon whose dry friction this is
   int on_link = -1;              ///< see PathRow
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
 };

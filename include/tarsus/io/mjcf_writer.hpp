@@ -1,6 +1,7 @@
 // ModelSpec back to MJCF text.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,5 +22,8 @@ namespace tarsus {
 /// @throws ValueError if there are keyframes and bodies are not in depth-first order: their numbers would change places
 std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder = {},
                        std::vector<std::string>* losses = nullptr);
+
+/// Hash of all that a model moves by, as MJCF: whatever its name and wherever it was read from.
+std::uint64_t model_hash(ModelSpec spec);
 
 }  // namespace tarsus

@@ -314,6 +314,8 @@ struct OptionSpec {
   bool contact_enabled = true, gravity_enabled = true;
   bool actuation_enabled = true, spring_enabled = true, damper_enabled = true, clamp_controls = true;
   bool limit_enabled = true, friction_loss_enabled = true, equality_enabled = true;
+  /// Attributes and flags that mean nothing here, most of MuJoCo's own algorithms, as they were read: for writing back.
+  std::vector<std::pair<std::string, std::string>> kept, kept_flags;
 };
 
 struct ModelSpec {

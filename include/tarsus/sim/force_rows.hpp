@@ -21,6 +21,8 @@ class ForceRows {
 
   /// Force with which a tendon's range held it in the last solve, against whichever end [N | N m].
   double range_force(int world, int tendon) const;
+  /// Its dry friction in the last solve, along its length [N | N m].
+  double friction_force(int world, int tendon) const;
 
  private:
   struct World {

@@ -62,6 +62,7 @@ class RowStage {
   double user_limit_force(int i) const { return terms_.user_limit_force(i); }
   /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
   double range_force(int tendon) const;
+  double friction_force(int tendon) const;  ///< its dry friction over the last step, along its length [N | N m]
   const ContactGeometry& geometry() const { return geometry_; }
   /// StepTerms::join_limits(): whether apply() is to be called once more, from the same start
   bool join_limits(In<R> velocity) { return terms_.join_limits(velocity); }
@@ -80,6 +81,7 @@ class RowStage {
   std::vector<JointRows> drive_rows_;  ///< of the last terms
   int first_drive_ = 0;                ///< its term
   std::vector<int> tendon_ranges_;     ///< [force row] the tendon whose range it is, or -1
+  std::vector<int> tendon_frictions_;  ///< [force row] the tendon whose dry friction it is, or -1
   AlignedVector<R> force_, push_, zero_;
 };
 

@@ -57,6 +57,7 @@ struct StepForces {
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
+  std::vector<double> tendon_along;  ///< [ntendon] forces of equalities and dry friction along tendons, or empty
 };
 
 template <class R>
@@ -87,8 +88,8 @@ struct SensorInput {
   std::span<const double> qpos, qvel, qacc, ctrl, act;
   std::span<const BodyForce> external = {};  ///< for force and torque
   std::span<const TouchPoint> contacts = {};
-  std::span<const double> joint_limit = {}, tendon_limit = {};  ///< as StepForces'
-  std::span<const double> mocap_pos = {}, mocap_quat = {};      ///< as Data's; empty: where the file has them
+  std::span<const double> joint_limit = {}, tendon_limit = {}, tendon_along = {};  ///< as StepForces'
+  std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as Data's; empty: where the file has them
 };
 
 class SensorSet {

@@ -133,6 +133,7 @@ class Stepper {
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
   /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
   double tendon_range_force(int tendon) const;
+  double tendon_friction_force(int tendon) const;           ///< its dry friction, along its length
   bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;

@@ -50,7 +50,7 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
   auto& names = names_[static_cast<int>(kind)];
   if (name.empty()) return true;
   if (scope && scope->replica > 0) {
-    const std::string original = scope->naming.prefix + e.text("name");
+    const std::string original = name.substr(0, name.size() - scope->naming.suffix.size());
     replicas_.made[fmt::format("{}/{}", static_cast<int>(kind), original)].insert(scope->replica);
   }
   // Bodies and joints are numbered in the order of the spec; for the others only presence counts, or the caller sets
@@ -63,6 +63,15 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
   e.error(fmt::format("a second {} is named {}", mjcf::name(kind), quote(name)), "name");
   return false;
 }
+
+namespace {
+
+/// Whether a body's name means the world itself. Equalities of a model whose world was attached as a body mean it too.
+bool is_world(const XmlElement& e, const Scope& scope, std::string_view name) {
+  return name == "world" && (!scope.world_is_body || e.is("connect") || e.is("weld"));
+}
+
+}  // namespace
 
 int Builder::find(Kind kind, const std::string& name) const {
   const auto& names = names_[static_cast<int>(kind)];
@@ -81,7 +90,7 @@ int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, co
   if (!text) return -1;
   const std::string base(*text);
   if (full_name) full_name->clear();
-  if (kind == Kind::body && base == "world") return 0;
+  if (kind == Kind::body && is_world(e, scope, base)) return 0;
   std::string full;
   int found = -1;
   for (int replica = scope.replica;; replica = replicas_.all[static_cast<std::size_t>(replica)].outer) {
@@ -114,7 +123,7 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
   for (const XmlElement& part : tendon ? scope.source->items(e) : std::vector{e}) {
     for (const auto& [attribute, kind] : references(part)) {
       const std::string name(*part.peek(attribute));
-      if (kind == Kind::body && name == "world") continue;
+      if (kind == Kind::body && is_world(part, scope, name)) continue;
       const std::set<int>* replicas =
           find(kind, scope.naming.of(name)) < 0 ? made_in(kind, scope.naming.prefix + name) : nullptr;
       replicas ? made.push_back(replicas) : void(outside = true);

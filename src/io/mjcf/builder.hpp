@@ -27,8 +27,9 @@ struct Naming {
 struct Scope {
   const Source* source = nullptr;
   Naming naming;
-  int level = 0;    ///< of attachment; above 0, elements that refer to what was not attached are left out
-  int replica = 0;  ///< the innermost that it lies in, in the order of the walk; 0: none
+  int level = 0;               ///< of attachment; above 0, elements that refer to what was not attached are left out
+  int replica = 0;             ///< the innermost that it lies in, in the order of the walk; 0: none
+  bool world_is_body = false;  ///< its model's world was attached as a body, which "world" then names
 };
 
 enum class Kind {
@@ -85,7 +86,9 @@ class Builder {
   // tree.cpp
   void walk(const Scope& scope);
   void visit(const Task& task);
+  void push(const std::vector<XmlElement>& elements, const Task& like);
   void push_children(const XmlElement& parent, const Task& like);
+  Task add_body(BodySpec body, const XmlElement& e, const Task& task);
   void open_body(const Task& task);
   void open_frame(const Task& task);
   void open_replicate(const Task& task);

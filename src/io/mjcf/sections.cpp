@@ -81,6 +81,13 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
     else
       e.warn("keyframes of attached models are not supported and have no effect");
   });
+  for (const XmlElement& custom : scopes.front().source->section("custom")) {
+    for (const XmlElement& e : custom.children("element")) {  // of a tuple
+      for (const auto& [attribute, kind] : references(e)) {
+        if (!made_in(kind, std::string(*e.peek(attribute)))) reference(e, attribute, kind, scopes.front());
+      }
+    }
+  }
 }
 
 void Builder::read_contact(const XmlElement& e, const Scope& scope) {

@@ -20,6 +20,10 @@ void read_in(const XmlElement& e, const char* attribute, T low, T high, T& out) 
   out = value;
 }
 
+void keep_attribute(const XmlElement& e, const char* attribute, Attributes& kept) {
+  if (const auto text = e.peek(attribute)) overlay({{attribute, std::string(*text)}}, kept);
+}
+
 }  // namespace
 
 void Builder::read_option(const XmlElement& e) {
@@ -41,6 +45,7 @@ void Builder::read_option(const XmlElement& e) {
   for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations",
                            "ccd_tolerance", "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
     read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
+    keep_attribute(e, name, option.kept);
   }
   check_value(e, "jacobian", "dense|sparse|auto");
   std::string unused;
@@ -57,6 +62,8 @@ void Builder::read_option(const XmlElement& e) {
   }
   check_value(e, "actuatorgroupdisable", "*i"), check_value(e, "o_margin", "1");
   check_value(e, "o_solref", "1-2"), check_value(e, "o_solimp", "1-5"), check_value(e, "o_friction", "1-5");
+  for (const char* name : {"jacobian", "actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"})
+    keep_attribute(e, name, option.kept);
   e.unsupported({"actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"});
   refuse_repeated(e.children("flag"));
   for (const XmlElement& flag : e.children("flag")) read_flags(flag);
@@ -78,16 +85,20 @@ void Builder::read_flags(const XmlElement& e) {
   for (const auto& [flag, value] : flags) *value = enabled(flag, *value);
   if (!enabled("constraint", true))
     option.contact_enabled = option.limit_enabled = option.friction_loss_enabled = option.equality_enabled = false;
-  for (const char* flag : {"passive", "filterparent", "sensor"}) {
+  if (!enabled("passive", true)) e.unsupported({"passive"});  // MuJoCo 4 has no such flag
+  for (const char* flag : {"filterparent", "sensor"}) {
     if (!enabled(flag, true)) e.unsupported({flag});
+    keep_attribute(e, flag, option.kept_flags);
   }
   for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {
     if (enabled(flag, false)) e.unsupported({flag});
+    keep_attribute(e, flag, option.kept_flags);
   }
   // Of MuJoCo's own algorithms, without a meaning here.
   for (const char* flag : {"warmstart", "refsafe", "midphase", "nativeccd", "eulerdamp", "autoreset", "energy",
                            "island", "multiccd", "diagexact", "ipc", "speculative"}) {
     enabled(flag, true);
+    keep_attribute(e, flag, option.kept_flags);
   }
   e.report_unread(Severity::error);
 }

@@ -49,14 +49,17 @@ void Builder::walk(const Scope& scope) {
   }
 }
 
-void Builder::push_children(const XmlElement& parent, const Task& like) {
-  std::vector<XmlElement> children = like.scope.source->items(parent);
-  for (auto child = children.rbegin(); child != children.rend(); ++child) {
+void Builder::push(const std::vector<XmlElement>& elements, const Task& like) {
+  for (auto e = elements.rbegin(); e != elements.rend(); ++e) {
     Task task = like;
-    task.element = *child;
+    task.element = *e;
     task.replica = -1;
     tasks_.push_back(std::move(task));
   }
+}
+
+void Builder::push_children(const XmlElement& parent, const Task& like) {
+  push(like.scope.source->items(parent), like);
 }
 
 void Builder::count_element(const XmlElement& e) {
@@ -118,16 +121,21 @@ void Builder::open_body(const Task& task) {
   const Defaults& defaults = source.defaults(e, *task.defaults, "childclass");
   e.mark_all_children();
   e.report_unread(Severity::error);
+  Task inside = add_body(std::move(body), e, task);
+  inside.defaults = &defaults;
+  push_children(e, inside);
+}
+
+/// What lies inside it.
+Builder::Task Builder::add_body(BodySpec body, const XmlElement& e, const Task& task) {
   declare(Kind::body, body.name, e, &task.scope);
   spec_.bodies.push_back(std::move(body));
-  body_compiler_.push_back(&source.compiler());
+  body_compiler_.push_back(&task.scope.source->compiler());
   explicit_inertia_.push_back(false);
-
   Task inside = task;
   inside.body = static_cast<int>(spec_.bodies.size()) - 1;
   inside.frame = {};
-  inside.defaults = &defaults;
-  push_children(e, inside);
+  return inside;
 }
 
 void Builder::open_frame(const Task& task) {
@@ -261,14 +269,16 @@ void Builder::attach(const Task& task) {
       source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1, task.scope.replica};
   inside.defaults = &source->main_defaults();
   inside.replica = -1;
+  inside.scope.world_is_body = has_body && body == "world";
   if (assets_read_.insert({source, inside.scope.naming.prefix}).second) read_assets(inside.scope);
   attachments_.push_back(inside.scope);
-  if (!has_body && !has_frame) {
-    for (const XmlElement& world : source->items(source->root())) {
-      if (world.is("worldbody")) push_children(world, inside);
-    }
-    return;
+  if (inside.scope.world_is_body) {
+    BodySpec world(inside.scope.naming.of("world"));
+    world.where = e.where(), world.parent = task.body;
+    world.position = task.frame.position, world.orientation = task.frame.orientation;
+    inside = add_body(std::move(world), e, inside);
   }
+  if (inside.scope.world_is_body || (!has_body && !has_frame)) return push(source->section("worldbody"), inside);
   const auto [part, defaults] = find_part(*source, has_body ? "body" : "frame", has_body ? body : frame);
   if (!part)
     return e.error(fmt::format("model {} has no {} named {}", quote(model), has_body ? "body" : "frame",

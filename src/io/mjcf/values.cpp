@@ -146,7 +146,11 @@ std::optional<Quatd> from_xy_axes(const XmlElement& e) {
     y = y - x * dot(x, y);
     if (norm(y) > kTiny) {
       y = y * (1 / norm(y));
-      return quaternion(from_columns(x, y, cross(x, y)));
+      const Vec3d z = cross(x, y);
+      const Quatd q = quaternion(from_columns(x, y, z));
+      // Of both signs MuJoCo's, which qpos shows: this one is positive.
+      const double lead = x.x + y.y + z.z > 0 ? q.w : x.x > y.y && x.x > z.z ? q.x : y.y > z.z ? q.y : q.z;
+      return lead < 0 ? Quatd{-q.w, -q.x, -q.y, -q.z} : q;
     }
   }
   e.error("attribute 'xyaxes': the axes have no length or are parallel", "xyaxes");
