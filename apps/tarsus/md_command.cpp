@@ -325,15 +325,6 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-/// prepare(), whose errors are about what the files hold.
-Preparation prepared_start(ParticleSystem& system, const MdOptions& o) {
-  try {
-    return prepare(system, o.tolerance, o.dt);
-  } catch (const ValueError& error) {
-    throw InputError({o.source.system, 0, 0, {}}, error.what());
-  }
-}
-
 std::vector<std::pair<std::string, std::string>> md_solvers() {
   return {{"newton", "Newton's method on all rows, by a sparse factor"},
           {"newton_general", "the same without the fast paths"},
@@ -351,7 +342,14 @@ void run(MdOptions o) {
   check_options(o);
   const bool quiet = o.quiet || o.json;
   Diagnostics notes;
+  Progress settling("md", quiet);
+  const auto began = std::chrono::steady_clock::now();
+  o.source.on_settling = [&](double fraction) {  // large fluids; small ones have settled before anybody waits
+    if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(500))
+      settling.update(fraction, "settling");
+  };
   ParticleSystem system = load_particles(o.source, notes);
+  settling.finish();
   for (const Diagnostic& note : notes) {
     if (!quiet) fmt::print(stderr, "{}\n", note.text());
   }
@@ -362,7 +360,7 @@ void run(MdOptions o) {
         "--forces none: constraints alone");
   }
   system.force_field.skin = o.skin;
-  const Preparation prepared = prepared_start(system, o);
+  const Preparation prepared = about_file(o.source.system, [&] { return prepare(system, o.tolerance, o.dt); });
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
     throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");

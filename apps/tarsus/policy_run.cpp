@@ -74,11 +74,7 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   options.phase = flag("phase"), options.follow_root = flag("follow_root");
   options.relative_action = flag("relative_action");
   options.start = run.start, options.time_limit = run.duration;
-  try {
-    return MotionTask(model, clip, std::move(drives), std::move(options));
-  } catch (const ValueError& error) {
-    throw InputError(Location{run.file, 0, 0, {}}, error.what());
-  }
+  return about_file(run.file, [&] { return MotionTask(model, clip, std::move(drives), std::move(options)); });
 }
 
 }  // namespace

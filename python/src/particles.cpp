@@ -577,6 +577,9 @@ void bind_particles(nb::module_& m) {
   bind_system(m);
   bind_verlet(m);
   m.def("builtin_particle_systems", &builtin_systems, "Built-in systems for ParticleSystem.load(): name, what it is.");
+  m.def(
+      "element_mass", [](const std::string& symbol) { return element_mass(symbol); }, "symbol"_a,
+      "Standard atomic mass [g/mol] of a chemical symbol; 0 if unknown.");
   m.def("particle_force_fields", &force_field_names, "Names for ParticleSystem.set_forces(), with what they are.");
 }
 

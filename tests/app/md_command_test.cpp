@@ -43,6 +43,16 @@ TEST(MdCommand, EveryBuiltInSystemRuns) {
   }
 }
 
+TEST(MdCommand, SettlingShowsItsProgress) {
+  TARSUS_NEEDS_PROGRAM();
+  const auto lines = [](const std::string& arguments) {  // of standard error alone
+    const std::string text = tarsus_command("md " + arguments, "2>&1 >/dev/null").text;
+    return text.find("md  90 %  settling\n") != std::string::npos;
+  };
+  EXPECT_TRUE(lines("water:1728 --steps 0"));
+  EXPECT_FALSE(lines("water:1728 --steps 0 --quiet"));
+}
+
 TEST(MdCommand, TableFramesAndLastState) {
   TARSUS_NEEDS_PROGRAM();
   const std::string frames = scratch("ring.frames"), xyz = scratch("ring.xyz"), last = scratch("ring.sys");

@@ -752,7 +752,7 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     lines = (tmp_path / "w.xyz").read_text().split("\n")
     n = int(lines[0])
     block = np.array([line.split()[1:] for line in lines[2 : 2 + n]], float)
-    assert np.allclose(block, recording.poses[0, :, :3], rtol=1e-6)
+    assert np.allclose(block[:, :3], recording.poses[0, :, :3], rtol=1e-6)
     write_dcd(tmp_path / "w.dcd", recording)
     data, at, records = (tmp_path / "w.dcd").read_bytes(), 0, []
     while at < len(data):  # Fortran's records: a length before and after
@@ -764,6 +764,16 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     assert struct.unpack("<i", records[2])[0] == n
     last = np.array([np.frombuffer(r, "<f4") for r in records[-3:]]).T
     assert np.array_equal(last, recording.poses[-1, :, :3])
+
+
+def test_xyz_names_what_is_no_element_by_a_label(tmp_path):
+    """Programs look species up among the elements; what is read back is what it was, with its masses."""
+    source = ParticleSource("butane:1")
+    write_xyz(tmp_path / "b.xyz", record(source, 0.02))
+    lines = (tmp_path / "b.xyz").read_text().split("\n")
+    assert "Properties=species:S:1:pos:R:3:masses:R:1:label:S:1 " in lines[1] and {line.split()[0] for line in lines[2:6]} == {"X"}
+    again = tarsus.ParticleSystem.load(str(tmp_path / "b.xyz"))
+    assert again.species == source.system.species and np.array_equal(again.mass, source.system.mass)
 
 
 def test_particles_in_nanometres_stay_as_long(tmp_path):
