@@ -323,6 +323,18 @@ def test_bad_tables_are_named():
     del table["joints"]["tail"]
     with pytest.raises(tarsus.ValueError, match="neck"):
         tarsus.tasks.motion_task(*files, table)
+    for change, error, text in (
+            (lambda t: t["joints"]["left_knee"].update(kP=1), tarsus.ValueError, "^table's joint 'left_knee': has 'kP', expected kp, kd,"),
+            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': is without 'kd', expected"),
+            (lambda t: t["joints"]["left_knee"].update(kp="1"), TypeError, "^table's joint 'left_knee', kp: is of type str, expected a"),
+            (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
+            (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
+            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: is without 'weight'"),
+            (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has 'pos', expected body,")):
+        table = table_of("humanoid")
+        change(table)
+        with pytest.raises(error, match=text):
+            tarsus.tasks.motion_task(*files, table)
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
 
