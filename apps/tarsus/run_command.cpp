@@ -375,14 +375,17 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
 void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
                     RecordingWriter* recording, PageWriter* page) {
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
-  const PolicyReport r =
-      run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt}, [&](const TrackFrame& f) {
-        if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
-        if (f.step == 0) return;
-        if (run.replay) (*run.replay)(f.qpos, f.qvel);
-        if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-        progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
-      });
+  const PolicyReport r = run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt, page != nullptr},
+                                    [&](const TrackFrame& f) {
+                                      if (page) {
+                                        const PageContacts contacts = contacts_of(f);
+                                        page->frame(f.time, f.qpos, f.qvel, f.target, f.error_mean, &contacts);
+                                      }
+                                      if (f.step == 0) return;
+                                      if (run.replay) (*run.replay)(f.qpos, f.qvel);
+                                      if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+                                      progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
+                                    });
   progress.finish();
   if (run.replay) return;
   if (recording)

@@ -391,6 +391,44 @@ def test_the_command_line_walks_alike(tmp_path):
     assert other.returncode != 0 and "--gains" in other.stderr
 
 
+def test_the_page_of_a_policy_has_contacts_and_tracking_error(tmp_path):
+    """Their forces are what the root feels from outside, in steps as long as those of control; the error is the mean distance of the
+    bodies' centres of mass from the clip's."""
+    import base64
+    import re
+    import subprocess
+    import sys
+
+    out, page, clip = tmp_path / "walk.npz", tmp_path / "walk.html", MODELS / "clips" / "humanoid_walk.json"
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", clip, "--policy", WALK, "--dt", "0.0333333333"]
+    run = subprocess.run([*command, "--duration", "1", "--out", out, "--page", page], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    text = page.read_text(encoding="utf-8")
+    recording = json.loads(re.search(r'<script id="recording" type="application/json">(.*?)</script>', text, re.S)[1])
+    numbers = {key: np.frombuffer(base64.b64decode(recording[key]), kind) for key, kind in (("contacts", "<f4"), ("contact_start", "<i4"))}
+    contacts, start = numbers["contacts"].reshape(-1, 10), numbers["contact_start"]
+    kept, model = np.load(out), tarsus.Model.load(MODELS / "humanoid.xml")
+    ours, theirs = tarsus.Data(model), tarsus.Data(model)
+    bodies = [body for body in model.bodies if body.link >= 0]
+
+    def centres(data, qpos, qvel):
+        tarsus.kinematics(model, data, qpos, qvel)
+        poses = [tarsus.body_pose(model, data, body.id) for body in bodies]
+        return np.array([position + rotation @ body.com for body, (rotation, position) in zip(bodies, poses)])
+
+    errors = []
+    for qpos, qvel, target in zip(kept["qpos"], kept["qvel"], kept["target"]):
+        apart = centres(ours, qpos, qvel) - centres(theirs, target, 0 * qvel)
+        errors.append(np.linalg.norm(apart, axis=1).mean())
+    series, = (np.frombuffer(base64.b64decode(s["values"]), "<f4") for s in recording["series"] if s["name"] == "tracking error")
+    assert np.allclose(series[1:], errors, rtol=1e-5) and min(errors) > 1e-3
+    force = np.array([contacts[a:b, 3:6].sum(axis=0) for a, b in zip(start[1:], start[2:])])
+    expected = [tarsus.rnea(model, ours, qpos, v, 30 * (new - v))[:3] for qpos, v, new in zip(kept["qpos"], kept["qvel"], kept["qvel"][1:])]
+    weight = 9.81 * model.total_mass()
+    assert len(force) == 30 and np.ptp(force[:, 2]) > 0.5 * weight
+    assert np.allclose(force[1:], expected, atol=0.015 * weight)  # a step's velocity products are bounded, rnea's are not
+
+
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
 @pytest.mark.parametrize("name, value", [("QuadrupedVelocity", np.inf), ("QuadrupedVelocity", np.nan), ("CartPole", -np.inf),
                                          ("HumanoidWalk", np.inf), ("Ant", 1e300)])
