@@ -1048,15 +1048,27 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
     for words, code, expected in (((tmp_path / "no.xml",), 1, "no.xml"), (("nosuch",), 2, "neither a file"), ((HUMANOID, "--export", "x.doc"), 2, ".html"),
                                   ((WALK, "--model", tmp_path / "no.xml"), 1, "no.xml"), ((HUMANOID, "--force-limit", "3"), 2, "needs drives"),
                                   ((tmp_path / "no.npz",), 1, "no recording")):
-        run = command(*words, "--duration", "0.1")
+        run = command(*words)
         assert run.returncode == code and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
 
 @pytest.mark.parametrize("words", [("--port", "99999"), ("--port", "-1"), ("--duration", "nan"), ("--duration", "-1"),
-                                   ("--size", "0x0"), ("--size", "big"), ("--at", "1")])
-def test_the_command_refuses_what_cannot_be(words):
+                                   ("--size", "0x0"), ("--size", "big"), ("--at", "1"), ("--size", "9x9"), ("--theme", "dark"),
+                                   ("--duration", "1"), ("--theme", "dark", "--export", "x.html"), ("--at", "0", "--video", "x.mp4"),
+                                   ("--port", "0", "--export", "x.html"), ("--paused", "--screenshot", "x.png")])
+def test_the_command_refuses_what_cannot_be_or_would_do_nothing(words):
     run = subprocess.run([sys.executable, "-m", "tarsus.view", HUMANOID, *words], capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert run.returncode == 2 and words[0] in run.stderr.splitlines()[-1] and "Traceback" not in run.stderr, run.stderr
+
+
+def test_a_gallery_without_a_scene_takes_no_options(capsys):
+    from tarsus.view.command import main
+
+    for option in (["--export", "x.html"], ["--paused"], ["--port", "0"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["demo", *option])
+        assert f"{option[0]}: is given, expected the name of a scene beside it" in capsys.readouterr().err
+    assert main(["demo"]) == 0
 
 
 @pytest.mark.parametrize("port", [99999, -1])
