@@ -33,7 +33,7 @@ struct MdOptions {
   long steps = 1000, every = 0;
   int max_iterations = 0, threads = 1;
   std::string solver = "newton", out, final_file, energies;
-  bool json = false, quiet = false, list = false;
+  bool json = false, quiet = false, list = false, seeded = false;
 
   /// Steps between frames and between rows of the table.
   long interval() const { return every > 0 ? every : std::max(1L, steps / 10); }
@@ -359,6 +359,10 @@ void run(MdOptions o) {
         "no forces: none act on this system; expected --forces NAME, --setup FILE, --cutoff for LAMMPS data, or "
         "--forces none: constraints alone");
   }
+  if (o.skin > 0 && !system.force_field.has_pairs())
+    throw ValueError("--skin", number_text(o.skin), "pair forces: none act on this system");
+  if (o.seeded && !is_builtin_system(o.source.system) && !o.temperature && !o.thermostat)
+    throw ValueError("--seed", "given", "--temperature or --thermostat beside it: of a file nothing else is random");
   system.force_field.skin = o.skin;
   const Preparation prepared = about_file(o.source.system, [&] { return prepare(system, o.tolerance, o.dt); });
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
@@ -463,7 +467,10 @@ void add_md_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");
   command->add_flag("--quiet", o.quiet, "Print nothing but errors");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] {
+    options->seeded = command->count("--seed") > 0;
+    run(*options);
+  });
 }
 
 }  // namespace tarsus::app

@@ -91,6 +91,9 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   if (converts) system = converted(system, units_by_name(source.units));
   if (!source.forces.empty()) set_force_field(system, source.forces);
   const bool set_up = !source.setup.empty() && read_particle_setup(system, source.setup);
+  if (source.cutoff != 0 && (set_up || !source.forces.empty()))
+    throw ValueError("cutoff", fmt::format("{}", source.cutoff),
+                     "no other forces (--forces, --setup) beside it, which take the place of the file's");
   if (set_up && !source.forces.empty())
     throw ValueError("forces", source.forces, "no name beside a setup file that has forces of its own");
   if (loses_forces && !set_up && source.forces.empty())
