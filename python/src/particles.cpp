@@ -109,15 +109,14 @@ void construct(Particles* self, handle mass, handle position, handle velocity, h
   new (self) Particles{std::move(system)};
 }
 
-nb::object load(const std::filesystem::path& source, const std::string& units, const std::string& forces,
-                const std::filesystem::path& setup, double cutoff, bool reaction_field, std::vector<int> rigid_bonds,
-                std::vector<int> rigid_angles, std::uint64_t seed) {
+nb::object load(handle source, const std::string& units, const std::string& forces, handle setup, double cutoff,
+                bool reaction_field, std::vector<int> rigid_bonds, std::vector<int> rigid_angles, std::uint64_t seed) {
   Particles out;
   Diagnostics notes;
-  const ParticleSource from{without_nul("source", source.string()),
+  const ParticleSource from{file_name("source", source),
                             units,
                             forces,
-                            without_nul("setup", setup.string()),
+                            file_name("setup", setup),
                             cutoff,
                             reaction_field,
                             std::move(rigid_bonds),
@@ -144,9 +143,9 @@ void set_up(Particles& self, handle setup) {
   apply_particle_setup(self.changing(), nb::cast<std::string>(text), "setup");
 }
 
-void save(Particles& self, const std::filesystem::path& file) {
+void save(Particles& self, handle file) {
   const ParticleSystem& system = self.at_rest();
-  const std::string path = without_nul("path", file.string()), extension = file.extension().string();
+  const std::string path = file_name("path", file), extension = std::filesystem::path(path).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
   std::ostringstream text;  // before the file: one that is there stays where the system cannot be written

@@ -548,8 +548,13 @@ def test_a_blow_needs_a_free_root(name):
     if name != "CartPole":
         pytest.importorskip("gymnasium", reason="gymnasium, which has the model, is not installed")
     task = tarsus.tasks.make(name)
-    with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
-        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+    ball = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint type="ball"/><geom size=".1" pos="0 0 .2"/>
+        <body><joint name="h"/><geom size=".1"/></body></body></worldbody>
+        <actuator><motor joint="h" ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>""")
+    for task in (task, tarsus.LocomotionTask(ball)):
+        with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
+            tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+    assert task.model is ball
 
 
 def damaged(folder, changes, source=WALK):
