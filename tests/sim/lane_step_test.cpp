@@ -195,6 +195,33 @@ TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   }
 }
 
+/// Worlds that lanes do not solve take the step by themselves, in a Stepper of packs as in a batch.
+TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const int worlds = 64;
+  StepOptions options = options_of();
+  options.dt = 1.0 / 60;
+  Data data(model, worlds);
+  Stepper<double> stepper(model, data, options);
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal(0, 8);
+  std::uniform_real_distribution<double> height(0, 0.5);
+  std::vector<double> qpos(model.qpos0), qvel(model.nv), force(3 * model.njoint());
+  for (int world = 0; world < worlds; ++world) {
+    qpos[2] = model.qpos0[2] + height(random);
+    for (double& v : qvel) v = normal(random);
+    data.set(data.qpos, model.nq, world, qpos), data.set(data.qvel, model.nv, world, qvel);
+  }
+  for (int step = 0; step < 120; ++step) {
+    ASSERT_EQ(stepper.step(data), 0);
+    for (int world = 0; world < worlds; ++world) {
+      const RowsReport& report = *stepper.rows_report(world);
+      ASSERT_TRUE(report.status == StepStatus::converged || report.status == StepStatus::swept) << step << " " << world;
+      EXPECT_LT(report.residual, 1e-5) << step << " " << world;
+    }
+  }
+}
+
 /// Most contacts are between links, of which there are more than there could be with the world.
 TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
   std::string balls;

@@ -64,6 +64,7 @@ struct StepOptions {
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
   bool profile = false;  ///< time each stage
   bool screen = true;    ///< look for inputs that are not finite before a step; false: the caller has
+  bool again = true;     ///< a world that lanes did not solve takes its step by itself; false: the caller sees to it
 };
 
 /// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
@@ -157,7 +158,9 @@ class Stepper {
   struct Rk4 {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
   };
+  struct Alone;
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void make_unit(BasicData<R>& data);
@@ -199,6 +202,7 @@ class Stepper {
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
+  std::shared_ptr<Alone> alone_;             ///< once a world was not solved there
   std::optional<VelocityProducts<R>> products_;
   Next next_;
   AlignedVector<R> drive_force_;
