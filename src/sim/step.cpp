@@ -148,12 +148,12 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
-/// What acts besides drives, into data.tau; the user's own waits in user_tau_.
+/// What acts besides drives, into data.tau; the user's own waits in now_.user_tau.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
   servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
-                   qpos, qvel, user_tau_);
+                   qpos, qvel, now_.user_tau);
   now_.solves_rows = servos_->has_rows();
 }
 
@@ -212,7 +212,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = false;
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
-    user_tau_.assign(data.tau.begin(), data.tau.end());
+    now_.user_tau.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     const bool servos = now_.actuated && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
@@ -224,7 +224,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
     rk4(data, *drives, target, qvel_target);
   else
     euler(data, *drives, target, qvel_target);
-  if (servos_) std::copy(user_tau_.begin(), user_tau_.end(), data.tau.begin());
+  if (servos_) std::copy(now_.user_tau.begin(), now_.user_tau.end(), data.tau.begin());
   if (lane_rows_ && options_.again) step_alone(data, given, qpos_target, qvel_target);
   data.time += options_.dt;
   const int bad = settle(data);

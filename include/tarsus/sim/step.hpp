@@ -150,6 +150,7 @@ class Stepper {
     bool actuated = false;          ///< it is under the model's own actuators
     bool solves_rows = false;       ///< it has force rows
     bool limited_by_terms = false;  ///< its drives with limits were terms
+    AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
@@ -195,7 +196,6 @@ class Stepper {
   std::optional<Servos<R>> servos_;  // empty: the model has no forces of its own
   ForceRows<R> force_rows_;
   Now now_;
-  AlignedVector<R> user_tau_;  // data.tau while a step has all applied forces in its place
   std::optional<DriveLimiter<R>> limiter_;
   SplitDrives split_;
   std::optional<EqualitySet> own_equalities_;
