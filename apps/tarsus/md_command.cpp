@@ -345,6 +345,7 @@ void run(MdOptions o) {
   Progress settling("md", quiet);
   const auto began = std::chrono::steady_clock::now();
   o.source.on_settling = [&](double fraction) {  // large fluids; small ones have settled before anybody waits
+    report_interrupt(0, "s");
     if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(500))
       settling.update(fraction, "settling");
   };
