@@ -324,6 +324,7 @@ def test_tensorboard_has_the_curve(tmp_path):
     for samples in (4_000, 8_000):
         run = Training(tarsus.tasks.make("CartPole"), tmp_path, Settings(**PRESETS["cart-pole"][2]), tensorboard=True)
         run.run(samples, out=None)
+        time.sleep(1.1)  # files of one second are read in the order of "10" before "9"
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert set(events.Tags()["scalars"]) == set(Training.COLUMNS[2:])
     for key in ("episode_seconds", "noise"):
