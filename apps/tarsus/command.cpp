@@ -244,7 +244,7 @@ void Progress::update(double fraction, const std::string& detail) {
 }
 
 void Progress::finish() {
-  if (!quiet_ && terminal_) fmt::print(stderr, "\n");
+  if (!quiet_ && terminal_ && last_percent_ >= 0) fmt::print(stderr, "\n");
 }
 
 }  // namespace tarsus::app

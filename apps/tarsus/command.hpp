@@ -41,6 +41,16 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
 /// Exit status of a command that an error ended: 2, wrong usage, for a value that cannot be; 1 for all else.
 int status_of(const std::exception& error);
 
+/// What `work` returns; a value that it refuses is one of the file's.  @throws InputError in the place of ValueError
+template <class Work>
+auto about_file(const std::string& file, const Work& work) {
+  try {
+    return work();
+  } catch (const ValueError& error) {
+    throw InputError({file, 0, 0, {}}, error.what());
+  }
+}
+
 /// By name or number; null for no name. @throws ValueError, which lists them
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 

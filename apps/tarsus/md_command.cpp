@@ -33,7 +33,7 @@ struct MdOptions {
   long steps = 1000, every = 0;
   int max_iterations = 0, threads = 1;
   std::string solver = "newton", out, final_file, energies;
-  bool json = false, quiet = false, list = false;
+  bool json = false, quiet = false, list = false, seeded = false;
 
   /// Steps between frames and between rows of the table.
   long interval() const { return every > 0 ? every : std::max(1L, steps / 10); }
@@ -325,15 +325,6 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-/// prepare(), whose errors are about what the files hold.
-Preparation prepared_start(ParticleSystem& system, const MdOptions& o) {
-  try {
-    return prepare(system, o.tolerance, o.dt);
-  } catch (const ValueError& error) {
-    throw InputError({o.source.system, 0, 0, {}}, error.what());
-  }
-}
-
 std::vector<std::pair<std::string, std::string>> md_solvers() {
   return {{"newton", "Newton's method on all rows, by a sparse factor"},
           {"newton_general", "the same without the fast paths"},
@@ -351,7 +342,15 @@ void run(MdOptions o) {
   check_options(o);
   const bool quiet = o.quiet || o.json;
   Diagnostics notes;
+  Progress settling("md", quiet);
+  const auto began = std::chrono::steady_clock::now();
+  o.source.on_settling = [&](double fraction) {  // large fluids; small ones have settled before anybody waits
+    report_interrupt(0, "s");
+    if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(500))
+      settling.update(fraction, "settling");
+  };
   ParticleSystem system = load_particles(o.source, notes);
+  settling.finish();
   for (const Diagnostic& note : notes) {
     if (!quiet) fmt::print(stderr, "{}\n", note.text());
   }
@@ -361,8 +360,12 @@ void run(MdOptions o) {
         "no forces: none act on this system; expected --forces NAME, --setup FILE, --cutoff for LAMMPS data, or "
         "--forces none: constraints alone");
   }
+  if (o.skin > 0 && !system.force_field.has_pairs())
+    throw ValueError("--skin", number_text(o.skin), "pair forces: none act on this system");
+  if (o.seeded && !is_builtin_system(o.source.system) && !o.temperature && !o.thermostat)
+    throw ValueError("--seed", "given", "--temperature or --thermostat beside it: of a file nothing else is random");
   system.force_field.skin = o.skin;
-  const Preparation prepared = prepared_start(system, o);
+  const Preparation prepared = about_file(o.source.system, [&] { return prepare(system, o.tolerance, o.dt); });
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
     throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");
@@ -465,7 +468,10 @@ void add_md_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");
   command->add_flag("--quiet", o.quiet, "Print nothing but errors");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] {
+    options->seeded = command->count("--seed") > 0;
+    run(*options);
+  });
 }
 
 }  // namespace tarsus::app

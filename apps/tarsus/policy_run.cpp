@@ -74,12 +74,34 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   options.phase = flag("phase"), options.follow_root = flag("follow_root");
   options.relative_action = flag("relative_action");
   options.start = run.start, options.time_limit = run.duration;
-  try {
-    return MotionTask(model, clip, std::move(drives), std::move(options));
-  } catch (const ValueError& error) {
-    throw InputError(Location{run.file, 0, 0, {}}, error.what());
-  }
+  return about_file(run.file, [&] { return MotionTask(model, clip, std::move(drives), std::move(options)); });
 }
+
+/// A control step of the batch once more by a Stepper, which knows the force of each contact.
+class Contacts {
+ public:
+  Contacts(const Model& model, const BatchOptions& options)
+      : drives_(*options.drives), data_(model), stepper_(model, data_, options.step) {}
+  void begin(Batch<double>& batch) {
+    std::ranges::copy(batch.qpos(), data_.qpos.begin()), std::ranges::copy(batch.qvel(), data_.qvel.begin());
+  }
+  void step(Batch<double>& batch, int substeps) {
+    for (int i = 0; i < substeps; ++i) stepper_.step(data_, drives_, batch.qpos_target(), batch.qvel_target());
+  }
+  void show(TrackFrame& frame) {
+    const RowStage<double>& rows = *stepper_.rows();
+    frame.contacts = rows.contacts(), frame.rows = &rows.report();
+    force_.clear();
+    for (std::size_t k = 0; k < frame.contacts.size(); ++k) force_.push_back(rows.force(int(k)));
+    frame.contact_force = force_;
+  }
+
+ private:
+  Drives drives_;
+  Data data_;
+  Stepper<double> stepper_;
+  std::vector<Vec3d> force_;
+};
 
 }  // namespace
 
@@ -102,18 +124,27 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   std::vector<double> action(task.action_size()), low(action), high(action), target(model.nq),
       target_velocity(model.nv);
   task.action_bounds(low, high);
+  std::optional<Contacts> contacts;
+  if (run.contacts) contacts.emplace(model, world.batch().options());
+  ErrorMeter meter(model);
+  double largest = 0;
   const auto show = [&] {
     task.reference(world.memory(), target, target_velocity);
-    on_frame(
-        {report.steps, steps, report.steps * task.control_dt(), world.batch().qpos(), world.batch().qvel(), target, 0});
+    const std::span<const double> qpos = world.batch().qpos();
+    TrackFrame frame{report.steps, steps, report.steps * task.control_dt(), qpos, world.batch().qvel(), target};
+    frame.error_mean = meter.measure(qpos, target, largest);
+    if (contacts && report.steps > 0) contacts->show(frame);
+    on_frame(frame);
   };
   show();
   while (!world.terminated()[0] && !world.truncated()[0] && !interrupted()) {
     policy.act(world.observation(), action);
     for (std::size_t i = 0; i < action.size(); ++i) action[i] = std::min(std::max(action[i], low[i]), high[i]);
+    if (contacts) contacts->begin(world.batch());
     world.step(action);
     report.status = world.batch().status(0);
     if (report.status != WorldStatus::ok) break;
+    if (contacts) contacts->step(world.batch(), task.substeps());
     ++report.steps;
     report.reward += (world.reward()[0] - report.reward) / report.steps;
     show();

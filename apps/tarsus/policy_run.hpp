@@ -13,6 +13,7 @@ struct PolicyRun {
   std::string file;
   double duration = 10, start = 0;  ///< [s]; of the clip
   std::optional<double> dt;         ///< of the simulation [s]; empty: what it was trained with
+  bool contacts = false;            ///< frames have the contacts' forces, which takes each step twice
 };
 
 struct PolicyReport {

@@ -65,6 +65,8 @@ struct Run {
         refuse("--integrator, --loops or --velocity-products beside --policy", own);
     }
     if (!driven() && free_root) refuse("--free-root", "drives to act on: --clip or --gains beside it");
+    if (free_root && std::ranges::none_of(model.joints, [](const Joint& j) { return moves_freely(j.type); }))
+      refuse("--free-root", "a model with a free root");
     if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
@@ -375,14 +377,17 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
 void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
                     RecordingWriter* recording, PageWriter* page) {
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
-  const PolicyReport r =
-      run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt}, [&](const TrackFrame& f) {
-        if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
-        if (f.step == 0) return;
-        if (run.replay) (*run.replay)(f.qpos, f.qvel);
-        if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-        progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
-      });
+  const PolicyReport r = run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt, page != nullptr},
+                                    [&](const TrackFrame& f) {
+                                      if (page) {
+                                        const PageContacts contacts = contacts_of(f);
+                                        page->frame(f.time, f.qpos, f.qvel, f.target, f.error_mean, &contacts);
+                                      }
+                                      if (f.step == 0) return;
+                                      if (run.replay) (*run.replay)(f.qpos, f.qvel);
+                                      if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+                                      progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
+                                    });
   progress.finish();
   if (run.replay) return;
   if (recording)

@@ -466,12 +466,12 @@ void restore(AnyBatch& any, const nb::dict& saved) {
 
 /// Writes a world for tarsus replay. Whether a step from the file ends as this world's did.
 bool capture(AnyBatch& any, int world, handle path) {
-  const auto file = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+  const std::string file = file_name("file", path);
   return any.alone([&]<class R>(Batch<R>& b) {
     check_world(b, world);
     const WorldCapture c = b.capture(world);
     const CaptureArrays arrays = to_arrays(b.model(), c);
-    NpzWriter npz(without_nul("file", file));
+    NpzWriter npz(file);
     npz.add_text("meta", arrays.meta);
     for (const auto& [name, values] : arrays.arrays) npz.add<double>(name, values, {values.size()});
     npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});

@@ -91,6 +91,11 @@ inline const std::string& without_nul(const char* argument, const std::string& n
   return name;
 }
 
+/// The name of a file that is a str or an os.PathLike. @throws as without_nul(); TypeError for what is neither
+inline std::string file_name(const char* argument, nb::handle path) {
+  return without_nul(argument, nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path)));
+}
+
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
 

@@ -110,6 +110,10 @@ void bind_drives(nb::module_& m) {
       nb::sig("def __init__(self, kp: numpy.ndarray, kd: numpy.ndarray, stiff: bool = False) -> None"),
       "kp [nv] N m/rad | N/m, kd [nv] N m s/rad | N s/m, both copied. stiff: the position's new value is implicit "
       "too.");
+  c.def("__copy__", [](const Drives& d) { return Drives(d); });
+  c.def(
+      "__deepcopy__", [](const Drives& d, handle) { return Drives(d); }, "memo"_a,
+      nb::sig("def __deepcopy__(self, memo: dict) -> Drives"));
   c.def_static("none", &Drives::none, "model"_a, "No drive anywhere.");
   c.def_static(
       "uniform", &Drives::uniform, "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = 20000.0,

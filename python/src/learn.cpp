@@ -153,6 +153,9 @@ void bind_tasks(nb::module_& m) {
            "' observation_size=" + std::to_string(t.observation_size()) +
            " action_size=" + std::to_string(t.action_size()) + " control_dt=" + number_text(t.control_dt()) + ">";
   });
+  task.def_prop_ro(
+      "model", [](const Task& t) -> const Model& { return t.model(); }, nb::rv_policy::reference_internal,
+      nb::sig("def model(self) -> Model"), "Whose worlds are stepped.");
   task.def_prop_ro("observation_size", &Task::observation_size);
   task.def_prop_ro("action_size", &Task::action_size);
   task.def_prop_ro("terms", &Task::terms, "Names of the reward's parts.");

@@ -109,17 +109,22 @@ void construct(Particles* self, handle mass, handle position, handle velocity, h
   new (self) Particles{std::move(system)};
 }
 
-nb::object load(const std::string& source, const std::string& units, const std::string& forces,
-                const std::string& setup, double cutoff, bool reaction_field, std::vector<int> rigid_bonds,
-                std::vector<int> rigid_angles, std::uint64_t seed) {
+nb::object load(handle source, const std::string& units, const std::string& forces, handle setup, double cutoff,
+                bool reaction_field, std::vector<int> rigid_bonds, std::vector<int> rigid_angles, std::uint64_t seed) {
   Particles out;
   Diagnostics notes;
-  without_nul("source", source), without_nul("setup", setup);
+  const ParticleSource from{file_name("source", source),
+                            units,
+                            forces,
+                            file_name("setup", setup),
+                            cutoff,
+                            reaction_field,
+                            std::move(rigid_bonds),
+                            std::move(rigid_angles),
+                            seed};
   {
     const nb::gil_scoped_release release;
-    out.system = load_particles(
-        {source, units, forces, setup, cutoff, reaction_field, std::move(rigid_bonds), std::move(rigid_angles), seed},
-        notes);
+    out.system = load_particles(from, notes);
   }
   const nb::object warn = nb::module_::import_("warnings").attr("warn");
   for (const Diagnostic& note : notes) warn(note.text());
@@ -138,9 +143,9 @@ void set_up(Particles& self, handle setup) {
   apply_particle_setup(self.changing(), nb::cast<std::string>(text), "setup");
 }
 
-void save(Particles& self, const std::string& path) {
+void save(Particles& self, handle file) {
   const ParticleSystem& system = self.at_rest();
-  const std::string extension = std::filesystem::path(without_nul("path", path)).extension().string();
+  const std::string path = file_name("path", file), extension = std::filesystem::path(path).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
   std::ostringstream text;  // before the file: one that is there stays where the system cannot be written
@@ -460,12 +465,13 @@ void bind_system(nb::module_& m) {
       "load", &load, "source"_a, "units"_a = "", "forces"_a = "", "setup"_a = "", "cutoff"_a = 0.0,
       "reaction_field"_a = false, "rigid_bonds"_a = std::vector<int>(), "rigid_angles"_a = std::vector<int>(),
       "seed"_a = 1,
-      nb::sig("def load(source: str, units: str = '', forces: str = '', setup: str = '', cutoff: float = 0.0, "
+      nb::sig("def load(source: str | os.PathLike, units: str = '', forces: str = '', setup: str | os.PathLike = '', "
+              "cutoff: float = 0.0, "
               "reaction_field: bool = False, rigid_bonds: list[int] = [], rigid_angles: list[int] = [], seed: "
               "int = 1) -> ParticleSystem"),
       "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
       "`tarsus md`. What the reader has to say comes as warnings.");
-  c.def("save", &save, "path"_a,
+  c.def("save", &save, "path"_a, nb::sig("def save(self, path: str | os.PathLike) -> None"),
         "Writes .sys (distances only) or extended XYZ (no constraints), 17 digits. Pins, which "
         "neither has, are lost with a warning.");
   c.def(
@@ -577,6 +583,9 @@ void bind_particles(nb::module_& m) {
   bind_system(m);
   bind_verlet(m);
   m.def("builtin_particle_systems", &builtin_systems, "Built-in systems for ParticleSystem.load(): name, what it is.");
+  m.def(
+      "element_mass", [](const std::string& symbol) { return element_mass(symbol); }, "symbol"_a,
+      "Standard atomic mass [g/mol] of a chemical symbol; 0 if unknown.");
   m.def("particle_force_fields", &force_field_names, "Names for ParticleSystem.set_forces(), with what they are.");
 }
 

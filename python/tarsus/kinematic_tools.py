@@ -255,6 +255,7 @@ class _Problem:
             if joint.limited:
                 self.low[joint.qvel], self.high[joint.qvel] = joint.range
         self.scalar = self.place >= 0
+        self.floats = any(joint.type == "free" for joint in model.joints)
         self.loops = _core.Equalities(model)
         self._J = np.zeros((6, model.nv))
 
@@ -322,7 +323,8 @@ class _Problem:
             new_error, new_J = self.errors(trial)
             new_size = np.linalg.norm(new_error)
             if new_size < size:
-                stalled = stalled + 1 if new_size > 0.98 * size else 0
+                far = longest > 0.7 and self.floats  # on its way, however long that is
+                stalled = stalled + 1 if new_size > 0.98 * size and not far else 0
                 qpos, error, J, size = trial, new_error, new_J, new_size
                 damping = max(damping * 0.2, 1e-9)
             else:

@@ -48,6 +48,17 @@ def _task(kind, *things, **options):
     return kind(*things, **options)
 
 
+def _with(what, given, needed, others=()):
+    """The dict, which has all of `needed` and nothing but those and `others`."""
+    names = ", ".join([*needed, *others])
+    for name in [*expect(what, given, dict), *needed]:
+        if name not in (*needed, *others):
+            raise ValueError(f"{what}: has {name!r}, expected {names}")
+        if name not in given:
+            raise ValueError(f"{what}: is without {name!r}, expected {names}")
+    return given
+
+
 def make(name, **options):
     """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.VelocityTask`,
     :class:`tarsus.LocomotionTask`).
@@ -102,26 +113,26 @@ def motion_task(model, clip, table, **options):
         clip = Clip.load(str(clip), model)
     if not isinstance(table, dict):
         table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
-    missing = {"root", "joints", "end_effectors", "feet"} - table.keys()
-    if missing:
-        raise ValueError(f"table: is without {sorted(missing)[0]!r}, expected root, joints, end_effectors and feet")
+    _with("table", table, ("root", "joints", "end_effectors", "feet"), ("format", "version", "comment"))
     joints = [joint.name for joint in model.joints]
     kp, kd, force = (np.zeros(model.nv) for _ in range(3))
     force[:6] = np.inf
-    weight = [float(table["root"]["weight"])]
-    unknown = sorted(set(table["joints"]) - set(joints[1:]))
+    weight = [_with("table's root", table["root"], ["weight"])["weight"]]
+    unknown = sorted(expect("table's joints", table["joints"], dict).keys() - set(joints[1:]))
     if unknown:
         raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
     for joint, name in zip(model.joints[1:], joints[1:]):
         if name not in table["joints"]:
             raise ValueError(f"the table leaves out joint {name!r}; expected all of {joints[1:]}")
-        row = table["joints"][name]
-        kp[joint.qvel], kd[joint.qvel], force[joint.qvel] = row["kp"], row["kd"], row["force"]
-        weight.append(float(row["weight"]))
+        row = _with(f"table's joint {name!r}", table["joints"][name], ("kp", "kd", "force", "weight"))
+        for to, key in ((kp, "kp"), (kd, "kd"), (force, "force")):
+            to[joint.qvel] = expect(f"table's joint {name!r}, {key}", row[key], int, float, np.number)
+        weight.append(row["weight"])
     if options.get("reward") == "mimickit":
         options = {"distance_limit": 1.0, "follow_root": False, "time_limit": 10.0, **options}
     drives = Drives(kp, kd)
     drives.force_limit = force
-    points = [(model.body_id(p["body"]), *map(float, p.get("position", (0, 0, 0)))) for p in table["end_effectors"]]
+    points = [(model.body_id(_with("table's end effector", p, ["body"], ["position"])["body"]), *p.get("position", (0, 0, 0)))
+              for p in table["end_effectors"]]
     feet = [model.body_id(name) for name in table["feet"]]
     return _task(MotionTask, model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)

@@ -71,7 +71,7 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
                          names_of(source_nodes(clip, positions)));
   }
   if (!has_legs(target)) {
-    throw InputError(Location{model.spec.directory, 0, 0, {}},
+    throw InputError(Location{model.spec.bodies.back().where.file, 0, 0, {}},
                      fmt::format("model '{}' has no two legs that can be told by names or places: write a mapping file "
                                  "(docs/clips.md). Its bodies: {}",
                                  model.name, names_of(figure.nodes())));

@@ -84,12 +84,16 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   // A name with the form of a built-in one wins over a file unless there is such a file.
   const bool builtin = is_builtin_system(source.system) && !std::filesystem::exists(source.system);
   if (builtin || !is_lammps(extension_of(source.system))) refuse_lammps_options(source);
-  ParticleSystem system = builtin ? make_builtin_system(source.system, source.seed) : load_file(source, notes);
+  ParticleSystem system =
+      builtin ? make_builtin_system(source.system, source.seed, source.on_settling) : load_file(source, notes);
   const bool converts = !source.units.empty() && source.units != system.units.name;
   const bool loses_forces = converts && !system.force_field.empty();
   if (converts) system = converted(system, units_by_name(source.units));
   if (!source.forces.empty()) set_force_field(system, source.forces);
   const bool set_up = !source.setup.empty() && read_particle_setup(system, source.setup);
+  if (source.cutoff != 0 && (set_up || !source.forces.empty()))
+    throw ValueError("cutoff", fmt::format("{}", source.cutoff),
+                     "no other forces (--forces, --setup) beside it, which take the place of the file's");
   if (set_up && !source.forces.empty())
     throw ValueError("forces", source.forces, "no name beside a setup file that has forces of its own");
   if (loses_forces && !set_up && source.forces.empty())

@@ -158,6 +158,8 @@ void read_row(MdText& text, const std::vector<Property>& layout, XyzFrame& frame
   bool named = false;
   for (const Property& p : layout) {
     if (p.name == "species" && p.type == 'S') frame.species.emplace_back(text.words()[word]), named = true;
+    if (p.name == "label" && p.type == 'S' && named && element_mass(frame.species.back()) == 0)
+      frame.species.back() = text.words()[word];
     std::vector<double>* to = nullptr;
     if (p.name == "pos" && p.columns == 3) to = &frame.position;
     if ((p.name == "velo" || p.name == "vel") && p.columns == 3) to = &frame.velocity;
@@ -237,15 +239,19 @@ void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::strin
     if (box.x == 0 || box.y == 0 || box.z == 0)
       out << fmt::format("pbc=\"{} {} {}\" ", mark(box.x), mark(box.y), mark(box.z));
   }
-  out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1";
+  // A species is a chemical symbol, X where it is none: other programs look it up. The name itself is a label then.
+  const auto is_element = [](const std::string& name) { return element_mass(name) > 0; };
+  const bool labels = !std::all_of(system.species.begin(), system.species.end(), is_element);
+  out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1" << (labels ? ":label:S:1" : "");
   out << " units=" << system.units.name;
   if (!extra.empty()) out << ' ' << extra;
   out << '\n';
   for (int i = 0; i < system.particles(); ++i) {
     const double *x = &system.position[3 * i], *v = &system.velocity[3 * i];
-    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}\n",
-                       system.species.empty() ? "X" : system.species[i], x[0], x[1], x[2], v[0], v[1], v[2],
-                       system.mass[i]);
+    const bool symbol = !system.species.empty() && is_element(system.species[i]);
+    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}{}\n",
+                       symbol ? system.species[i] : "X", x[0], x[1], x[2], v[0], v[1], v[2], system.mass[i],
+                       labels ? " " + system.species[i] : "");
   }
 }
 

@@ -84,12 +84,15 @@ void finish_waters(ParticleSystem& system) {
 }
 
 // A lattice heats up by hundreds of kelvin when it lets go: a short run against a thermostat takes that out.
-void settle(ParticleSystem& system, int steps, double dt, double relaxation, std::uint64_t seed) {
+using Settling = std::function<void(double)>;
+
+void settle(ParticleSystem& system, int steps, double dt, double relaxation, std::uint64_t seed, const Settling& told) {
   const int degrees = degrees_of_freedom(system);
   VelocityVerlet verlet(system, {.timestep = dt});
   verlet.set_thermostat(
       std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * 300, degrees, relaxation, seed));
   for (int k = 0; k < steps; ++k) {
+    if (told) told(static_cast<double>(k) / steps);
     const StepReport report = verlet.step();
     if (!report.ok) throw Error(system.name + ": " + report.message);
   }
@@ -97,25 +100,29 @@ void settle(ParticleSystem& system, int steps, double dt, double relaxation, std
 
 // Waters on a cubic lattice at 0.997 g/cm³; each takes the best of some turns against those placed before it, so that
 // no two hydrogens start on top of each other.
-ParticleSystem waters(int count, const std::string& name, std::uint64_t seed) {
+ParticleSystem waters(int count, const std::string& name, std::uint64_t seed, const Settling& told) {
   Random random(seed);
   ParticleSystem system;
   system.name = name;
   const int side = count == 1 ? 1 : cube_root(count, name);
   const double spacing = 18.6206 / 6, box = side * spacing;
   constexpr double kCharge[3] = {-2.0, 1.0, 1.0};
+  std::vector<std::pair<int, Vec3d>> near;  // particles about a centre, from there
   for (int m = 0; m < count; ++m) {
     const Vec3d centre = Vec3d{m % side + 0.5, m / side % side + 0.5, m / (side * side) + 0.5} * spacing;
     std::array<Vec3d, 3> best{}, tried{};
+    near.clear();
+    for (int i = 0; i < system.particles(); ++i) {
+      Vec3d far = position_of(system, i) - centre;
+      for (int c = 0; c < 3; ++c) far[c] -= box * std::round(far[c] / box);
+      if (dot(far, far) <= 36) near.push_back({i, far});
+    }
     double lowest = INFINITY;
     for (int turn = 0; turn < 30; ++turn) {
       const Quatd q = random.rotation();
       for (int a = 0; a < 3; ++a) tried[a] = centre + rotate(q, spce_shape()[a]);
       double energy = 0;
-      for (int i = 0; i < system.particles(); ++i) {
-        Vec3d far = position_of(system, i) - centre;
-        for (int c = 0; c < 3; ++c) far[c] -= box * std::round(far[c] / box);
-        if (dot(far, far) > 36) continue;
+      for (const auto& [i, far] : near) {
         for (int a = 0; a < 3; ++a) energy += kCharge[a] * kCharge[i % 3] / norm(centre + far - tried[a]);
       }
       if (energy < lowest) lowest = energy, best = tried;
@@ -128,12 +135,12 @@ ParticleSystem waters(int count, const std::string& name, std::uint64_t seed) {
     if (box > 17) set_force_field(system, "spce-smooth");
   }
   set_temperature(system, 300, seed + 1);
-  if (!system.force_field.empty()) settle(system, 1000, 2.0, 50.0, seed + 2);
+  if (!system.force_field.empty()) settle(system, 1000, 2.0, 50.0, seed + 2, told);
   return system;
 }
 
 // TraPPE-UA butanes, stretched (trans), turned at random on a lattice without touching.
-ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
+ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed, const Settling& told) {
   Random random(seed);
   ParticleSystem system;
   system.name = name;
@@ -153,7 +160,7 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
       const Quatd q = random.rotation();
       double closest = INFINITY;
       for (int a = 0; a < 4; ++a) tried[a] = centre + rotate(q, shape[a] - middle);
-      for (int i = 0; i < system.particles(); ++i) {
+      for (int i = 0; i < system.particles() && closest > farthest; ++i) {
         for (int a = 0; a < 4; ++a) {
           Vec3d d = position_of(system, i) - tried[a];
           for (int c = 0; c < 3; ++c) d[c] -= box * std::round(d[c] / box);
@@ -172,7 +179,7 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
   system.box.length = Vec3d{1, 1, 1} * box;
   if (box > 2.2) set_force_field(system, "trappe-butane");
   set_temperature(system, 300, seed + 1);
-  if (!system.force_field.empty()) settle(system, 1000, 0.002, 0.05, seed + 2);
+  if (!system.force_field.empty()) settle(system, 1000, 0.002, 0.05, seed + 2, told);
   return system;
 }
 
@@ -336,17 +343,17 @@ bool is_builtin_system(std::string_view name) {
   return std::find(std::begin(kStems), std::end(kStems), stem) != std::end(kStems);
 }
 
-ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed) {
+ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed, const Settling& told) {
   const std::string name(wanted);
   const std::size_t colon = wanted.find(':');
   const std::string_view stem = wanted.substr(0, colon),
                          size = colon == std::string_view::npos ? "" : wanted.substr(colon + 1);
   const bool sized = colon != std::string_view::npos;
-  if (!sized && stem == "water1") return waters(1, name, seed);
-  if (!sized && stem == "water216") return waters(216, name, seed);
-  if (sized && stem == "water") return waters(sizes(size, name, 1, 1728), name, seed);
-  if (!sized && stem == "butane125") return butanes(125, name, seed);
-  if (sized && stem == "butane") return butanes(sizes(size, name, 1, 1000), name, seed);
+  if (!sized && stem == "water1") return waters(1, name, seed, told);
+  if (!sized && stem == "water216") return waters(216, name, seed, told);
+  if (sized && stem == "water") return waters(sizes(size, name, 1, 1728), name, seed, told);
+  if (!sized && stem == "butane125") return butanes(125, name, seed, told);
+  if (sized && stem == "butane") return butanes(sizes(size, name, 1, 1000), name, seed, told);
   if (stem == "chain") return chain(sized ? sizes(size, name, 2, 2000000) : 128, name, seed);
   if (stem == "ring") return ring(sized ? sizes(size, name, 3, 1000000) : 32, name, seed);
   if (!sized && stem == "c60") return cage(false, name, seed);

@@ -128,7 +128,7 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
   if (options_.drives) options_.drives->check(model);
   RowStageOptions& rows = options_.step.rows;
   if (rows.contacts && !rows.geometry) rows.geometry = std::make_shared<const ContactGeometry>(model);
-  options_.step.screen = false;  // load() has
+  options_.step.screen = false, options_.step.again = false;  // load() and keep() do it
   make_workers();
   reset();
 }

@@ -82,6 +82,13 @@ void LaneStage<R>::ground_force(int world, Out<R> out) const {
   for (std::size_t i = 0; i < n; ++i) out[i] = terms_.ground_force()[first + i * width_];
 }
 
+template <class R>
+void LaneStage<R>::put(int world, const RowsReport& report, In<R> ground_force) {
+  reports_[world] = report;
+  const std::size_t n = ground_force.size(), first = world / width_ * n * width_ + world % width_;
+  for (std::size_t i = 0; i < n; ++i) terms_.ground_force()[first + i * width_] = ground_force[i];
+}
+
 template class LaneStage<double>;
 template class LaneStage<float>;
 

@@ -148,13 +148,57 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
-/// What acts besides drives, into data.tau; the user's own waits in user_tau_.
+/// What acts besides drives, into data.tau; the user's own waits in now_.user_tau.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
   servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
-                   qpos, qvel, user_tau_);
+                   qpos, qvel, now_.user_tau);
   now_.solves_rows = servos_->has_rows();
+}
+
+template <class R>
+struct Stepper<R>::Alone {
+  BasicData<R> data;
+  Stepper<R> stepper;
+  AlignedVector<R> qpos_target, qvel_target, ground_force;
+
+  Alone(const Model& model, const StepOptions& options) : data(model), stepper(model, data, options) {
+    qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
+    ground_force.resize(data.size(3 * model.njoint()));
+  }
+};
+
+/// The step of worlds that the lanes did not solve, once more and each by itself: there are sweeps beside Newton's
+/// steps. Their next state comes to the lanes'.
+template <class R>
+void Stepper<R>::step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
+  for (int world = 0; world < data.worlds(); ++world) {
+    const StepStatus solved = lane_rows_->report(world).status;
+    if (status_[world] != WorldStatus::ok || solved == StepStatus::converged || solved == StepStatus::swept) continue;
+    if (!alone_) alone_ = std::make_shared<Alone>(model_, options_);
+    Alone& one = *alone_;
+    const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
+      if (!from.empty()) data.get(from, n, world, to);
+    };
+    take(data.qpos, one.data.qpos, model_.nq), take(data.qvel, one.data.qvel, model_.nv);
+    take(data.tau, one.data.tau, model_.nv), take(data.ctrl, one.data.ctrl, model_.nu);
+    take(data.act, one.data.act, model_.na), take(data.mocap_pos, one.data.mocap_pos, 3 * model_.nmocap());
+    take(data.mocap_quat, one.data.mocap_quat, 4 * model_.nmocap());
+    take(qpos_target, one.qpos_target, model_.nq), take(qvel_target, one.qvel_target, model_.nv);
+    one.stepper.restart(one.data, 0);
+    if (drives)
+      one.stepper.step(one.data, *drives, one.qpos_target, qvel_target.empty() ? In<R>() : In<R>(one.qvel_target));
+    else
+      one.stepper.step(one.data);
+    if (one.stepper.status(0) != WorldStatus::ok) continue;
+    data.set(next_.qpos, model_.nq, world, one.data.qpos), data.set(next_.qvel, model_.nv, world, one.data.qvel);
+    data.set(data.qacc, model_.nv, world, one.data.qacc);
+    if (now_.limited_by_terms) data.set(drive_force_, model_.nv, world, one.stepper.drive_force());
+    one.stepper.ground_force(0, one.ground_force);
+    lane_rows_->put(world, *one.stepper.rows_report(0), one.ground_force);
+    restart(data, world);
+  }
 }
 
 template <class R>
@@ -168,7 +212,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = false;
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
-    user_tau_.assign(data.tau.begin(), data.tau.end());
+    now_.user_tau.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     const bool servos = now_.actuated && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
@@ -180,7 +224,8 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
     rk4(data, *drives, target, qvel_target);
   else
     euler(data, *drives, target, qvel_target);
-  if (servos_) std::copy(user_tau_.begin(), user_tau_.end(), data.tau.begin());
+  if (servos_) std::copy(now_.user_tau.begin(), now_.user_tau.end(), data.tau.begin());
+  if (lane_rows_ && options_.again) step_alone(data, given, qpos_target, qvel_target);
   data.time += options_.dt;
   const int bad = settle(data);
   if (servos_ && now_.actuated)

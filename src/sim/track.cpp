@@ -73,36 +73,6 @@ class Pusher {
   std::vector<double> tau_;
 };
 
-/// Distances between the bodies' centres of mass in two poses.
-class ErrorMeter {
- public:
-  explicit ErrorMeter(const Model& model) : model_(model), ours_(model), theirs_(model) {}
-
-  /// Mean over moving bodies; the largest goes to `max`.
-  double measure(std::span<const double> qpos, std::span<const double> target, double& max) {
-    kinematics<double>(model_, ours_, qpos);
-    kinematics<double>(model_, theirs_, target);
-    double sum = 0;
-    int count = 0;
-    for (int i = 1; i < model_.nbody(); ++i) {
-      if (model_.bodies[i].link < 0) continue;
-      const Transformd a = body_pose(model_, ours_, i), b = body_pose(model_, theirs_, i);
-      const double error = norm(a.R * model_.bodies[i].com + a.p - b.R * model_.bodies[i].com - b.p);
-      max = std::max(max, error);
-      sum += error, ++count;
-    }
-    return count ? sum / count : 0;
-  }
-  Energy energy_of(std::span<const double> qpos, std::span<const double> qvel) {
-    kinematics<double>(model_, ours_, qpos, qvel);
-    return energy<double>(model_, ours_, qpos, qvel);
-  }
-
- private:
-  const Model& model_;
-  Data ours_, theirs_;
-};
-
 template <class R>
 void convert(std::span<const double> from, AlignedVector<R>& to) {
   std::copy(from.begin(), from.end(), to.begin());
@@ -124,6 +94,21 @@ void add(const ConstrainedDynamics<R>& loops, TrackReport& report) {
 }
 
 }  // namespace
+
+double ErrorMeter::measure(std::span<const double> qpos, std::span<const double> target, double& max) {
+  kinematics<double>(model_, ours_, qpos);
+  kinematics<double>(model_, theirs_, target);
+  double sum = 0;
+  int count = 0;
+  for (int i = 1; i < model_.nbody(); ++i) {
+    if (model_.bodies[i].link < 0) continue;
+    const Transformd a = body_pose(model_, ours_, i), b = body_pose(model_, theirs_, i);
+    const double error = norm(a.R * model_.bodies[i].com + a.p - b.R * model_.bodies[i].com - b.p);
+    max = std::max(max, error);
+    sum += error, ++count;
+  }
+  return count ? sum / count : 0;
+}
 
 PoseSource follow(const Model& model, const ClipBinding& clip) {
   if (clip.nq() != model.nq || clip.nv() != model.nv)
@@ -198,7 +183,9 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   }
   report.seconds = std::chrono::duration<double>(busy).count();
   report.stage_seconds = stepper.stage_seconds();
-  report.energy = meter.energy_of(qpos, qvel);
+  Data end(model);
+  kinematics<double>(model, end, qpos, qvel);
+  report.energy = energy<double>(model, end, qpos, qvel);
   report.nan = !finite<double>(qpos) || !finite<double>(qvel) || report.status == WorldStatus::bad_input ||
                report.status == WorldStatus::singular;
   return report;

@@ -271,6 +271,7 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
   const std::string run = "run models/pendulum.xml --no-record ";
   expect_all({{run + "--stiff", 2, "--clip or --gains"},
               {run + "--force-limit 5", 2, "--clip or --gains"},
+              {run + "--gains 1,1 --free-root", 2, "--free-root: is given, expected a model with a free root"},
               {run + "--gains 1,1 --stiff --integrator rk4", 2, "euler"},
               {run + "--restitution 0.5 --contacts off", 2, "--contacts on"},
               {run + "--contacts on --integrator rk4", 2, "euler"},

@@ -43,6 +43,16 @@ TEST(MdCommand, EveryBuiltInSystemRuns) {
   }
 }
 
+TEST(MdCommand, SettlingShowsItsProgress) {
+  TARSUS_NEEDS_PROGRAM();
+  const auto lines = [](const std::string& arguments) {  // of standard error alone
+    const std::string text = tarsus_command("md " + arguments, "2>&1 >/dev/null").text;
+    return text.find("md  90 %  settling\n") != std::string::npos;
+  };
+  EXPECT_TRUE(lines("water:1728 --steps 0"));
+  EXPECT_FALSE(lines("water:1728 --steps 0 --quiet"));
+}
+
 TEST(MdCommand, TableFramesAndLastState) {
   TARSUS_NEEDS_PROGRAM();
   const std::string frames = scratch("ring.frames"), xyz = scratch("ring.xyz"), last = scratch("ring.sys");
@@ -301,6 +311,25 @@ TEST(MdCommand, BadOptionsAreNamed) {
     EXPECT_EQ(run.code, std::strstr(arguments, "/nosuch") ? 1 : 2);
     EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;
   }
+}
+
+TEST(MdCommand, OptionsThatWouldDoNothingAreRefused) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string atom = scratch("atom.data"), place = scratch("atom.xyz");
+  std::ofstream(atom) << "an atom\n\n1 atoms\n1 atom types\n0 9 xlo xhi\n0 9 ylo yhi\n0 9 zlo zhi\n\nMasses\n\n1 1\n\n"
+                         "Pair Coeffs # lj/cut\n\n1 0.1 3\n\nAtoms # atomic\n\n1 1 1 1 1\n";
+  std::ofstream(place) << "1\n\nAr 1 1 1\n";
+  for (const auto& [arguments, expected] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"chain:8 --skin 0.1", "--skin: is 0.1, expected pair forces"},
+           {place + " --forces none --seed 3", "--seed: is given, expected --temperature or --thermostat"},
+           {atom + " --cutoff 4 --forces none", "cutoff: is 4, expected no other forces"}}) {
+    const Outcome run = md(arguments + " --steps 1");
+    EXPECT_EQ(run.code, 2);
+    EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;
+  }
+  for (const std::string& arguments :
+       {place + " --forces none --seed 3 --temperature 9", atom + " --cutoff 4 --skin 0.2"})
+    EXPECT_EQ(md(arguments + " --steps 1").code, 0) << arguments;
 }
 
 TEST(MdCommand, ASeedIsNotNegative) {

@@ -186,6 +186,25 @@ TEST(Xyz, RoundTripsAndReadsPlainFiles) {
   EXPECT_EQ(system.velocity, std::vector<double>(6, 0.0));
 }
 
+// Programs look species up among the elements: those that are none are X, and have their name as a label.
+TEST(Xyz, SpeciesAreChemicalSymbols) {
+  const ParticleSystem system = make_builtin_system("butane:1");
+  std::ostringstream out;
+  write_xyz_frame(out, system);
+  std::istringstream lines(out.str());
+  std::string line;
+  std::getline(lines, line), std::getline(lines, line);
+  EXPECT_NE(line.find("Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1:label:S:1 "), std::string::npos) << line;
+  for (const std::string& name : system.species) {
+    std::getline(lines, line);
+    EXPECT_TRUE(line.starts_with("X ") && line.ends_with(" " + name)) << line;
+  }
+  EXPECT_EQ(parse_xyz(out.str(), "x")[0].species, system.species);
+  // A label of somebody else's names no atom whose symbol is known.
+  const auto labelled = parse_xyz("1\nProperties=species:S:1:pos:R:3:label:S:1\nO 0 0 0 water\n", "x");
+  EXPECT_EQ(labelled[0].species, std::vector<std::string>{"O"});
+}
+
 TEST(Xyz, OpenDirectionsAreOpen) {
   const auto along = [](const char* pbc) {
     const std::string text = std::string("1\nLattice=\"20 0 0 0 21 0 0 0 22\" ") + pbc + "\nAr 0 0 0.5\n";

@@ -141,6 +141,8 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
         assert "left_knee" in run.stdout and out.exists() and not moved.exists()
     run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # it was looked at
     assert run.returncode == 0 and moved.exists(), run.stderr
+    run = map_command(clip, tarsus.MODELS / "pendulum.xml")
+    assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: model 'pendulum' has no two legs")
 
 
 def test_a_mapping_of_another_format_is_refused(humanoid, tmp_path):

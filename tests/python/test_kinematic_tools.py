@@ -65,6 +65,14 @@ def test_out_of_reach_says_so():
     assert not result.success and result.error > 3
 
 
+def test_a_free_root_goes_far():
+    """To places of which each step, which turns no joint by more than 0.7 rad, is a small part of the way."""
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    for place in ([0, 0, -50], [300, -200, 10]):
+        result = tarsus.ik(model, tarsus.FrameTask("left_foot", position=place))
+        assert result.success, (place, result.error)
+
+
 def test_half_turns():
     model = tarsus.Model.from_xml_string(
         '<mujoco><worldbody><body name="b"><joint type="ball"/><geom size=".1"/></body></worldbody></mujoco>')

@@ -323,6 +323,18 @@ def test_bad_tables_are_named():
     del table["joints"]["tail"]
     with pytest.raises(tarsus.ValueError, match="neck"):
         tarsus.tasks.motion_task(*files, table)
+    for change, error, text in (
+            (lambda t: t["joints"]["left_knee"].update(kP=1), tarsus.ValueError, "^table's joint 'left_knee': has 'kP', expected kp, kd,"),
+            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': is without 'kd', expected"),
+            (lambda t: t["joints"]["left_knee"].update(kp="1"), TypeError, "^table's joint 'left_knee', kp: is of type str, expected a"),
+            (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
+            (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
+            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: is without 'weight'"),
+            (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has 'pos', expected body,")):
+        table = table_of("humanoid")
+        change(table)
+        with pytest.raises(error, match=text):
+            tarsus.tasks.motion_task(*files, table)
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
 
@@ -377,6 +389,44 @@ def test_the_command_line_walks_alike(tmp_path):
         assert np.abs(recorded["qpos"][step] - world.qpos[0]).max() < 1e-9
     other = subprocess.run([*command, "--gains", "100,10"], capture_output=True, text=True)
     assert other.returncode != 0 and "--gains" in other.stderr
+
+
+def test_the_page_of_a_policy_has_contacts_and_tracking_error(tmp_path):
+    """Their forces are what the root feels from outside, in steps as long as those of control; the error is the mean distance of the
+    bodies' centres of mass from the clip's."""
+    import base64
+    import re
+    import subprocess
+    import sys
+
+    out, page, clip = tmp_path / "walk.npz", tmp_path / "walk.html", MODELS / "clips" / "humanoid_walk.json"
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", clip, "--policy", WALK, "--dt", "0.0333333333"]
+    run = subprocess.run([*command, "--duration", "1", "--out", out, "--page", page], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    text = page.read_text(encoding="utf-8")
+    recording = json.loads(re.search(r'<script id="recording" type="application/json">(.*?)</script>', text, re.S)[1])
+    numbers = {key: np.frombuffer(base64.b64decode(recording[key]), kind) for key, kind in (("contacts", "<f4"), ("contact_start", "<i4"))}
+    contacts, start = numbers["contacts"].reshape(-1, 10), numbers["contact_start"]
+    kept, model = np.load(out), tarsus.Model.load(MODELS / "humanoid.xml")
+    ours, theirs = tarsus.Data(model), tarsus.Data(model)
+    bodies = [body for body in model.bodies if body.link >= 0]
+
+    def centres(data, qpos, qvel):
+        tarsus.kinematics(model, data, qpos, qvel)
+        poses = [tarsus.body_pose(model, data, body.id) for body in bodies]
+        return np.array([position + rotation @ body.com for body, (rotation, position) in zip(bodies, poses)])
+
+    errors = []
+    for qpos, qvel, target in zip(kept["qpos"], kept["qvel"], kept["target"]):
+        apart = centres(ours, qpos, qvel) - centres(theirs, target, 0 * qvel)
+        errors.append(np.linalg.norm(apart, axis=1).mean())
+    series, = (np.frombuffer(base64.b64decode(s["values"]), "<f4") for s in recording["series"] if s["name"] == "tracking error")
+    assert np.allclose(series[1:], errors, rtol=1e-5) and min(errors) > 1e-3
+    force = np.array([contacts[a:b, 3:6].sum(axis=0) for a, b in zip(start[1:], start[2:])])
+    expected = [tarsus.rnea(model, ours, qpos, v, 30 * (new - v))[:3] for qpos, v, new in zip(kept["qpos"], kept["qvel"], kept["qvel"][1:])]
+    weight = 9.81 * model.total_mass()
+    assert len(force) == 30 and np.ptp(force[:, 2]) > 0.5 * weight
+    assert np.allclose(force[1:], expected, atol=0.015 * weight)  # a step's velocity products are bounded, rnea's are not
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
@@ -498,8 +548,13 @@ def test_a_blow_needs_a_free_root(name):
     if name != "CartPole":
         pytest.importorskip("gymnasium", reason="gymnasium, which has the model, is not installed")
     task = tarsus.tasks.make(name)
-    with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
-        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+    ball = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint type="ball"/><geom size=".1" pos="0 0 .2"/>
+        <body><joint name="h"/><geom size=".1"/></body></body></worldbody>
+        <actuator><motor joint="h" ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>""")
+    for task in (task, tarsus.LocomotionTask(ball)):
+        with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
+            tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+    assert task.model is ball
 
 
 def damaged(folder, changes, source=WALK):

@@ -153,6 +153,19 @@ def test_a_standing_character_is_carried_by_the_ground_and_pushed_by_forces():
     assert torch.equal(engine(enable_self_collisions=False).get_contact_forces(0), torch.zeros(3, e.get_obj_num_bodies(0), 3))
 
 
+def test_joints_of_tendons_and_equalities_stay(tmp_path):
+    """Springs and dampers become the drives' gains: of joints, not of what else names one."""
+    text = BALLS.replace("</body></body></worldbody>", """<body pos="0 .2 .2"><joint name="h" stiffness="7" damping="2"/><geom size=".05"/></body>
+        </body></body></worldbody><tendon><fixed name="t"><joint joint="h" coef="1"/></fixed></tendon>
+        <equality><joint name="e" joint1="h"/></equality>""").replace('name="neck"', 'name="neck" class="c"').replace(
+        "<worldbody>", '<default><default class="c"><joint stiffness="3"/></default></default><worldbody>')
+    (tmp_path / "tendon.xml").write_text(text)
+    e = engine(tmp_path / "tendon.xml")
+    kp, kd = e.get_obj_pd_gains(0, 0)
+    assert kp.tolist() == [50, 50, 50, 7] and kd.tolist() == [5, 5, 5, 2]
+    assert all(joint.stiffness == joint.damping == 0 for joint in e._model.joints) and len(tarsus.Equalities(e._model)) == 1
+
+
 def test_a_bad_world_comes_back_with_its_next_state():
     e = engine()
     e.set_root_vel([1], 0, torch.full((1, 3), float("nan")))

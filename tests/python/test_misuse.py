@@ -107,9 +107,12 @@ def test_every_object_has_a_repr_that_says_something(model):
 def test_copies_of_pythons_kind(model):
     for same in (model, walk(), tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json"), tarsus.tasks.make("CartPole")):
         assert copy.copy(same) is same and copy.deepcopy([same])[0] is same  # they never change
-    data, batch = tarsus.Data(model), tarsus.Batch(model, 2)
+    data, batch, drives = tarsus.Data(model), tarsus.Batch(model, 2), tarsus.Drives.uniform(model, kp=7.0)
     data.qpos[0] = batch.qpos[:, 0] = 3.0
     for new in (copy.copy, copy.deepcopy):
+        mine = new(drives)
+        mine.kp[:], mine.force_limit, mine.stiff = 1.0, np.ones(model.nv), True
+        assert drives.kp[6] == 7 and drives.force_limit is None and not drives.stiff and mine.kd[6] == drives.kd[6]
         other, others = new(data), new(batch)
         data.qpos[0] = batch.qpos[:, 0] = 4.0
         assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()
@@ -216,7 +219,7 @@ def walk():
         (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, [{"force": 1}]), ValueError, "contacts: is without 'links'"),
         (lambda: tarsus.tasks.make([]), TypeError, "task: is of type list, expected a str"),
         (lambda: tarsus.tasks.velocity_task(MODELS / "quadruped.xml", 3), TypeError, "feet: is of type int"),
-        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: is without 'end_effectors'"),
+        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: is without 'root'"),
         (lambda: tarsus.Batches(3), TypeError, "groups: is of type int, expected a tarsus.Batch"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).measure(3), TypeError, "what: is of type int"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded(3), TypeError, "name: is of type int, expected a str"),

@@ -37,6 +37,17 @@ def test_instruction_set_can_be_lowered_by_the_environment():
     assert tarsus.isa_level() in ("baseline", "avx2", "avx512")
 
 
+def test_nanobinds_state_is_shared_with_no_other_extension():
+    """It says whether leaks are warned of, which ours turns off."""
+    code = """if True:
+        import ctypes, tarsus
+        state, states = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetDict
+        state.restype, states.restype, states.argtypes = ctypes.c_void_p, ctypes.py_object, [ctypes.c_void_p]
+        print(*(key for key in states(state()) if "nb_internals" in str(key)))"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert re.fullmatch(r"\S+_tarsus_+", run.stdout.strip()), run.stdout + run.stderr
+
+
 def test_a_wrong_level_is_an_error_that_names_it():
     code = "import tarsus; tarsus.isa_level()"
     run = subprocess.run([sys.executable, "-c", code], env={"TARSUS_ISA_LEVEL": "mmx"}, capture_output=True, text=True)

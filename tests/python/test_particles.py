@@ -344,8 +344,8 @@ def test_thermostat_and_temperature():
 
 def test_save_and_load(tmp_path):
     system = tarsus.ParticleSystem.load("ring:8")
-    system.save(str(tmp_path / "ring.sys"))
-    back = tarsus.ParticleSystem.load(str(tmp_path / "ring.sys"))
+    system.save(tmp_path / "ring.sys")  # paths are objects too, as for models and clips
+    back = tarsus.ParticleSystem.load(tmp_path / "ring.sys")
     assert (back.position == system.position).all() and (back.velocity == system.velocity).all()
     assert back.constraints == 8 and back.units == "nm_ps"
     system.save(str(tmp_path / "ring.xyz"))
@@ -369,7 +369,7 @@ def test_save_and_load(tmp_path):
 def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):
     (tmp_path / "pins.json").write_text('{"pinned": [0]}')
     (tmp_path / "fall.json").write_text('{"gravity": [0, 0, -1]}')
-    pins, fall = str(tmp_path / "pins.json"), str(tmp_path / "fall.json")
+    pins, fall = tmp_path / "pins.json", str(tmp_path / "fall.json")
     whole = tarsus.ParticleSystem.load("water216").forces()[1]["potential"]
     assert tarsus.ParticleSystem.load("water216", setup=pins).forces()[1]["potential"] == whole
     assert tarsus.ParticleSystem.load("water216", forces="spce-reaction-field", setup=pins).forces()[1]["potential"] != whole

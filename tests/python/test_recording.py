@@ -131,6 +131,15 @@ def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments):
         assert np.isfinite(recording["qpos"]).all()
 
 
+def test_a_fluid_that_settles_is_interrupted(tmp_path):
+    out = tmp_path / "water.xyz"
+    run = subprocess.Popen([str(CLI), "md", "water:1728", "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "settling" in run.stderr.readline()
+    run.send_signal(signal.SIGINT)
+    errors = run.communicate(timeout=60)[1]
+    assert run.returncode == 130 and "interrupted at 0 s" in errors and " 90 %" not in errors and not out.exists(), errors
+
+
 @pytest.mark.parametrize("another_process", [False, True])
 def test_an_interrupted_benchmark_ends(another_process):
     words = ["bench", "batch", ROOT / "models/humanoid.xml", "--worlds", "16", "--threads", "1"]

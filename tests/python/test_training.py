@@ -230,6 +230,22 @@ def test_a_presets_later_settings_come_in_their_turn(tmp_path, monkeypatch):
     assert [int(line.split(",")[0]) for line in curve] == [2048, 4096, 6144, 7168, 8192, 9216, 10240]
 
 
+def test_a_run_that_goes_on_with_other_settings_says_so(tmp_path, monkeypatch, capsys):
+    """Those of the command count more than a preset's later ones; settings.json has what was trained with."""
+    import tarsus.learn.__main__ as command
+
+    monkeypatch.setitem(command.LATER, "cart-pole", [(4_000, {"worlds": 32})])
+    for samples, option, said, worlds in ((2_000, [], "", 64),
+                                          (4_000, ["--worlds", "16"], "after 2048 samples with other settings: worlds 16 (it was 64)", 16),
+                                          (5_000, ["--worlds", "16"], "", 16),
+                                          (6_000, [], "after 5120 samples with other settings: worlds 32 (it was 16)", 32),
+                                          (6_000, ["--worlds", "8"], "", 32)):  # nothing is left to train
+        command.main(["cart-pole", "--samples", str(samples), *option, "--threads", "1", "--out", str(tmp_path)])
+        error = capsys.readouterr().err
+        assert said in error and error.count("goes on") == bool(said), error
+        assert json.loads((tmp_path / "settings.json").read_text())["worlds"] == worlds
+
+
 class Spoiled:
     """Worlds of which one gets a number that is none every `every` samples: a coordinate and a velocity by turns."""
 
@@ -308,6 +324,7 @@ def test_tensorboard_has_the_curve(tmp_path):
     for samples in (4_000, 8_000):
         run = Training(tarsus.tasks.make("CartPole"), tmp_path, Settings(**PRESETS["cart-pole"][2]), tensorboard=True)
         run.run(samples, out=None)
+        time.sleep(1.1)  # files of one second are read in the order of "10" before "9"
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert set(events.Tags()["scalars"]) == set(Training.COLUMNS[2:])
     for key in ("episode_seconds", "noise"):

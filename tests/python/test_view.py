@@ -752,7 +752,7 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     lines = (tmp_path / "w.xyz").read_text().split("\n")
     n = int(lines[0])
     block = np.array([line.split()[1:] for line in lines[2 : 2 + n]], float)
-    assert np.allclose(block, recording.poses[0, :, :3], rtol=1e-6)
+    assert np.allclose(block[:, :3], recording.poses[0, :, :3], rtol=1e-6)
     write_dcd(tmp_path / "w.dcd", recording)
     data, at, records = (tmp_path / "w.dcd").read_bytes(), 0, []
     while at < len(data):  # Fortran's records: a length before and after
@@ -764,6 +764,16 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     assert struct.unpack("<i", records[2])[0] == n
     last = np.array([np.frombuffer(r, "<f4") for r in records[-3:]]).T
     assert np.array_equal(last, recording.poses[-1, :, :3])
+
+
+def test_xyz_names_what_is_no_element_by_a_label(tmp_path):
+    """Programs look species up among the elements; what is read back is what it was, with its masses."""
+    source = ParticleSource("butane:1")
+    write_xyz(tmp_path / "b.xyz", record(source, 0.02))
+    lines = (tmp_path / "b.xyz").read_text().split("\n")
+    assert "Properties=species:S:1:pos:R:3:masses:R:1:label:S:1 " in lines[1] and {line.split()[0] for line in lines[2:6]} == {"X"}
+    again = tarsus.ParticleSystem.load(str(tmp_path / "b.xyz"))
+    assert again.species == source.system.species and np.array_equal(again.mass, source.system.mass)
 
 
 def test_particles_in_nanometres_stay_as_long(tmp_path):
@@ -1038,15 +1048,27 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
     for words, code, expected in (((tmp_path / "no.xml",), 1, "no.xml"), (("nosuch",), 2, "neither a file"), ((HUMANOID, "--export", "x.doc"), 2, ".html"),
                                   ((WALK, "--model", tmp_path / "no.xml"), 1, "no.xml"), ((HUMANOID, "--force-limit", "3"), 2, "needs drives"),
                                   ((tmp_path / "no.npz",), 1, "no recording")):
-        run = command(*words, "--duration", "0.1")
+        run = command(*words)
         assert run.returncode == code and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
 
 @pytest.mark.parametrize("words", [("--port", "99999"), ("--port", "-1"), ("--duration", "nan"), ("--duration", "-1"),
-                                   ("--size", "0x0"), ("--size", "big"), ("--at", "1")])
-def test_the_command_refuses_what_cannot_be(words):
+                                   ("--size", "0x0"), ("--size", "big"), ("--at", "1"), ("--size", "9x9"), ("--theme", "dark"),
+                                   ("--duration", "1"), ("--theme", "dark", "--export", "x.html"), ("--at", "0", "--video", "x.mp4"),
+                                   ("--port", "0", "--export", "x.html"), ("--paused", "--screenshot", "x.png")])
+def test_the_command_refuses_what_cannot_be_or_would_do_nothing(words):
     run = subprocess.run([sys.executable, "-m", "tarsus.view", HUMANOID, *words], capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert run.returncode == 2 and words[0] in run.stderr.splitlines()[-1] and "Traceback" not in run.stderr, run.stderr
+
+
+def test_a_gallery_without_a_scene_takes_no_options(capsys):
+    from tarsus.view.command import main
+
+    for option in (["--export", "x.html"], ["--paused"], ["--port", "0"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["demo", *option])
+        assert f"{option[0]}: is given, expected the name of a scene beside it" in capsys.readouterr().err
+    assert main(["demo"]) == 0
 
 
 @pytest.mark.parametrize("port", [99999, -1])

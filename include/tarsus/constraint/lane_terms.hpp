@@ -47,6 +47,7 @@ class LaneTerms {
   In<R> drive_force() const { return drive_force_; }
   /// Force of the contacts with the world on each link over the last step, world axes [pack][nlink][3][lane] [N].
   In<R> ground_force() const { return ground_; }
+  Out<R> ground_force() { return ground_; }
 
   /// Changes places with what a pack's worlds carry to the next step, [word][lane]. Empty: nothing.
   /// @throws ShapeError, ValueError for what is no such memory

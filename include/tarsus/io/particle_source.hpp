@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct ParticleSource {
   bool reaction_field = false;
   std::vector<int> rigid_bonds = {}, rigid_angles = {};  ///< LAMMPS data: types to constrain
   std::uint64_t seed = 1;                                ///< of built-in systems
+  std::function<void(double)> on_settling = {};          ///< as make_builtin_system()'s
 };
 
 /// Molecules that a periodic box cuts are made whole along constraints and bonds.

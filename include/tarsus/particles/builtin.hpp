@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,8 +17,10 @@ std::vector<std::pair<std::string, std::string>> builtin_systems();
 bool is_builtin_system(std::string_view name);
 /// water1, water216 (or water:N³), butane125 (or butane:N³), chain:N, ring:N, c60, c60-rigid, rope:N, cloth:NxM,
 /// pendulum2.
+/// @param on_settling gets the fraction that is done while a fluid settles at its temperature, which takes seconds
 /// @throws ValueError for an unknown name or a size out of range
-ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1);
+ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1,
+                                   const std::function<void(double)>& on_settling = {});
 
 /// Names with what they are.
 std::vector<std::pair<std::string, std::string>> force_field_names();

@@ -23,6 +23,8 @@ class LaneStage {
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found, Out<R> velocity);
 
   const RowsReport& report(int world) const { return reports_[world]; }
+  /// What that world's last step was when it took it by itself. @param ground_force as ground_force() gives it
+  void put(int world, const RowsReport& report, In<R> ground_force);
   /// Forces of the drives with a limit over the last step [pack][nv][lane], zero elsewhere.
   In<R> limited_force() const { return terms_.drive_force(); }
   /// Force on each link by what is fixed to the world over the last step, world axes [nlink][3] [N].

@@ -64,6 +64,7 @@ struct StepOptions {
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
   bool profile = false;  ///< time each stage
   bool screen = true;    ///< look for inputs that are not finite before a step; false: the caller has
+  bool again = true;     ///< a world that lanes did not solve takes its step by itself; false: the caller sees to it
 };
 
 /// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
@@ -150,6 +151,7 @@ class Stepper {
     bool actuated = false;          ///< it is under the model's own actuators
     bool solves_rows = false;       ///< it has force rows
     bool limited_by_terms = false;  ///< its drives with limits were terms
+    AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
@@ -158,7 +160,9 @@ class Stepper {
   struct Rk4 {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
   };
+  struct Alone;
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void make_unit(BasicData<R>& data);
@@ -193,13 +197,13 @@ class Stepper {
   std::optional<Servos<R>> servos_;  // empty: the model has no forces of its own
   ForceRows<R> force_rows_;
   Now now_;
-  AlignedVector<R> user_tau_;  // data.tau while a step has all applied forces in its place
   std::optional<DriveLimiter<R>> limiter_;
   SplitDrives split_;
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
+  std::shared_ptr<Alone> alone_;             ///< once a world was not solved there
   std::optional<VelocityProducts<R>> products_;
   Next next_;
   AlignedVector<R> drive_force_;

@@ -49,6 +49,18 @@ struct TrackFrame {
   const RowsReport* rows = nullptr;
 };
 
+/// Distances between the centres of mass of the bodies that move, in two poses.
+class ErrorMeter {
+ public:
+  explicit ErrorMeter(const Model& model) : model_(model), ours_(model), theirs_(model) {}
+  /// Their mean [m].  @param max becomes the largest if that is larger
+  double measure(std::span<const double> qpos, std::span<const double> target, double& max);
+
+ private:
+  const Model& model_;
+  Data ours_, theirs_;
+};
+
 struct TrackReport {
   WorldStatus status = WorldStatus::ok;
   int steps = 0;          ///< done; fewer than asked for if the world went bad

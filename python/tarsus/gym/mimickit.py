@@ -37,8 +37,9 @@ def _load(file, self_collisions):
             force[joint.qvel] = np.abs(joint.force_range).max()
     tree = xml.etree.ElementTree.parse(file)
     root = tree.getroot()
-    for joint in root.iter("joint"):
-        joint.attrib.update(stiffness="0", damping="0")
+    for part in (*root.iter("worldbody"), *root.iter("default")):  # tendons and equalities have elements of this name too
+        for joint in part.iter("joint"):
+            joint.attrib.update(stiffness="0", damping="0")
     root.find("worldbody").insert(0, xml.etree.ElementTree.Element("geom", _GROUND))
     if not self_collisions:
         contact = xml.etree.ElementTree.SubElement(root, "contact")

@@ -47,7 +47,7 @@ def arguments(argv):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
                         help="all that there are; under torchrun, this process's part of them")
-    parser.add_argument("--worlds", type=int, help="worlds side by side")
+    parser.add_argument("--worlds", type=int, help="worlds side by side; a run that goes on may have others than before, and says so")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "what is added to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
@@ -94,8 +94,7 @@ def main(argv=None):
     name, options, changes = PRESETS[a.task]
     if a.absolute:
         options = {**options, "relative_action": False}
-    if a.worlds is not None:
-        changes = {**changes, "worlds": a.worlds}
+    given = {} if a.worlds is None else {"worlds": a.worlds}  # before what the task's settings are, and come to be
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
     try:
@@ -108,12 +107,15 @@ def main(argv=None):
     with interruptible() as asked:
         for end, new in zip(ends, [{}, *(new for _, new in later)]):
             try:
-                run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed,
+                run = training.Training(task, folder, training.Settings(**{**changes, **new, **given}), seed=a.seed,
                                         threads=a.threads, about={"task": name, **options}, tensorboard=True,
                                         evaluate_every=EVALUATE_EVERY)
             except errors.ValueError as error:
                 sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
-            run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60, until=lambda row: bool(asked))
+            if run.samples >= end:  # the run that goes on is past these settings
+                continue
+            run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60, until=lambda row: bool(asked),
+                    out=sys.stderr)
             if asked or run.samples < end:
                 break
     if asked:

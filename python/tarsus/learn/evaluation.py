@@ -34,7 +34,7 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
         raise ValueError(f"policy: was trained with relative_action={bool(relative[0])}, expected a task with the same")
     vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
-    if push and vector.qpos.shape[1] == vector.qvel.shape[1]:
+    if push and [joint.type for joint in task.model.joints[:1]] != ["free"]:
         raise ValueError(f"push: is {push}, expected 0 for a model without a free root, whose first speeds are no "
                          "horizontal velocity")
     random = np.random.default_rng(seed)

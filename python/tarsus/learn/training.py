@@ -94,7 +94,7 @@ class Training:
     those that were tried each so many samples.
 
     Made for a folder that has a checkpoint, it goes on from there; ValueError if settings.json says that it was of
-    another task, seed, network or drives. Other settings may change on the way. about: what settings.json says of the
+    another task, seed, network or drives. Other settings may change on the way; run() says which did. about: what settings.json says of the
     task besides, which may not change either. Equal task, settings, seed, threads and processes give equal
     curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
     share the worlds evenly; the first writes the files. worlds: what has a VectorTask's reset, step and arrays, for
@@ -114,8 +114,9 @@ class Training:
         self.task, self.folder, self.settings, self.seed = task, pathlib.Path(folder), settings or Settings(), seed
         self.about = dict(about or {})
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._check_folder()
-        s = self.settings
+        s, kept = self.settings, self._check_folder()
+        self._changed = {key: (kept[key], value) for key, value in json.loads(json.dumps(dataclasses.asdict(s))).items()
+                         if key in kept and kept[key] != value}
         if s.worlds % group.size:
             raise ValueError(f"worlds is {s.worlds}; expected a multiple of the {group.size} processes")
         share = s.worlds // group.size
@@ -144,11 +145,6 @@ class Training:
         first = (seed << 32) + (self.iteration << 20) + group.rank * share
         self.worlds.reset(None, np.arange(share, dtype=np.uint64) + np.uint64(first))
         self.whole = whole_episodes(task, self.worlds.memory)  #: control steps that the present episodes have if nothing ends them
-        if group.rank == 0:
-            about = {"threads": threads, "processes": group.size, **self._identity(), **dataclasses.asdict(s)}
-            new = self.folder / "settings.new"
-            new.write_text(json.dumps(about, indent=1), encoding="utf-8")
-            new.replace(self.folder / "settings.json")
 
     def _limit_noise(self):
         if self.settings.largest_noise:
@@ -221,6 +217,10 @@ class Training:
         out = None if self.processes.rank else out
         began = saved = printed = time.perf_counter()
         first, first_samples = began, self.samples
+        if out and self._changed and self.samples < samples:
+            changes = ", ".join(f"{key} {value} (it was {before})" for key, (before, value) in self._changed.items())
+            print(f"goes on after {self.samples} samples with other settings: {changes}", file=out, flush=True)
+            self._changed = {}
         while self.samples < samples and not self.processes.any(time.perf_counter() - began >= 60 * minutes):
             row = self.iterate()
             now = time.perf_counter()
@@ -237,7 +237,8 @@ class Training:
                 saved = now
             if until and self.processes.any(until(row)):
                 break
-        self.save()
+        if self.samples > first_samples:
+            self.save()
         return self.curve
 
     # -- files ----------------------------------------------------------------------------------------------------------
@@ -253,9 +254,13 @@ class Training:
                       np.zeros(size), np.full(size, s.action_scale), getattr(self.task, "settings", {}))
 
     def save(self):
-        """Checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
+        """Settings, checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
         if self.processes.rank:
             return
+        about = {"threads": self.threads, "processes": self.processes.size, **self._identity(), **dataclasses.asdict(self.settings)}
+        new = self.folder / "settings.new"
+        new.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        new.replace(self.folder / "settings.json")
         new = self.folder / "checkpoint.new"
         torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds,
                     "curve": self.curve, "bad_worlds": self.bad_worlds, "best": self.best, "random": torch.get_rng_state()}, new)
@@ -294,9 +299,9 @@ class Training:
         return {**about, "seed": self.seed, "hidden": list(s.hidden), "drives": s.drives}
 
     def _check_folder(self):
-        """Raises ValueError if the folder has a checkpoint that is not of this run."""
+        """What settings.json says of the run that goes on. Raises ValueError if the folder has a checkpoint that is not of this run."""
         if not (self.folder / "checkpoint.pt").exists():
-            return
+            return {}
         path = self.folder / "settings.json"
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
@@ -310,6 +315,7 @@ class Training:
             if key in kept and kept[key] != value:
                 raise ValueError(f"folder: {self.folder} has a run whose {key} is {kept[key]!r}, expected {value!r} to "
                                  "go on with it; choose another folder")
+        return kept
 
     def _resume(self):
         path = self.folder / "checkpoint.pt"

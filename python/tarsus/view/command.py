@@ -95,14 +95,37 @@ def port(text):
 
 def _common(command):
     command.add_argument("--duration", type=positive_seconds, help="seconds to write; default: 10, or all of a recording")
-    command.add_argument("--at", type=seconds, default=0.0, metavar="T", help="time of the picture [s] (default: %(default)s)")
-    command.add_argument("--size", type=pixels, default="1280x720", metavar="WxH",
-                         help="of pictures and films (default: %(default)s)")
-    command.add_argument("--theme", choices=("light", "dark"), default="light", help="of pictures and films")
-    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine "
-                         "only; others can then push and stop what runs here)")
-    command.add_argument("--port", type=port, default=0, help="port; default: a free one")
-    command.add_argument("--paused", action="store_true", help="wait for Play")
+    command.add_argument("--at", type=seconds, metavar="T", help="time of the picture [s] (default: 0)")
+    command.add_argument("--size", type=pixels, metavar="WxH", help="of pictures and films (default: 1280x720)")
+    command.add_argument("--theme", choices=("light", "dark"), help="of pictures and films (default: light)")
+    command.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only; others can then push and "
+                         "stop what runs here)")
+    command.add_argument("--port", type=port, help="port; default: a free one")
+    command.add_argument("--paused", action="store_true", default=None, help="wait for Play")
+
+
+#: What is written instead of served; options of some of it, what they are by default, and those of the server.
+FILES = ("export", "screenshot", "video")
+OF_FILES = {"duration": (None, FILES), "at": (0.0, ["screenshot"]), "size": ((1280, 720), FILES[1:]), "theme": ("light", FILES[1:])}
+OF_SERVER = {"host": "127.0.0.1", "port": 0, "paused": False}
+
+
+def fill_in(usage, arguments):
+    """Defaults of what is not given. What is given and would do nothing is an error."""
+    a = vars(arguments)
+    written = [name for name in FILES if a[name] is not None]
+    if arguments.command == "demo" and arguments.scene is None:
+        for name in [*FILES, *OF_FILES, *OF_SERVER]:
+            if a[name] is not None:
+                usage.error(f"--{name}: is given, expected the name of a scene beside it")
+    for name, (default, files) in OF_FILES.items():
+        if a[name] is not None and not set(files) & set(written):
+            usage.error(f"--{name}: is given, expected --{' or --'.join(files)} beside it")
+        a[name] = default if a[name] is None else a[name]
+    for name, default in OF_SERVER.items():
+        if a[name] is not None and written:
+            usage.error(f"--{name}: is given, expected no --{written[0]} beside it, where nothing is served")
+        a[name] = default if a[name] is None else a[name]
 
 
 def progress(label):
@@ -211,7 +234,7 @@ def run_view(arguments):
         return source
 
     source = opened()
-    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
+    if any(getattr(arguments, name) is not None for name in FILES):
         times = getattr(source, "times", None)
         whole = 10.0 if times is None else float(times[-1] - times[0])
         return write_files(source, arguments, arguments.duration or whole)
@@ -227,7 +250,7 @@ def run_demo(arguments):
         print("\ntarsus demo NAME opens one.")
         return
     source = open_scene(arguments.scene)
-    if (arguments.export, arguments.screenshot, arguments.video) != (None, None, None):
+    if any(getattr(arguments, name) is not None for name in FILES):
         return write_files(source, arguments, arguments.duration or SCENES[arguments.scene].seconds)
     files = {f"/thumbnails/{name}.jpg": (THUMBNAILS / f"{name}.jpg", "image/jpeg") for name in SCENES
              if (THUMBNAILS / f"{name}.jpg").exists()}
@@ -239,8 +262,7 @@ def run_demo(arguments):
 def main(words=None):
     usage = parser()
     arguments = usage.parse_args(words)
-    if arguments.at and not arguments.screenshot:
-        usage.error("--at: is the time of a picture, expected --screenshot beside it")
+    fill_in(usage, arguments)
     import tarsus
 
     try:

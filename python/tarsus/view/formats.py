@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import element_mass
 from .page import STEPS_A_SECOND
 
 FLOAT, UINT = 5126, 5125
@@ -275,8 +276,14 @@ def _species(scene):
 
 
 def write_xyz(path, recording):
-    """Extended XYZ, a block for each frame: species and positions in the system's own units, which the comment names."""
+    """Extended XYZ, a block for each frame: species, positions and masses in the system's own units, which the comment names.
+
+    As ParticleSystem.save(): species that are no chemical symbols are X, with their name as a label.
+    """
     species, units, timestep = _species(recording.scene), recording.scene["units"], recording.scene["timestep"]
+    symbols = [name if element_mass(name) else "X" for name in species]
+    labels = species if symbols != species else None
+    rows = [f"{body['mass']:.17g}" + (f" {labels[i]}" if labels else "") for i, body in enumerate(recording.scene["bodies"])]
     box, lattice = recording.scene["box"], ""
     if any(box):
         lattice = f'Lattice="{box[0]:.17g} 0 0 0 {box[1]:.17g} 0 0 0 {box[2]:.17g}" '
@@ -285,10 +292,10 @@ def write_xyz(path, recording):
     with open(path, "w", encoding="ascii", errors="replace") as out:
         for frame in recording.frames:
             step = round(frame.time * STEPS_A_SECOND)
-            out.write(f"{len(species)}\n{lattice}Properties=species:S:1:pos:R:3 units={units} step={step} "
-                      f"time={step * timestep:.9g}\n")
-            for name, (x, y, z) in zip(species, frame.poses[:, :3].tolist()):
-                out.write(f"{name} {x:.9g} {y:.9g} {z:.9g}\n")
+            out.write(f"{len(species)}\n{lattice}Properties=species:S:1:pos:R:3:masses:R:1{':label:S:1' if labels else ''} "
+                      f"units={units} step={step} time={step * timestep:.9g}\n")
+            for symbol, (x, y, z), rest in zip(symbols, frame.poses[:, :3].tolist(), rows):
+                out.write(f"{symbol} {x:.9g} {y:.9g} {z:.9g} {rest}\n")
 
 
 def write_dcd(path, recording):
