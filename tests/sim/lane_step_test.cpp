@@ -228,108 +228,108 @@ TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
     const std::span<const double> w = batch.qvel().subspan(std::size_t(3 * world), 3);
     EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 2.95) << world;
     EXPECT_LE(norm(Vec3d{w[0], w[1], w[2]}), 1.0001 * norm(starts[std::size_t(world)][1])) << world;
+  }
+}
 
-    /// Worlds that lanes do not solve take the step by themselves, in a Stepper of packs as in a batch.
-    TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
-      const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
-      const int worlds = 64;
-      StepOptions options = options_of();
-      options.dt = 1.0 / 60;
-      Data data(model, worlds);
-      Stepper<double> stepper(model, data, options);
-      std::mt19937 random(1);
-      std::normal_distribution<double> normal(0, 8);
-      std::uniform_real_distribution<double> height(0, 0.5);
-      std::vector<double> qpos(model.qpos0), qvel(model.nv), force(3 * model.njoint());
-      for (int world = 0; world < worlds; ++world) {
-        qpos[2] = model.qpos0[2] + height(random);
-        for (double& v : qvel) v = normal(random);
-        data.set(data.qpos, model.nq, world, qpos), data.set(data.qvel, model.nv, world, qvel);
-      }
-      for (int step = 0; step < 120; ++step) {
-        ASSERT_EQ(stepper.step(data), 0);
-        for (int world = 0; world < worlds; ++world) {
-          const RowsReport& report = *stepper.rows_report(world);
-          ASSERT_TRUE(report.status == StepStatus::converged || report.status == StepStatus::swept)
-              << step << " " << world;
-          EXPECT_LT(report.residual, 1e-5) << step << " " << world;
-        }
-      }
+/// Worlds that lanes do not solve take the step by themselves, in a Stepper of packs as in a batch.
+TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const int worlds = 64;
+  StepOptions options = options_of();
+  options.dt = 1.0 / 60;
+  Data data(model, worlds);
+  Stepper<double> stepper(model, data, options);
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal(0, 8);
+  std::uniform_real_distribution<double> height(0, 0.5);
+  std::vector<double> qpos(model.qpos0), qvel(model.nv), force(3 * model.njoint());
+  for (int world = 0; world < worlds; ++world) {
+    qpos[2] = model.qpos0[2] + height(random);
+    for (double& v : qvel) v = normal(random);
+    data.set(data.qpos, model.nq, world, qpos), data.set(data.qvel, model.nv, world, qvel);
+  }
+  for (int step = 0; step < 120; ++step) {
+    ASSERT_EQ(stepper.step(data), 0);
+    for (int world = 0; world < worlds; ++world) {
+      const RowsReport& report = *stepper.rows_report(world);
+      ASSERT_TRUE(report.status == StepStatus::converged || report.status == StepStatus::swept) << step << " " << world;
+      EXPECT_LT(report.residual, 1e-5) << step << " " << world;
     }
+  }
+}
 
-    /// Most contacts are between links, of which there are more than there could be with the world.
-    TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
-      std::string balls;
-      for (int i = 0; i < 9; ++i) {
-        balls += "<body pos='" + std::to_string(0.19 * (i % 3)) + " " + std::to_string(0.19 * (i / 3)) +
-                 " 0'><freejoint/><geom type='sphere' size='.1'/></body>";
-      }
-      const Model model =
-          compile(parse_mjcf("<mujoco><worldbody>" + balls + "</worldbody></mujoco>", "balls.xml", "."));
-      const int worlds = 32;
-      Batch<double> batch(model, worlds, {.step = options_of()});
-      std::mt19937 random(3);
-      std::normal_distribution<double> normal;
-      std::vector<Data> alone;
-      for (int world = 0; world < worlds; ++world) {
-        Data& data = alone.emplace_back(model);
-        for (int i = 0; i < 9; ++i) {
-          if (world % 4) data.qpos[7 * i + 2] += i;  // far from one another: done at once
-          for (int k = 0; k < 6; ++k) data.qvel[6 * i + k] = normal(random);
-        }
-        std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
-        std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
-      }
-      ASSERT_EQ(batch.step(), 0);
-      for (int world = 0; world < worlds; ++world) {
-        Stepper<double> stepper(model, alone[world], options_of());
-        ASSERT_EQ(stepper.step(alone[world]), 0);
-        EXPECT_EQ(batch.reports()[world].contacts >= 12, world % 4 == 0) << world;
-        EXPECT_EQ(stepper.rows()->report().contacts, batch.reports()[world].contacts) << world;
-        for (int k = 0; k < model.nv; ++k)
-          EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 1e-5) << world << " " << k;
-      }
+/// Most contacts are between links, of which there are more than there could be with the world.
+TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
+  std::string balls;
+  for (int i = 0; i < 9; ++i) {
+    balls += "<body pos='" + std::to_string(0.19 * (i % 3)) + " " + std::to_string(0.19 * (i / 3)) +
+             " 0'><freejoint/><geom type='sphere' size='.1'/></body>";
+  }
+  const Model model = compile(parse_mjcf("<mujoco><worldbody>" + balls + "</worldbody></mujoco>", "balls.xml", "."));
+  const int worlds = 32;
+  Batch<double> batch(model, worlds, {.step = options_of()});
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  std::vector<Data> alone;
+  for (int world = 0; world < worlds; ++world) {
+    Data& data = alone.emplace_back(model);
+    for (int i = 0; i < 9; ++i) {
+      if (world % 4) data.qpos[7 * i + 2] += i;  // far from one another: done at once
+      for (int k = 0; k < 6; ++k) data.qvel[6 * i + k] = normal(random);
     }
+    std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
+  }
+  ASSERT_EQ(batch.step(), 0);
+  for (int world = 0; world < worlds; ++world) {
+    Stepper<double> stepper(model, alone[world], options_of());
+    ASSERT_EQ(stepper.step(alone[world]), 0);
+    EXPECT_EQ(batch.reports()[world].contacts >= 12, world % 4 == 0) << world;
+    EXPECT_EQ(stepper.rows()->report().contacts, batch.reports()[world].contacts) << world;
+    for (int k = 0; k < model.nv; ++k)
+      EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 1e-5) << world << " " << k;
+  }
+}
 
-    Model spinning_model(const char* bodies, const char* defaults) {
-      return compile(parse_mjcf(std::string("<mujoco><option gravity='0 0 -10'/><default><geom ") + defaults +
-                                    "/></default><worldbody><geom type='plane' size='9 9 1'/>" + bodies +
-                                    "</worldbody></mujoco>",
-                                "spin.xml", "."));
-    }
+Model spinning_model(const char* bodies, const char* defaults) {
+  return compile(parse_mjcf(std::string("<mujoco><option gravity='0 0 -10'/><default><geom ") + defaults +
+                                "/></default><worldbody><geom type='plane' size='9 9 1'/>" + bodies +
+                                "</worldbody></mujoco>",
+                            "spin.xml", "."));
+}
 
-    /// A ball that spins about the normal loses ω at ρ m g / I with torsional friction of length ρ; one that rolls loses
-    /// it at ρ m g / (I + m R²) with rolling friction. I = 2/5 m R².
-    template <class R>
-    void expect_slowing(const char* friction, bool rolls) {
-      const double h = 0.005, radius = 0.1, length = 0.004, inertia = 0.4 * radius * radius;
-      const Model model =
-          spinning_model("<body pos='0 0 .1'><freejoint/><geom type='sphere' size='.1' mass='3'/></body>", friction);
-      const int worlds = 5, steps = 100;
-      Batch<R> batch(model, worlds, {.step = options_of(h)});
-      ASSERT_GT(batch.pack_width(), 1);
-      for (int k = 0; k < 60; ++k) ASSERT_EQ(batch.step(), 0);  // until it lies on its compliance
-      const auto axis = [&](int world) { return world * model.nv + (rolls ? 3 : 5); };
-      for (int world = 0; world < worlds; ++world) {
-        batch.qvel()[axis(world)] = R(10 + world);
-        if (rolls) batch.qvel()[world * model.nv + 1] = R(-(10 + world) * radius);
-      }
-      const double slower = length * 10 / (inertia + (rolls ? radius * radius : 0)) * h * steps;
-      for (int k = 0; k < steps; ++k) ASSERT_EQ(batch.step(), 0);
-      for (int world = 0; world < worlds; ++world)
-        EXPECT_NEAR(batch.qvel()[axis(world)], 10 + world - slower, 2e-3 * slower) << world;
-      for (int k = 0; k < 1000; ++k) ASSERT_EQ(batch.step(), 0);
-      for (int world = 0; world < worlds; ++world) EXPECT_NEAR(batch.qvel()[axis(world)], 0, 1e-3) << world;
-    }
-    TEST(LaneSpins, ABallThatSpinsAndOneThatRollsSlowDown) {
-      expect_slowing<double>("condim='4' friction='1 .004'", false),
-          expect_slowing<float>("condim='4' friction='1 .004'", false);
-      expect_slowing<double>("condim='6' friction='1 .05 .004'", true);
-      expect_slowing<float>("condim='6' friction='1 .05 .004'", true);
-    }
+/// A ball that spins about the normal loses ω at ρ m g / I with torsional friction of length ρ; one that rolls loses
+/// it at ρ m g / (I + m R²) with rolling friction. I = 2/5 m R².
+template <class R>
+void expect_slowing(const char* friction, bool rolls) {
+  const double h = 0.005, radius = 0.1, length = 0.004, inertia = 0.4 * radius * radius;
+  const Model model =
+      spinning_model("<body pos='0 0 .1'><freejoint/><geom type='sphere' size='.1' mass='3'/></body>", friction);
+  const int worlds = 5, steps = 100;
+  Batch<R> batch(model, worlds, {.step = options_of(h)});
+  ASSERT_GT(batch.pack_width(), 1);
+  for (int k = 0; k < 60; ++k) ASSERT_EQ(batch.step(), 0);  // until it lies on its compliance
+  const auto axis = [&](int world) { return world * model.nv + (rolls ? 3 : 5); };
+  for (int world = 0; world < worlds; ++world) {
+    batch.qvel()[axis(world)] = R(10 + world);
+    if (rolls) batch.qvel()[world * model.nv + 1] = R(-(10 + world) * radius);
+  }
+  const double slower = length * 10 / (inertia + (rolls ? radius * radius : 0)) * h * steps;
+  for (int k = 0; k < steps; ++k) ASSERT_EQ(batch.step(), 0);
+  for (int world = 0; world < worlds; ++world)
+    EXPECT_NEAR(batch.qvel()[axis(world)], 10 + world - slower, 2e-3 * slower) << world;
+  for (int k = 0; k < 1000; ++k) ASSERT_EQ(batch.step(), 0);
+  for (int world = 0; world < worlds; ++world) EXPECT_NEAR(batch.qvel()[axis(world)], 0, 1e-3) << world;
+}
+TEST(LaneSpins, ABallThatSpinsAndOneThatRollsSlowDown) {
+  expect_slowing<double>("condim='4' friction='1 .004'", false),
+      expect_slowing<float>("condim='4' friction='1 .004'", false);
+  expect_slowing<double>("condim='6' friction='1 .05 .004'", true);
+  expect_slowing<float>("condim='6' friction='1 .05 .004'", true);
+}
 
-    /// A world of what slides, spins and rolls on the ground and on one another, beside what only slides.
-    const char* const kSpinners = R"(
+/// A world of what slides, spins and rolls on the ground and on one another, beside what only slides.
+const char* const kSpinners = R"(
     <body pos='0 0 .09'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>
     <body pos='.15 0 .19'><freejoint/><geom type='sphere' size='.1' condim='4'/></body>
     <body pos='.05 .12 .2'><freejoint/><geom type='capsule' size='.07 .1' condim='6'/></body>
@@ -338,197 +338,196 @@ TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
     </body>
     <body pos='.5 0 .05'><freejoint/><geom type='box' size='.1 .1 .05' condim='3'/></body>
     <body pos='.45 .03 .2'><freejoint/><geom type='sphere' size='.08' condim='1'/></body>)";
-    void random_spins(const Model& model, int seed, std::span<double> qpos, std::span<double> qvel) {
-      std::mt19937 random(seed);
-      std::normal_distribution<double> normal;
-      std::copy(model.qpos0.begin(), model.qpos0.end(), qpos.begin());
-      for (const Joint& joint : model.joints) {
-        if (moves_freely(joint.type))
-          qpos[joint.qpos] += 0.02 * normal(random), qpos[joint.qpos + 2] += 0.02 * normal(random);
-      }
-      for (const Joint& joint : model.joints) {
-        if (joint.nv() == 1) qpos[joint.qpos] += 0.2 * normal(random);
-      }
-      for (double& x : qvel) x = 2 * normal(random);
-    }
+void random_spins(const Model& model, int seed, std::span<double> qpos, std::span<double> qvel) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::copy(model.qpos0.begin(), model.qpos0.end(), qpos.begin());
+  for (const Joint& joint : model.joints) {
+    if (moves_freely(joint.type))
+      qpos[joint.qpos] += 0.02 * normal(random), qpos[joint.qpos + 2] += 0.02 * normal(random);
+  }
+  for (const Joint& joint : model.joints) {
+    if (joint.nv() == 1) qpos[joint.qpos] += 0.2 * normal(random);
+  }
+  for (double& x : qvel) x = 2 * normal(random);
+}
 
-    /// `steps` steps of random worlds, in lanes and alone; what either leaves unsolved is not compared any further.
-    /// @return how many steps were compared
-    int expect_steps_alone(const Model& model, double h, int steps, double tolerance) {
-      const int worlds = 40;
-      Batch<double> batch(model, worlds, {.step = options_of(h)});
-      EXPECT_GT(batch.pack_width(), 1);
-      std::vector<Data> alone(worlds, Data(model));
-      std::vector<std::unique_ptr<Stepper<double>>> steppers;
-      std::vector<char> solved(worlds, 1);
-      for (int world = 0; world < worlds; ++world) {
-        random_spins(model, world, alone[world].qpos, alone[world].qvel);
-        std::copy(alone[world].qpos.begin(), alone[world].qpos.end(), batch.qpos().begin() + world * model.nq);
-        std::copy(alone[world].qvel.begin(), alone[world].qvel.end(), batch.qvel().begin() + world * model.nv);
-        steppers.push_back(std::make_unique<Stepper<double>>(model, alone[world], options_of(h)));
-      }
-      int compared = 0;
-      for (int k = 0; k < steps; ++k) {
-        EXPECT_EQ(batch.step(), 0);
-        for (int world = 0; world < worlds; ++world) {
-          EXPECT_EQ(steppers[world]->step(alone[world]), 0);
-          const RowsReport& one = steppers[world]->rows()->report();
-          const WorldReport& lane = batch.reports()[world];
-          solved[world] = solved[world] && !lane.unsolved && one.status == StepStatus::converged;
-          if (!solved[world]) continue;
-          ++compared;
-          EXPECT_EQ(lane.contacts, one.contacts);
-          EXPECT_EQ(lane.limits, one.limits);
-          for (int j = 0; j < model.nv; ++j)
-            EXPECT_NEAR(batch.qvel()[world * model.nv + j], alone[world].qvel[j], tolerance)
-                << h << " " << k << " " << world;
-        }
-      }
-      return compared;
+/// `steps` steps of random worlds, in lanes and alone; what either leaves unsolved is not compared any further.
+/// @return how many steps were compared
+int expect_steps_alone(const Model& model, double h, int steps, double tolerance) {
+  const int worlds = 40;
+  Batch<double> batch(model, worlds, {.step = options_of(h)});
+  EXPECT_GT(batch.pack_width(), 1);
+  std::vector<Data> alone(worlds, Data(model));
+  std::vector<std::unique_ptr<Stepper<double>>> steppers;
+  std::vector<char> solved(worlds, 1);
+  for (int world = 0; world < worlds; ++world) {
+    random_spins(model, world, alone[world].qpos, alone[world].qvel);
+    std::copy(alone[world].qpos.begin(), alone[world].qpos.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(alone[world].qvel.begin(), alone[world].qvel.end(), batch.qvel().begin() + world * model.nv);
+    steppers.push_back(std::make_unique<Stepper<double>>(model, alone[world], options_of(h)));
+  }
+  int compared = 0;
+  for (int k = 0; k < steps; ++k) {
+    EXPECT_EQ(batch.step(), 0);
+    for (int world = 0; world < worlds; ++world) {
+      EXPECT_EQ(steppers[world]->step(alone[world]), 0);
+      const RowsReport& one = steppers[world]->rows()->report();
+      const WorldReport& lane = batch.reports()[world];
+      solved[world] = solved[world] && !lane.unsolved && one.status == StepStatus::converged;
+      if (!solved[world]) continue;
+      ++compared;
+      EXPECT_EQ(lane.contacts, one.contacts);
+      EXPECT_EQ(lane.limits, one.limits);
+      for (int j = 0; j < model.nv; ++j)
+        EXPECT_NEAR(batch.qvel()[world * model.nv + j], alone[world].qvel[j], tolerance)
+            << h << " " << k << " " << world;
     }
-    const char* const kOwnLaws[] = {"", "solimp='.015 1 .02'", "solref='.03 .8'", "solimp='.5 .97 .01 .3 3'",
-                                    "solref='-4e4 -300'"};
-    TEST(LaneSpins, AStepIsThatOfAWorldAlone) {
-      for (const char* own : kOwnLaws) {
-        const Model model = spinning_model(kSpinners, (std::string("friction='.7 .02 .01' ") + own).c_str());
-        for (const double h : {1.0 / 60, 0.002}) EXPECT_GE(expect_steps_alone(model, h, 1, 2e-4), 36) << own << h;
-      }
-    }
-    /// Where contacts leave no force open, what steps carry to the next shows: on the ground, and on one another.
-    TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
-      for (const char* own : kOwnLaws) {
-        const Model model = spinning_model(
-            "<body pos='0 0 .09'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>"
-            "<body pos='.05 0 .28'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>"
-            "<body pos='1 0 .09'><freejoint/><geom type='sphere' size='.1' condim='4'/></body>"
-            "<body pos='1 1 .09'><freejoint/><geom type='sphere' size='.1' condim='3'/></body>",
-            (std::string("friction='.7 .02 .01' ") + own).c_str());
-        for (const double h : {1.0 / 60, 0.002}) EXPECT_GE(expect_steps_alone(model, h, 30, 2e-4), 1000) << own << h;
-      }
-    }
+  }
+  return compared;
+}
+const char* const kOwnLaws[] = {"", "solimp='.015 1 .02'", "solref='.03 .8'", "solimp='.5 .97 .01 .3 3'",
+                                "solref='-4e4 -300'"};
+TEST(LaneSpins, AStepIsThatOfAWorldAlone) {
+  for (const char* own : kOwnLaws) {
+    const Model model = spinning_model(kSpinners, (std::string("friction='.7 .02 .01' ") + own).c_str());
+    for (const double h : {1.0 / 60, 0.002}) EXPECT_GE(expect_steps_alone(model, h, 1, 2e-4), 36) << own << h;
+  }
+}
+/// Where contacts leave no force open, what steps carry to the next shows: on the ground, and on one another.
+TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
+  for (const char* own : kOwnLaws) {
+    const Model model = spinning_model(
+        "<body pos='0 0 .09'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>"
+        "<body pos='.05 0 .28'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>"
+        "<body pos='1 0 .09'><freejoint/><geom type='sphere' size='.1' condim='4'/></body>"
+        "<body pos='1 1 .09'><freejoint/><geom type='sphere' size='.1' condim='3'/></body>",
+        (std::string("friction='.7 .02 .01' ") + own).c_str());
+    for (const double h : {1.0 / 60, 0.002}) EXPECT_GE(expect_steps_alone(model, h, 30, 2e-4), 1000) << own << h;
+  }
+}
 
-    /// Ranges with solref and solimp of their own, beside one without.
-    /// A range that only the step's own force reaches holds with as few iterations as may be, or the report says otherwise.
-    template <class R>
-    void expect_range_held_at_once() {
-      const Model model = spinning_model(
-          "<body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .1 .1' mass='1'/><body pos='0 0 .5'>"
-          "<joint axis='0 1 0' range='-1.7 1.7' limited='true'/>"
-          "<geom type='capsule' fromto='0 0 0 0 0 .3' size='.03' mass='.1' contype='0' conaffinity='0'/></body></body>",
-          "friction='1'");
-      for (const int most : {1, 2, 3, 100}) {
-        StepOptions options = options_of();
-        options.rows.solve.max_iterations = most;
-        BasicData<R> data(model);
-        Stepper<R> stepper(model, data, options);
-        data.tau[6] = R(4);
-        ASSERT_EQ(stepper.step(data), 0);
-        const RowsReport& alone = stepper.rows()->report();
-        EXPECT_LT(data.qpos[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
-        EXPECT_LE(alone.iterations, most + 1);
-        EXPECT_EQ(alone.limits, 1);
-        Batch<R> batch(model, 3, {.step = options});
-        ASSERT_GT(batch.pack_width(), 1);
-        batch.tau()[6] = R(4);
-        ASSERT_EQ(batch.step(), 0);
-        EXPECT_LT(batch.qpos()[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
-        EXPECT_EQ(batch.reports()[0].limits, 1);
-      }
-    }
-    TEST(LaneSteps, ARangeThatAForceReachesHoldsHoweverFewTheIterations) {
-      expect_range_held_at_once<double>(), expect_range_held_at_once<float>();
-    }
+/// Ranges with solref and solimp of their own, beside one without.
+/// A range that only the step's own force reaches holds with as few iterations as may be, or the report says otherwise.
+template <class R>
+void expect_range_held_at_once() {
+  const Model model = spinning_model(
+      "<body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .1 .1' mass='1'/><body pos='0 0 .5'>"
+      "<joint axis='0 1 0' range='-1.7 1.7' limited='true'/>"
+      "<geom type='capsule' fromto='0 0 0 0 0 .3' size='.03' mass='.1' contype='0' conaffinity='0'/></body></body>",
+      "friction='1'");
+  for (const int most : {1, 2, 3, 100}) {
+    StepOptions options = options_of();
+    options.rows.solve.max_iterations = most;
+    BasicData<R> data(model);
+    Stepper<R> stepper(model, data, options);
+    data.tau[6] = R(4);
+    ASSERT_EQ(stepper.step(data), 0);
+    const RowsReport& alone = stepper.rows()->report();
+    EXPECT_LT(data.qpos[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
+    EXPECT_LE(alone.iterations, most + 1);
+    EXPECT_EQ(alone.limits, 1);
+    Batch<R> batch(model, 3, {.step = options});
+    ASSERT_GT(batch.pack_width(), 1);
+    batch.tau()[6] = R(4);
+    ASSERT_EQ(batch.step(), 0);
+    EXPECT_LT(batch.qpos()[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
+    EXPECT_EQ(batch.reports()[0].limits, 1);
+  }
+}
+TEST(LaneSteps, ARangeThatAForceReachesHoldsHoweverFewTheIterations) {
+  expect_range_held_at_once<double>(), expect_range_held_at_once<float>();
+}
 
-    TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
-      const std::string link = "<geom type='capsule' fromto='0 0 0 .3 0 0' size='.03' contype='0' conaffinity='0'/>";
-      const Model model = spinning_model(
-          ("<body pos='0 0 2'><joint axis='0 1 0' range='-5 30' limited='true' solreflimit='.03 .8'/>" + link +
-           "<body pos='.3 0 0'><joint axis='0 1 0' range='-8 20' limited='true'/>" + link +
-           "<body pos='.3 0 0'><joint type='ball' range='0 15' limited='true' solimplimit='.5 .97 .1 .3 3'/>" + link +
-           "</body></body></body>")
-              .c_str(),
-          "friction='1'");
-      for (const double h : {1.0 / 60, 0.002}) {
-        EXPECT_GE(expect_steps_alone(model, h, 20, 1e-4), 780) << h;
-      }
-    }
+TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
+  const std::string link = "<geom type='capsule' fromto='0 0 0 .3 0 0' size='.03' contype='0' conaffinity='0'/>";
+  const Model model = spinning_model(
+      ("<body pos='0 0 2'><joint axis='0 1 0' range='-5 30' limited='true' solreflimit='.03 .8'/>" + link +
+       "<body pos='.3 0 0'><joint axis='0 1 0' range='-8 20' limited='true'/>" + link +
+       "<body pos='.3 0 0'><joint type='ball' range='0 15' limited='true' solimplimit='.5 .97 .1 .3 3'/>" + link +
+       "</body></body></body>")
+          .c_str(),
+      "friction='1'");
+  for (const double h : {1.0 / 60, 0.002}) {
+    EXPECT_GE(expect_steps_alone(model, h, 20, 1e-4), 780) << h;
+  }
+}
 
-    /// Half of what torsional and rolling friction bear turns nothing: the moments of the last step are the next one's.
-    template <class R>
-    void expect_no_creep() {
-      const Model model =
-          spinning_model("<body pos='0 0 .1'><freejoint/><geom type='sphere' size='.1' mass='3'/></body>",
-                         "condim='6' friction='1 .004 .002'");
-      Batch<R> batch(model, 3, {.step = options_of(0.005)});
-      ASSERT_GT(batch.pack_width(), 1);
-      for (int world = 0; world < 3; ++world) {
-        batch.tau()[world * model.nv + 3] = R(0.01 * (world + 1)), batch.tau()[world * model.nv + 5] = R(-0.06);
-      }
-      for (int k = 0; k < 100; ++k) ASSERT_EQ(batch.step(), 0);
-      for (const R speed : batch.qvel()) EXPECT_NEAR(speed, 0, sizeof(R) == 8 ? 1e-8 : 1e-5);
-    }
-    TEST(LaneSpins, WhatStaysDoesNotCreep) { expect_no_creep<double>(), expect_no_creep<float>(); }
+/// Half of what torsional and rolling friction bear turns nothing: the moments of the last step are the next one's.
+template <class R>
+void expect_no_creep() {
+  const Model model = spinning_model("<body pos='0 0 .1'><freejoint/><geom type='sphere' size='.1' mass='3'/></body>",
+                                     "condim='6' friction='1 .004 .002'");
+  Batch<R> batch(model, 3, {.step = options_of(0.005)});
+  ASSERT_GT(batch.pack_width(), 1);
+  for (int world = 0; world < 3; ++world) {
+    batch.tau()[world * model.nv + 3] = R(0.01 * (world + 1)), batch.tau()[world * model.nv + 5] = R(-0.06);
+  }
+  for (int k = 0; k < 100; ++k) ASSERT_EQ(batch.step(), 0);
+  for (const R speed : batch.qvel()) EXPECT_NEAR(speed, 0, sizeof(R) == 8 ? 1e-8 : 1e-5);
+}
+TEST(LaneSpins, WhatStaysDoesNotCreep) { expect_no_creep<double>(), expect_no_creep<float>(); }
 
-    /// To the bit, with neighbours that fall otherwise, or are not there, or have gone bad.
-    TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
-      const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
-      const Drives drives = limited(model, 300, 100);
-      const BatchOptions options{.step = options_of(), .drives = drives};
-      const int worlds = 19, steps = 40;
-      const auto set = [&](Batch<double>& batch, int world, int seed) {
-        std::mt19937 random(seed);
-        random_state(model, random, 0.3, batch.qpos().subspan(world * model.nq, model.nq),
-                     batch.qvel().subspan(world * model.nv, model.nv));
-      };
-      Batch<double> many(model, worlds, options), one(model, 1, options);
-      for (int world = 0; world < worlds; ++world) set(many, world, world);
-      many.qpos_target()[3 * model.nq + 9] = std::nan("");
-      for (int k = 0; k < steps; ++k) many.step();
-      EXPECT_EQ(many.bad_worlds(), 1);
-      for (const int world : {0, 2, 7, 18}) {
-        one.reset();
-        set(one, 0, world);
-        for (int k = 0; k < steps; ++k) one.step();
-        EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
-      }
-    }
+/// To the bit, with neighbours that fall otherwise, or are not there, or have gone bad.
+TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const Drives drives = limited(model, 300, 100);
+  const BatchOptions options{.step = options_of(), .drives = drives};
+  const int worlds = 19, steps = 40;
+  const auto set = [&](Batch<double>& batch, int world, int seed) {
+    std::mt19937 random(seed);
+    random_state(model, random, 0.3, batch.qpos().subspan(world * model.nq, model.nq),
+                 batch.qvel().subspan(world * model.nv, model.nv));
+  };
+  Batch<double> many(model, worlds, options), one(model, 1, options);
+  for (int world = 0; world < worlds; ++world) set(many, world, world);
+  many.qpos_target()[3 * model.nq + 9] = std::nan("");
+  for (int k = 0; k < steps; ++k) many.step();
+  EXPECT_EQ(many.bad_worlds(), 1);
+  for (const int world : {0, 2, 7, 18}) {
+    one.reset();
+    set(one, 0, world);
+    for (int k = 0; k < steps; ++k) one.step();
+    EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
+  }
+}
 
-    /// Groups of packs whose last lanes go on together, and packs that fill no group, against a batch of one world.
-    template <class R>
-    void expect_bits_of_groups() {
-      const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
-      const BatchOptions options{.step = options_of(), .drives = limited(model, 300, 100)};
-      const int worlds = 70, steps = 40;
-      const auto set = [&](Batch<R>& batch, int world, int seed) {
-        std::mt19937 random(seed);
-        std::vector<double> q(model.nq), v(model.nv);
-        random_state(model, random, 0.3, q, v);
-        std::copy(q.begin(), q.end(), batch.qpos().begin() + world * model.nq);
-        std::copy(v.begin(), v.end(), batch.qvel().begin() + world * model.nv);
-      };
-      Batch<R> many(model, worlds, options), one(model, 1, options);
-      for (int world = 0; world < worlds; ++world) set(many, world, world);
-      int longest = 0;
-      for (int k = 0; k < steps; ++k) {
-        ASSERT_EQ(many.step(), 0);
-        for (const WorldReport& report : many.reports()) longest = std::max(longest, report.iterations);
-      }
-      EXPECT_GE(longest, 8) << "no lane was left behind";
-      for (int world = 0; world < worlds; world += 3) {
-        one.reset();
-        set(one, 0, world);
-        for (int k = 0; k < steps; ++k) one.step();
-        EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
-      }
-    }
-    TEST(LaneSteps, LanesThatGoOnTogetherHaveTheirOwnBits) {
-      expect_bits_of_groups<double>(), expect_bits_of_groups<float>();
-    }
+/// Groups of packs whose last lanes go on together, and packs that fill no group, against a batch of one world.
+template <class R>
+void expect_bits_of_groups() {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const BatchOptions options{.step = options_of(), .drives = limited(model, 300, 100)};
+  const int worlds = 70, steps = 40;
+  const auto set = [&](Batch<R>& batch, int world, int seed) {
+    std::mt19937 random(seed);
+    std::vector<double> q(model.nq), v(model.nv);
+    random_state(model, random, 0.3, q, v);
+    std::copy(q.begin(), q.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(v.begin(), v.end(), batch.qvel().begin() + world * model.nv);
+  };
+  Batch<R> many(model, worlds, options), one(model, 1, options);
+  for (int world = 0; world < worlds; ++world) set(many, world, world);
+  int longest = 0;
+  for (int k = 0; k < steps; ++k) {
+    ASSERT_EQ(many.step(), 0);
+    for (const WorldReport& report : many.reports()) longest = std::max(longest, report.iterations);
+  }
+  EXPECT_GE(longest, 8) << "no lane was left behind";
+  for (int world = 0; world < worlds; world += 3) {
+    one.reset();
+    set(one, 0, world);
+    for (int k = 0; k < steps; ++k) one.step();
+    EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
+  }
+}
+TEST(LaneSteps, LanesThatGoOnTogetherHaveTheirOwnBits) {
+  expect_bits_of_groups<double>(), expect_bits_of_groups<float>();
+}
 
-    /// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
-    /// joint, servos of position and velocity on one joint, motors.
-    Model actuated_model(const char* more_actuators = "", const char* joint = "") {
-      const std::string leg = R"(<body name='NAME' pos='0 Y 0'>
+/// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
+/// joint, servos of position and velocity on one joint, motors.
+Model actuated_model(const char* more_actuators = "", const char* joint = "") {
+  const std::string leg = R"(<body name='NAME' pos='0 Y 0'>
       <joint name='hipNAME' type='hinge' axis='0 1 0' damping='.2' armature='.01'/>
       <geom type='capsule' fromto='0 0 0 0 0 -.4' size='.05' mass='3'/>
       <body pos='0 0 -.4'>
@@ -540,17 +539,17 @@ TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
         </body>
       </body>
     </body>)";
-      const auto named = [&](const char* name, const char* y) {
-        std::string out = leg;
-        for (std::size_t i; (i = out.find("NAME")) != std::string::npos;) out.replace(i, 4, name);
-        out.replace(out.find("pos='0 Y"), 8, std::string("pos='0 ") + y), out.replace(out.find("JOINT"), 5, joint);
-        return out;
-      };
-      const std::string text =
-          R"(<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 .9'><freejoint/>
+  const auto named = [&](const char* name, const char* y) {
+    std::string out = leg;
+    for (std::size_t i; (i = out.find("NAME")) != std::string::npos;) out.replace(i, 4, name);
+    out.replace(out.find("pos='0 Y"), 8, std::string("pos='0 ") + y), out.replace(out.find("JOINT"), 5, joint);
+    return out;
+  };
+  const std::string text =
+      R"(<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 .9'><freejoint/>
     <site name='middle'/>
     <geom type='box' size='.1 .2 .1' mass='10'/>)" +
-          named("L", "-.15") + named("R", ".15") + R"(</body></worldbody>
+      named("L", "-.15") + named("R", ".15") + R"(</body></worldbody>
     <actuator>
       <position joint='hipL' kp='300' kv='20' forcerange='-40 40'/>
       <position joint='hipR' kp='200' gear='1.5' ctrllimited='true' ctrlrange='-.5 .5'/>
@@ -559,160 +558,157 @@ TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
       <velocity joint='kneeR' kv='15'/>
       <position joint='slideL' kp='2000' kv='50'/>
       <motor joint='slideR' gear='10' forcelimited='true' forcerange='-4 4'/>)" +
-          more_actuators + "</actuator></mujoco>";
-      return compile(parse_mjcf(text, "test", "."));
-    }
-    void set_controls(const Model& model, int seed, std::span<double> ctrl) {
-      std::mt19937 random(100 + seed);
-      std::normal_distribution<double> normal(0, 0.6);
-      for (int i = 0; i < model.nu; ++i) ctrl[i] = normal(random);
-    }
+      more_actuators + "</actuator></mujoco>";
+  return compile(parse_mjcf(text, "test", "."));
+}
+void set_controls(const Model& model, int seed, std::span<double> ctrl) {
+  std::mt19937 random(100 + seed);
+  std::normal_distribution<double> normal(0, 0.6);
+  for (int i = 0; i < model.nu; ++i) ctrl[i] = normal(random);
+}
 
-    /// Servos are drives in lanes too, each world's with its own targets; activations move on.
-    TEST(LaneActuators, AStepIsThatOfAWorldAlone) {
-      const Model models[] = {actuated_model(),
-                              actuated_model("", "actuatorfrclimited='true' actuatorfrcrange='-50 60'")};
-      for (const Model& model : models) {
-        for (const bool terms : {true, false}) {
-          StepOptions options = options_of(0.01);
-          options.rows.contacts = options.rows.joints = terms;
-          const int worlds = 17;
-          Batch<double> batch(model, worlds, {.step = options});
-          ASSERT_EQ(batch.pack_width(), lanes<double>(isa_level()));
-          std::mt19937 random(9);
-          std::vector<Data> alone;
-          for (int world = 0; world < worlds; ++world) {
-            Data& data = alone.emplace_back(model);
-            random_state(model, random, 0.2, data.qpos, data.qvel);
-            set_controls(model, world, data.ctrl);
-            data.act[0] = 0.1 * world;
-            std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
-            std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
-            std::copy(data.ctrl.begin(), data.ctrl.end(), batch.ctrl().begin() + world * model.nu);
-            batch.act()[world] = data.act[0];
-          }
-          ASSERT_EQ(batch.step(), 0);
-          int saturated = 0;
-          for (int world = 0; world < worlds; ++world) {
-            Stepper<double> stepper(model, alone[world], options);
-            ASSERT_EQ(stepper.step(alone[world]), 0);
-            saturated += stepper.limit_report(0)->saturated;
-            EXPECT_DOUBLE_EQ(batch.act()[world], alone[world].act[0]);
-            if (terms && (batch.reports()[world].unsolved || stepper.rows()->report().status != StepStatus::converged))
-              continue;
-            for (int k = 0; k < model.nv; ++k)
-              EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 2e-4) << world << " " << k;
-          }
-          EXPECT_GT(saturated, 0);
-        }
+/// Servos are drives in lanes too, each world's with its own targets; activations move on.
+TEST(LaneActuators, AStepIsThatOfAWorldAlone) {
+  const Model models[] = {actuated_model(), actuated_model("", "actuatorfrclimited='true' actuatorfrcrange='-50 60'")};
+  for (const Model& model : models) {
+    for (const bool terms : {true, false}) {
+      StepOptions options = options_of(0.01);
+      options.rows.contacts = options.rows.joints = terms;
+      const int worlds = 17;
+      Batch<double> batch(model, worlds, {.step = options});
+      ASSERT_EQ(batch.pack_width(), lanes<double>(isa_level()));
+      std::mt19937 random(9);
+      std::vector<Data> alone;
+      for (int world = 0; world < worlds; ++world) {
+        Data& data = alone.emplace_back(model);
+        random_state(model, random, 0.2, data.qpos, data.qvel);
+        set_controls(model, world, data.ctrl);
+        data.act[0] = 0.1 * world;
+        std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
+        std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
+        std::copy(data.ctrl.begin(), data.ctrl.end(), batch.ctrl().begin() + world * model.nu);
+        batch.act()[world] = data.act[0];
       }
-    }
-
-    /// In both precisions: a batch of one is, to the bit, what the world is at any place, in any company, on any threads.
-    template <class R>
-    void expect_bits_of_the_world_alone(const Model& model) {
-      const int worlds = 19, steps = 60;
-      const auto set = [&](Batch<R>& batch, int world, int seed, int step) {
-        std::vector<double> ctrl(std::size_t(model.nu));
-        set_controls(model, 10 * seed + step / 10, ctrl);
-        std::copy(ctrl.begin(), ctrl.end(), batch.ctrl().begin() + world * model.nu);
-        if (step == 0) batch.qvel()[world * model.nv + seed % 6] = R(0.1 * seed);
-      };
-      for (const int threads : {1, 3}) {
-        Batch<R> many(model, worlds, {.step = options_of(0.01), .threads = threads}), one(model, 1, many.options());
-        for (int k = 0; k < steps; ++k) {
-          for (int world = 0; world < worlds; ++world) set(many, world, threads + world, k);
-          if (k == 20) many.ctrl()[4 * model.nu] = std::numeric_limits<R>::quiet_NaN();
-          many.step();
-        }
-        EXPECT_EQ(many.bad_worlds(), 1);
-        for (const int world : {0, 5, 7, 18}) {
-          one.reset();
-          for (int k = 0; k < steps; ++k) set(one, 0, threads + world, k), one.step();
-          EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
-          EXPECT_EQ(one.act()[0], many.act()[world]);
-        }
-        EXPECT_NE(many.state_hash(0), many.state_hash(1));
+      ASSERT_EQ(batch.step(), 0);
+      int saturated = 0;
+      for (int world = 0; world < worlds; ++world) {
+        Stepper<double> stepper(model, alone[world], options);
+        ASSERT_EQ(stepper.step(alone[world]), 0);
+        saturated += stepper.limit_report(0)->saturated;
+        EXPECT_DOUBLE_EQ(batch.act()[world], alone[world].act[0]);
+        if (terms && (batch.reports()[world].unsolved || stepper.rows()->report().status != StepStatus::converged))
+          continue;
+        for (int k = 0; k < model.nv; ++k)
+          EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 2e-4) << world << " " << k;
       }
+      EXPECT_GT(saturated, 0);
     }
-    /// The same of what spins: from rest all alike, from wild starts, in batches of other sizes, after save and restore.
-    template <class R>
-    void expect_bits_of_spins() {
-      const Model model = spinning_model(kSpinners, "friction='.7 .02 .01' solimp='.015 1 .02'");
-      const int worlds = 37, steps = 40;
-      const auto set = [&](Batch<R>& batch, int world, int seed) {
-        std::vector<double> qpos(model.nq), qvel(model.nv);
-        random_spins(model, seed, qpos, qvel);
-        std::copy(qpos.begin(), qpos.end(), batch.qpos().begin() + world * model.nq);
-        std::copy(qvel.begin(), qvel.end(), batch.qvel().begin() + world * model.nv);
-      };
-      for (const double h : {0.01, 0.002}) {
-        Batch<R> many(model, worlds, {.step = options_of(h), .threads = 3}), few(model, 3, {.step = options_of(h)});
-        ASSERT_GT(many.pack_width(), 1);
-        for (int world = 0; world < worlds; ++world) set(many, world, world);
-        for (int k = 0; k < steps; ++k) {
-          if (k == steps / 2) {
-            const BatchState<R> saved = many.save();
-            many.step(), many.restore(saved);
-            many.qvel()[20 * model.nv] = std::numeric_limits<R>::quiet_NaN();
-          }
-          many.step();
-        }
-        EXPECT_EQ(many.bad_worlds(), 1);
-        for (const int world : {0, 5, 17, 36}) {
-          few.reset();
-          for (int i = 0; i < 3; ++i) set(few, i, world + (i - 2) * 7 + (i < 2 ? 100 : 0));
-          for (int k = 0; k < steps; ++k) few.step();
-          EXPECT_EQ(few.state_hash(2), many.state_hash(world)) << world;
-        }
+  }
+}
+
+/// In both precisions: a batch of one is, to the bit, what the world is at any place, in any company, on any threads.
+template <class R>
+void expect_bits_of_the_world_alone(const Model& model) {
+  const int worlds = 19, steps = 60;
+  const auto set = [&](Batch<R>& batch, int world, int seed, int step) {
+    std::vector<double> ctrl(std::size_t(model.nu));
+    set_controls(model, 10 * seed + step / 10, ctrl);
+    std::copy(ctrl.begin(), ctrl.end(), batch.ctrl().begin() + world * model.nu);
+    if (step == 0) batch.qvel()[world * model.nv + seed % 6] = R(0.1 * seed);
+  };
+  for (const int threads : {1, 3}) {
+    Batch<R> many(model, worlds, {.step = options_of(0.01), .threads = threads}), one(model, 1, many.options());
+    for (int k = 0; k < steps; ++k) {
+      for (int world = 0; world < worlds; ++world) set(many, world, threads + world, k);
+      if (k == 20) many.ctrl()[4 * model.nu] = std::numeric_limits<R>::quiet_NaN();
+      many.step();
+    }
+    EXPECT_EQ(many.bad_worlds(), 1);
+    for (const int world : {0, 5, 7, 18}) {
+      one.reset();
+      for (int k = 0; k < steps; ++k) set(one, 0, threads + world, k), one.step();
+      EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
+      EXPECT_EQ(one.act()[0], many.act()[world]);
+    }
+    EXPECT_NE(many.state_hash(0), many.state_hash(1));
+  }
+}
+/// The same of what spins: from rest all alike, from wild starts, in batches of other sizes, after save and restore.
+template <class R>
+void expect_bits_of_spins() {
+  const Model model = spinning_model(kSpinners, "friction='.7 .02 .01' solimp='.015 1 .02'");
+  const int worlds = 37, steps = 40;
+  const auto set = [&](Batch<R>& batch, int world, int seed) {
+    std::vector<double> qpos(model.nq), qvel(model.nv);
+    random_spins(model, seed, qpos, qvel);
+    std::copy(qpos.begin(), qpos.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(qvel.begin(), qvel.end(), batch.qvel().begin() + world * model.nv);
+  };
+  for (const double h : {0.01, 0.002}) {
+    Batch<R> many(model, worlds, {.step = options_of(h), .threads = 3}), few(model, 3, {.step = options_of(h)});
+    ASSERT_GT(many.pack_width(), 1);
+    for (int world = 0; world < worlds; ++world) set(many, world, world);
+    for (int k = 0; k < steps; ++k) {
+      if (k == steps / 2) {
+        const BatchState<R> saved = many.save();
+        many.step(), many.restore(saved);
+        many.qvel()[20 * model.nv] = std::numeric_limits<R>::quiet_NaN();
       }
+      many.step();
     }
-    TEST(LaneSpins, AWorldsBitsDependOnItAlone) { expect_bits_of_spins<double>(), expect_bits_of_spins<float>(); }
-
-    TEST(LaneActuators, AWorldsBitsDependOnItAlone) {
-      const Model model = actuated_model();
-      expect_bits_of_the_world_alone<double>(model), expect_bits_of_the_world_alone<float>(model);
+    EXPECT_EQ(many.bad_worlds(), 1);
+    for (const int world : {0, 5, 17, 36}) {
+      few.reset();
+      for (int i = 0; i < 3; ++i) set(few, i, world + (i - 2) * 7 + (i < 2 ? 100 : 0));
+      for (int k = 0; k < steps; ++k) few.step();
+      EXPECT_EQ(few.state_hash(2), many.state_hash(world)) << world;
     }
+  }
+}
+TEST(LaneSpins, AWorldsBitsDependOnItAlone) { expect_bits_of_spins<double>(), expect_bits_of_spins<float>(); }
 
-    /// What lanes cannot step is said, and stepped one world at a time.
-    TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
-      const auto model = [](const char* geom, const char* joint) {
-        return compile(
-            parse_mjcf(std::string("<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 1'>") + joint +
-                           geom + "</body></worldbody></mujoco>",
-                       "test", "."));
-      };
-      const char* ball = "<geom type='sphere' size='.1' mass='1'/>";
-      const Model plain = model(ball, "<freejoint/>");
-      const Model rubs = compile(parse_mjcf(
-          "<mujoco><worldbody><geom name='floor' type='plane' size='1 1 1'/><body pos='0 0 1'><freejoint/><geom "
-          "name='ball' "
-          "type='sphere' size='.1' mass='1'/></body></worldbody><contact><pair geom1='floor' geom2='ball' condim='3' "
-          "friction='1 .5'/></contact></mujoco>",
-          "test", "."));
-      const Drives none = Drives::none(plain);
-      EXPECT_EQ(lanes_refusal<double>(plain, options_of(), &none), "");
-      EXPECT_NE(lanes_refusal<double>(rubs, options_of(), &none).find("direction"), std::string::npos);
-      EXPECT_EQ(pack_width<double>(rubs, options_of(), &none), 1);
-      Drives root = Drives::uniform(plain, 100, 10, 100, 10);
-      root.force_limit.assign(plain.nv, 5.0);
-      EXPECT_NE(lanes_refusal<double>(plain, options_of(), &root).find("free joint"), std::string::npos);
-      const auto refusal = [](const Model& model) { return lanes_refusal<double>(model, options_of(), nullptr); };
-      EXPECT_EQ(refusal(actuated_model()), "");
-      EXPECT_NE(refusal(actuated_model("<damper joint='kneeL' kv='3' ctrlrange='0 1'/>")).find("damping"),
-                std::string::npos);
-      const char* range = "actuatorfrclimited='true' actuatorfrcrange='-50 60'";
-      EXPECT_NE(refusal(actuated_model("<motor joint='slideL'/>", range)).find("actuatorfrcrange"), std::string::npos);
-      EXPECT_NE(refusal(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>")).find("hinges"), std::string::npos);
-      EXPECT_NE(refusal(actuated_model("<velocity joint='hipL' kv='10'/>")).find("a range beside others"),
-                std::string::npos);
-      const char* touch = "</actuator><sensor><touch site='middle'/></sensor><actuator>";
-      EXPECT_NE(refusal(actuated_model(touch)).find("sensors"), std::string::npos);
-      EXPECT_EQ(pack_width<double>(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>"), options_of(), nullptr),
-                1);
-      Data lanes(rubs, 2);
-      EXPECT_THROW(Stepper<double>(rubs, lanes, options_of()), ValueError);
-    }
+TEST(LaneActuators, AWorldsBitsDependOnItAlone) {
+  const Model model = actuated_model();
+  expect_bits_of_the_world_alone<double>(model), expect_bits_of_the_world_alone<float>(model);
+}
 
-  }  // namespace
+/// What lanes cannot step is said, and stepped one world at a time.
+TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
+  const auto model = [](const char* geom, const char* joint) {
+    return compile(parse_mjcf(std::string("<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 1'>") +
+                                  joint + geom + "</body></worldbody></mujoco>",
+                              "test", "."));
+  };
+  const char* ball = "<geom type='sphere' size='.1' mass='1'/>";
+  const Model plain = model(ball, "<freejoint/>");
+  const Model rubs = compile(parse_mjcf(
+      "<mujoco><worldbody><geom name='floor' type='plane' size='1 1 1'/><body pos='0 0 1'><freejoint/><geom "
+      "name='ball' "
+      "type='sphere' size='.1' mass='1'/></body></worldbody><contact><pair geom1='floor' geom2='ball' condim='3' "
+      "friction='1 .5'/></contact></mujoco>",
+      "test", "."));
+  const Drives none = Drives::none(plain);
+  EXPECT_EQ(lanes_refusal<double>(plain, options_of(), &none), "");
+  EXPECT_NE(lanes_refusal<double>(rubs, options_of(), &none).find("direction"), std::string::npos);
+  EXPECT_EQ(pack_width<double>(rubs, options_of(), &none), 1);
+  Drives root = Drives::uniform(plain, 100, 10, 100, 10);
+  root.force_limit.assign(plain.nv, 5.0);
+  EXPECT_NE(lanes_refusal<double>(plain, options_of(), &root).find("free joint"), std::string::npos);
+  const auto refusal = [](const Model& model) { return lanes_refusal<double>(model, options_of(), nullptr); };
+  EXPECT_EQ(refusal(actuated_model()), "");
+  EXPECT_NE(refusal(actuated_model("<damper joint='kneeL' kv='3' ctrlrange='0 1'/>")).find("damping"),
+            std::string::npos);
+  const char* range = "actuatorfrclimited='true' actuatorfrcrange='-50 60'";
+  EXPECT_NE(refusal(actuated_model("<motor joint='slideL'/>", range)).find("actuatorfrcrange"), std::string::npos);
+  EXPECT_NE(refusal(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>")).find("hinges"), std::string::npos);
+  EXPECT_NE(refusal(actuated_model("<velocity joint='hipL' kv='10'/>")).find("a range beside others"),
+            std::string::npos);
+  const char* touch = "</actuator><sensor><touch site='middle'/></sensor><actuator>";
+  EXPECT_NE(refusal(actuated_model(touch)).find("sensors"), std::string::npos);
+  EXPECT_EQ(pack_width<double>(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>"), options_of(), nullptr), 1);
+  Data lanes(rubs, 2);
+  EXPECT_THROW(Stepper<double>(rubs, lanes, options_of()), ValueError);
+}
+
+}  // namespace
 }  // namespace tarsus
