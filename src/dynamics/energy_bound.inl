@@ -9,8 +9,8 @@
 //
 // Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
 // their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is
-// enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and joints
-// are damped from what they were then. Contacts and limits that follow take energy, so that nothing gains any.
+// enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
+// joints are damped from what they were then. Contacts and limits that follow take energy, so that nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -194,7 +194,8 @@ TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, 
 }
 
 /// qacc within the bound in lanes `of`; J q̈ is in the links' a before, and no more after. @param most T(q ⊟ h v, v)
-/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above it @return what is above it
+/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above it
+/// @return what is above it
 template <class T>
 T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
                const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
