@@ -10,7 +10,8 @@
 // Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
 // their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is
 // enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
-// joints are damped from what they were then. Contacts and limits that follow take energy, so that nothing gains any.
+// joints are damped from what they were then, or, where that is not enough either, from what they were damped to.
+// Contacts and limits that follow take energy, so that nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -21,8 +22,14 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
 inline constexpr double kFirstDamping = 1.5;
-inline constexpr int kDampings = 16;        ///< tries, each with
-inline constexpr double kMoreDamping = 2;   ///< so many times the last one's λ
+/// How joints are damped. What loops hold goes on with less: they open where it is left what it can keep.
+struct Dampings {
+  int tries;           ///< each with
+  double more;         ///< so many times the last one's λ
+  double least_share;  ///< of its inertia, by which a slow joint is damped
+  double momentum;     ///< of the energy, that is left where momentum is to blame
+};
+inline constexpr Dampings kAlone{16, 2, 1e-2, 1e-3}, kHeld{4, 4, 1, 0.1};
 inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
 inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
 
@@ -183,22 +190,26 @@ TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkSta
   return T(Real<T>(1)) / s.Dinv.xx;
 }
 
-/// Joints that turn by less than kBoundAngle are damped by less.
+/// Joints that turn by less than kBoundAngle, at the step's start and by v⁰, are damped by less.
 template <class T>
-TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, Real<T> h) {
+TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, const T* free, Real<T> h,
+                             Real<T> least) {
   const T one = T(Real<T>(1));
   if (slides_on_axis(link.joint)) return one;
-  const T* w = qvel + link.qvel;
-  const T square = turns_freely(link.joint) ? dot(get3(w), get3(w)) : w[0] * w[0];
-  return minimum(one, square * T(h * h / (kBoundAngle * kBoundAngle)));
+  const auto square = [&](const T* rate) {
+    const T* w = rate + link.qvel;
+    return turns_freely(link.joint) ? dot(get3(w), get3(w)) : w[0] * w[0];
+  };
+  const T share = maximum(square(qvel), square(free)) * T(h * h / (kBoundAngle * kBoundAngle));
+  return maximum(T(least), minimum(one, share));
 }
 
 /// qacc within the bound in lanes `of`; J q̈ is in the links' a before, and no more after. @param most T(q ⊟ h v, v)
 /// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above it
 /// @return what is above it
 template <class T>
-T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
-               const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
+T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const Dampings& dampings, const T& most,
+               Mask<T> of, const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
   using R = Real<T>;
   const T zero = T(R(0)), one = T(R(1)), step = T(h);
   T gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
@@ -207,15 +218,15 @@ T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, cons
   T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv;
   factor_kernel(m, state, qpos, K);
   T internal = T(std::numeric_limits<R>::min());
+  for (int v = 0; v < m.nv; ++v) start[v] = mul_add(qacc[v], step, qvel[v]);
   for_each_dof<T>(m, [&](int i, int v, int) {
-    D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, h),
-    start[v] = mul_add(qacc[v], step, qvel[v]);
+    D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(dampings.least_share));
     internal = mul_add(D[v] * start[v], start[v], internal);
   });
   // One joint alone goes from E to E/(1 + λ)².
   const T left = maximum(T(R(kLeastLeft)), one - gain * T(R(2)) / internal);
   T lambda = select(missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
-  for (int tried = 0; tried < kDampings && any(missed); ++tried) {
+  for (int tried = 0; tried < dampings.tries && any(missed); ++tried) {
     for_each_dof<T>(
         m, [&](int, int v, int k) { more[k] = mul_add(lambda, D[v], K[k]), force[v] = -lambda * D[v] * start[v]; });
     factor_kernel(m, state, qpos, more);
@@ -226,7 +237,7 @@ T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, cons
     spread_acceleration(m, state, damped, qacc);
     gain = select(damped, energy_of_forces(m, state, h, qvel, Q, K, qacc) - most, gain);
     missed = missed & (gain > most * T(R(kTolerated)));
-    lambda = select(missed, lambda * T(R(kMoreDamping)), lambda);
+    lambda = select(missed, lambda * T(R(dampings.more)), lambda);
   }
   return gain;
 }

@@ -48,8 +48,8 @@
           const R* K, const R* external, const R* tangent, R* qacc),                                                   \
          velocity_products_kernel<T>)                                                                                  \
   KERNEL(bool, velocity_products_step,                                                                                 \
-         (const ModelView<R>&, void* state, void* links, R h, bool always, R* scratch, const R* qpos, const R* qvel,   \
-          const R* Q, const R* K, R* qacc),                                                                            \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, bool alone, R* scratch, const R* qpos,      \
+          const R* qvel, const R* Q, const R* K, R* qacc),                                                             \
          velocity_products_step_kernel<T>)                                                                             \
   KERNEL(void, begin_step,                                                                                             \
          (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, R* scratch, const R* qpos,      \

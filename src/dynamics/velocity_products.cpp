@@ -7,7 +7,7 @@ namespace tarsus {
 template <class R>
 VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data)
     : links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
-      scratch_(6 * std::size_t(model.nv) * data.width()) {}
+      scratch_(7 * std::size_t(model.nv) * data.width()) {}
 
 template <class R>
 void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<R> theta_h, In<R> qpos, In<R> qvel,
@@ -35,8 +35,8 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 }
 
 template <class R>
-bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
-                                          In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
+bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone,
+                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
@@ -47,7 +47,7 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     const bool slow = kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
-                                                     scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
+                                                     alone, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
                                                      &joint_inertia[v], &qacc[v]);
     factors = factors && slow;
   }

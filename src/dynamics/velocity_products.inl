@@ -451,10 +451,12 @@ TARSUS_INLINE Mask<T> ends_fast(const ModelView<Real<T>>& m, const LinkState<T>*
 }
 
 /// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
-/// that turn far held to energy_bound.inl. @param scratch [5 nv]
+/// that turn far held to energy_bound.inl. @param scratch [6 nv] @param alone no loop holds the trees: joints that
+/// damping alone does not mend may go on as they were once momentum is kept. What a loop holds goes too far from it.
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                               T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
+                               bool alone, T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
+                               T* qacc) {
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   Mask<T> fast = (angle > T(Real<T>(kBoundAngle))) | slides_far(m, state, h, qvel);
@@ -469,23 +471,36 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     fast = fast | ends_fast(m, state, h);
     if (!any(fast)) return;
   }
-  T* const undamped = scratch + 4 * m.nv;
-  const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, undamped, qacc);
-  const Mask<T> still = fast & (gain > most * T(Real<T>(kTolerated)));
+  T *const undamped = scratch + 4 * m.nv, *const damped = undamped + m.nv;
+  const auto bound = [&](Mask<T> of) {  // @return where something is left
+    const Dampings& dampings = alone ? kAlone : kHeld;
+    const T gain = bound_energy(m, state, h, dampings, most, of, qpos, qvel, Q, K, scratch, undamped, qacc);
+    return of & (gain > most * T(Real<T>(dampings.momentum)));
+  };
+  Mask<T> still = bound(fast);
   if (!any(still)) return;
-  for (int v = 0; v < m.nv; ++v) qacc[v] = select(still, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
+  if (alone) {
+    for (int v = 0; v < m.nv; ++v) {
+      damped[v] = qacc[v];
+      qacc[v] = select(still, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
+    }
+    keep_momentum(m, state, all, h, still, Q, K, qacc);
+    still = bound(still);
+    if (!any(still)) return;
+    for (int v = 0; v < m.nv; ++v) qacc[v] = select(still, damped[v], qacc[v]);
+  }
   keep_momentum(m, state, all, h, still, Q, K, qacc);
-  bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, undamped, qacc);
+  bound(still);
 }
 
 /// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait
-/// where other lanes do not. @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
+/// where other lanes do not. @param scratch [7 nv] @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   Real<T> h, bool always, T* scratch, const T* qpos, const T* qvel, const T* Q,
-                                   const T* K, T* qacc) {
+                                   Real<T> h, bool always, bool alone, T* scratch, const T* qpos, const T* qvel,
+                                   const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
-  T* const plain = scratch + 5 * m.nv;
+  T* const plain = scratch + 6 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
   T angle;
   const Mask<T> little = turns_little(m, state, h, angle);
@@ -497,13 +512,13 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     if (x == qacc) return true;
     aba_outward(m, state, qpos, qvel, none);
   }
-  velocity_products_of_step(m, state, all, h, angle, scratch, qpos, qvel, Q, K, qacc);
+  velocity_products_of_step(m, state, all, h, alone, angle, scratch, qpos, qvel, Q, K, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
 }
 
 /// Pass 1, and q̈ for a step of the lanes in which links turn far enough to need it: `found` 1 there. The others have
-/// found and q̈ 0, and so in a pack have all what pass 1 leaves. `never`: all of them. @param scratch [5 nv]
+/// found and q̈ 0, and so in a pack have all what pass 1 leaves. `never`: all of them. @param scratch [6 nv]
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                        bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
@@ -513,7 +528,7 @@ void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velocit
   T angle = zero;
   const Mask<T> little = never ? angle <= zero : turns_little(m, state, h, angle);
   const bool some = always || !all_lanes(little);
-  if (some) velocity_products_of_step(m, state, all, h, angle, scratch, qpos, qvel, Q, K, qacc);
+  if (some) velocity_products_of_step(m, state, all, h, true, angle, scratch, qpos, qvel, Q, K, qacc);
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));

@@ -332,7 +332,7 @@ typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
 /// qacc with velocity products implicit. @return data holds the factors of M̂
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, qpos, qvel,
+  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, !loops_, qpos, qvel,
                                     data.joint_force, data.joint_inertia, data.qacc);
 }
 

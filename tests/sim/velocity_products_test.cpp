@@ -227,6 +227,38 @@ TEST(VelocityProductsInSteps, RootsOfThreeHingesGainNoEnergyWhereTwoLineUp) {
   }
 }
 
+/// A root of three hinges at rest on which a body spins that a ball joint holds off its centre: slow joints that a step
+/// makes fast.
+TEST(VelocityProductsInSteps, WhatSpinsOnARootOfThreeHingesGivesItNoMoreThanItHas) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint axis='0 0 1'/><joint axis='0 1 0'/>"
+      "<joint axis='1 0 0'/><geom type='box' size='.1 .12 .15' mass='1' contype='0'/><body pos='0 0 .2'>"
+      "<joint type='ball'/><geom type='box' size='.1 .05 .15' pos='0 0 .15' mass='1' contype='0'/></body></body>"
+      "</worldbody></mujoco>",
+      "root", "."));
+  for (const double rate : {30.0, 60.0, 240.0}) {
+    for (unsigned seed = 0; seed < 60; ++seed) {
+      std::mt19937 random(seed);
+      std::normal_distribution<double> normal;
+      Data data(model), workspace(model);
+      Vec3d spin{normal(random), normal(random), normal(random)};
+      spin = spin * (150 / norm(spin));
+      for (int k = 0; k < 3; ++k) data.qvel[3 + k] = spin[k];
+      const auto kinetic = [&](const auto& q) {
+        kinematics<double>(model, workspace, q, data.qvel);
+        return energy<double>(model, workspace, q, data.qvel).kinetic;
+      };
+      const double start = kinetic(data.qpos);
+      Stepper<double> stepper(model, data, {.dt = 1 / rate});
+      for (int step = 0; step < 120; ++step) {
+        const std::vector<double> q(data.qpos.begin(), data.qpos.end());
+        ASSERT_EQ(stepper.step(data), 0) << rate << " Hz, seed " << seed << ", step " << step;
+        ASSERT_LT(kinetic(q), 1.05 * start) << rate << " Hz, seed " << seed << ", step " << step;
+      }
+    }
+  }
+}
+
 TEST(VelocityProductsInSteps, FastAndSlowWorldsOfOnePackAreAsAlone) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Model model = random_tree(seed, {.bodies = 6});

@@ -32,8 +32,9 @@ class VelocityProducts {
   /// there explicit velocity products cost nothing. Worlds with h|ω| above 0.2, or with a link that slides close to the
   /// axis that it is turned about, gain no more energy than forces give them (dynamics/energy_bound.inl). qacc must not
   /// be joint_force.
+  /// @param alone no loop holds the trees: these are bounded with less damping
   /// @return whether all worlds took maba(): then, and only then, data holds the factors of M̂
-  bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos, In<R> qvel,
+  bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone, In<R> qpos, In<R> qvel,
                        In<R> joint_force, In<R> joint_inertia, Out<R> qacc);
 
   enum class Use { never, where_needed, always };
