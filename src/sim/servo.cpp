@@ -15,7 +15,7 @@ namespace {
 constexpr double kTendonReturn = 5;
 constexpr double kTendonRest = 1e-9;  ///< a way back that is slower is none: arms of rounding [m/s | rad/s]
 /// The share of its velocity that a body alone loses by drag in a step, along or about an axis, if it is to be a row.
-constexpr double kDragFelt = 0.01;
+constexpr double kDragFelt = 0.25;
 
 /// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
 ForceRow falling(double force, double stiffness, double damping, double speed, double dt,

@@ -9,7 +9,7 @@
 //   polynomial spring and damper of a joint            joints, drive.inl)
 //   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
 //   drag of a fluid where it brakes a body by more     a row along and about each axis that is so dragged, which falls
-//   than a hundredth within the step                   to zero with the velocity against the fluid
+//   than a quarter within the step                     to zero with the velocity against the fluid
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
 // The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds are shared
