@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dynamics/spatial_matrix.hpp"
 #include "tarsus/dynamics/passive.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/mujoco_minval.hpp"
@@ -60,8 +61,8 @@ Force<double> turning_over(std::span<const Immersion> shapes, const Vec3d& origi
   const auto crossed = [](const Vec3d& a) {
     return (Eigen::Matrix3d() << 0, -a.z, a.y, a.z, 0, -a.x, -a.y, a.x, 0).finished();
   };
-  const ArticulatedInertia<double> own = articulated(inertia);
-  Matrix turn = Matrix::Zero(), body;
+  const Matrix body = spatial_matrix(inertia);
+  Matrix turn = Matrix::Zero();
   for (const Immersion& shape : shapes) {
     const Mat3d& R = shape.pose.R;
     const Eigen::Matrix3d axes =
@@ -72,12 +73,6 @@ Force<double> turning_over(std::span<const Immersion> shapes, const Vec3d& origi
     at_shape << crossed(shape.fluid.spin), crossed(shape.fluid.momentum), crossed(shape.fluid.momentum),
         crossed(shape.fluid.lift);
     turn += to_shape.transpose() * at_shape * to_shape;
-  }
-  for (int k = 0; k < 6; ++k) {
-    Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
-    (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1;
-    const Force<double> f = own * unit;
-    body.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
   }
   const Vec3d &w = velocity.w, &v = velocity.v;
   const Eigen::Matrix<double, 6, 1> start{w.x, w.y, w.z, v.x, v.y, v.z};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "dynamics/spatial_matrix.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/mujoco_minval.hpp"
@@ -137,16 +138,9 @@ void PassiveForces::weigh_immersed() {
     const Transformd& X = one.frame.X;
     const RigidInertia<double>& whole = inertia[link];
     const RigidInertia<double> here = shift_back(whole, -X.p);
-    const ArticulatedInertia<double> share =
-        articulated(RigidInertia<double>{here.mass, transpose_mul(X.R, here.h), rotate(transpose(X.R), here.I)});
-    Eigen::Matrix<double, 6, 6> matrix;
-    for (int k = 0; k < 6; ++k) {
-      Motion<double> unit{{0, 0, 0}, {0, 0, 0}};
-      (k < 3 ? unit.w[k] : unit.v[k - 3]) = 1.0 / shapes[link];
-      const Force<double> f = share * unit;
-      matrix.col(k) << f.n.x, f.n.y, f.n.z, f.f.x, f.f.y, f.f.z;
-    }
-    const Eigen::Matrix<double, 6, 6> inverse = matrix.inverse();
+    const Eigen::Matrix<double, 6, 6> inverse =
+        double(shapes[link]) *
+        spatial_matrix({here.mass, transpose_mul(X.R, here.h), rotate(transpose(X.R), here.I)}).inverse();
     for (int k = 0; k < 6; ++k) {
       const double w = inverse(k, k);
       (k < 3 ? one.inverse_mass.n[k] : one.inverse_mass.f[k - 3]) = w > 0 && std::isfinite(w) ? w : kInfinity;
