@@ -11,7 +11,7 @@
 // their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is
 // enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
 // joints are damped from what they were then, or, where that is not enough either, from what they were damped to.
-// Contacts and limits that follow take energy, so that nothing gains any.
+// Contacts and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -20,16 +20,18 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
+inline constexpr double kBoundAngle = 0.2;     ///< h|ω| of the fastest link from which the bound is looked at,
+inline constexpr double kSlidingAngle = 0.02;  ///< and of one on which another has slid out
+inline constexpr double kFarOut = 3;           ///< to so many times its distance at rest
 inline constexpr double kFirstDamping = 1.5;
+inline constexpr double kMoreDamping = 4;  ///< times the last λ, in
+inline constexpr int kDampings = 4;        ///< so many tries
 /// How joints are damped. What loops hold goes on with less: they open where it is left what it can keep.
 struct Dampings {
-  int tries;           ///< each with
-  double more;         ///< so many times the last one's λ
   double least_share;  ///< of its inertia, by which a slow joint is damped
   double momentum;     ///< of the energy, that is left where momentum is to blame
 };
-inline constexpr Dampings kAlone{16, 2, 1e-2, 1e-3}, kHeld{4, 4, 1, 0.1};
+inline constexpr Dampings kAlone{1e-2, 1e-3}, kHeld{1, 0.1};
 inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
 inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
 
@@ -37,6 +39,17 @@ inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the
 template <class T>
 struct TreeMomentum {
   Vec3<T> angular, linear;
+};
+
+/// What the bound knows of one tree.
+template <class T>
+struct TreeBound {
+  TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint
+  T angle, slope;          ///< h|ω| of its fastest link, and θ's slope against it
+  T most, gain;            ///< T(q ⊟ h v, v), and how far T(q, v⁰) - W is above it
+  T sum, lambda;           ///< a sum over its links and joints, and λ
+  Mask<T> bounded;         ///< lanes in which it is to be held to the bound,
+  Mask<T> missed;          ///< and in which it is above it
 };
 
 /// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
@@ -54,17 +67,40 @@ struct VelocityProductLink {
   // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.
   Force<T> row_IA, row_GA;
   Mat3<T> Dinv, Minv, upper, lower;
-  TreeMomentum<T> before;  // of a free joint's tree, at q ⊟ h v
+  T theta_h;          // θh of its tree
+  TreeBound<T> tree;  // of a root's tree
 };
 
-/// Sums over the DoFs: f(number of the DoF, of its joint inertia). A ball has one inertia, a free joint four.
+/// f(number of the link, its tree)
 template <class T, class F>
-TARSUS_INLINE void for_each_dof(const ModelView<Real<T>>& m, const F& f) {
+TARSUS_INLINE void for_each_link(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
+  for (int i = 0; i < m.nlink; ++i) f(i, all[m.link[i].root].tree);
+}
+/// f(tree)
+template <class T, class F>
+TARSUS_INLINE void for_each_tree(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
   for (int i = 0; i < m.nlink; ++i) {
+    if (m.link[i].parent < 0) f(all[i].tree);
+  }
+}
+/// f(number of the link, of the DoF, of its joint inertia, its tree). A ball has one inertia, a free joint four.
+template <class T, class F>
+TARSUS_INLINE void for_each_dof(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkConstants<Real<T>>& link = m.link[i];
     const int n = qvel_count(link.joint);
-    for (int k = 0; k < n; ++k) f(i, link.qvel + k, link.qvel + (n == 6 ? (k < 3 ? k : 3) : 0));
-  }
+    for (int k = 0; k < n; ++k) f(i, link.qvel + k, link.qvel + (n == 6 ? (k < 3 ? k : 3) : 0), tree);
+  });
+}
+/// The bound goes on for trees, in lanes, where `of` their TreeBound is so. @return there are some
+template <class T, class Of>
+TARSUS_INLINE bool go_on_where(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const Of& of) {
+  bool some = false;
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
+    tree.bounded = tree.bounded & of(tree);
+    some = some || any(tree.bounded);
+  });
+  return some;
 }
 
 template <class T>
@@ -88,46 +124,48 @@ void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
-/// J q̈ into the links' a, in lanes `of`.
-template <class T>
-void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, Mask<T> of, const T* qacc) {
-  for (int i = 0; i < m.nlink; ++i) {
+/// J q̈ into the links' a, in the lanes `of` each tree.
+template <class T, class Of>
+void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, const T* qacc,
+                         const Of& of) {
+  for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
+    const Mask<T> here = of(tree);
     const Motion<T> own = joint_motion(link, s.R, qacc + link.qvel);
     const Motion<T> from = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
-    s.a = {select(of, from.w + own.w, s.a.w), select(of, from.v + own.v, s.a.v)};
-  }
+    s.a = {select(here, from.w + own.w, s.a.w), select(here, from.v + own.v, s.a.v)};
+  });
 }
 
-/// T of v at q ⊟ h v; trees' momentum there. Uses the links' R, r, v, pA and Ic. @param before [nq] scratch
+/// Each tree's T of v at q ⊟ h v, and momentum there. Uses the links' R, r, v, pA and Ic. @param before [nq] scratch
 template <class T>
-T energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* qpos,
-                const T* qvel, T* before) {
+void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                   const T* qpos, const T* qvel, T* before) {
   integrate_kernel(m, qpos, qvel, -h, before);
-  T twice = T(Real<T>(0));
-  for (int i = 0; i < m.nlink; ++i) {
+  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.most = T(Real<T>(0)); });
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
     joint_pose(link, before, state, s);
     joint_velocity(link, qvel, state, s);
     s.Ic = link_inertia(m, i, s.R), s.pA = s.Ic * s.v;
-    twice = twice + dot(s.pA, s.v);
-  }
+    tree.most = mul_add(dot(s.pA, s.v), T(Real<T>(0.5)), tree.most);
+  });
   gather_momentum(m, state);
   for (int i = 0; i < m.nlink; ++i) {
-    if (moves_freely(m.link[i].joint)) all[i].before = about_centre(state[i].Ic, state[i].pA);
+    if (moves_freely(m.link[i].joint)) all[i].tree.before = about_centre(state[i].Ic, state[i].pA);
   }
-  return twice * T(Real<T>(0.5));
 }
 
-/// qacc of free joints in lanes `of`, and J q̈ in the links' a there, with the momentum that forces leave. Not where a
-/// drive holds the root: its joint inertia is a force too.
+/// qacc of free joints where their trees are bounded, and J q̈ in the links' a there, with the momentum that forces
+/// leave. Not where a drive holds the root: its joint inertia is a force too.
 template <class T>
-void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const VelocityProductLink<T>* all, Real<T> h,
-                   Mask<T> of, const T* Q, const T* K, T* qacc) {
+void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* Q,
+                   const T* K, T* qacc) {
   const T step = T(h), rate = T(1 / h);
-  spread_acceleration(m, state, of, qacc);
+  const auto bounded = [](const TreeBound<T>& tree) { return tree.bounded; };
+  spread_acceleration(m, state, all, qacc, bounded);
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R);
@@ -141,13 +179,14 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const Veloc
     const RigidInertia<T>& whole = s.Ic;
     T* x = qacc + link.qvel;
     const T *force = Q + link.qvel, *inertia = K + link.qvel;
-    const Mask<T> floats = of & (inertia[0] + inertia[1] + inertia[2] + inertia[3] == T(Real<T>(0)));
+    const TreeBound<T>& tree = all[i].tree;
+    const Mask<T> floats = tree.bounded & (inertia[0] + inertia[1] + inertia[2] + inertia[3] == T(Real<T>(0)));
     const Vec3<T> centre = whole.h * (T(Real<T>(1)) / whole.mass);
     const Vec3<T> f = get3(force), push = f - against_gravity<T>(m) * whole.mass;
     const Vec3<T> turn = s.R * get3(force + 3) - cross(centre, f);
     const TreeMomentum<T> now = about_centre(whole, s.pA);
-    const Vec3<T> angular = mul_add(turn, step, all[i].before.angular) - now.angular;
-    const Vec3<T> linear = mul_add(push, step, all[i].before.linear) - now.linear;
+    const Vec3<T> angular = mul_add(turn, step, tree.before.angular) - now.angular;
+    const Vec3<T> linear = mul_add(push, step, tree.before.linear) - now.linear;
     const Vec3<T>& c = whole.h;  // first moment: about the centre, I - m ([c]ᵀ[c])
     const T inverse_mass = T(Real<T>(1)) / whole.mass;
     const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z,
@@ -157,29 +196,67 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const Veloc
     const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
     for (int k = 0; k < 6; ++k) x[k] = select(floats, mul_add(by[k], rate, x[k]), x[k]);
   }
-  spread_acceleration(m, state, of, qacc);
+  spread_acceleration(m, state, all, qacc, bounded);
 }
 
-/// T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a. K's own part: joint inertia is not in T.
-template <class T>
-T energy_of_forces(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, const T* qvel, const T* Q,
-                   const T* K, const T* qacc) {
+/// Each tree's T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a, as its gain in the lanes `of`
+/// it, less `most`. K's own part: joint inertia is not in T.
+template <class T, class Of>
+void find_gains(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                const T* qvel, const T* Q, const T* K, const T* qacc, const Of& of) {
   const T half = T(Real<T>(0.5)), step = T(h);
   const Motion<T> up = {zero3<T>(), against_gravity<T>(m)};
-  T sum = T(Real<T>(0));
-  for (int i = 0; i < m.nlink; ++i) {
+  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.sum = T(Real<T>(0)); });
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkState<T>& s = state[i];
     const RigidInertia<T> I = link_inertia(m, i, s.R);
     const Motion<T> next = {mul_add(s.a.w, step, s.v.w), mul_add(s.a.v, step, s.v.v)};
-    sum = mul_add(twice_kinetic(I, next), half, sum);
-    sum = mul_add(dot(I * up, Motion<T>{s.v.w + next.w, s.v.v + next.v}), half * step, sum);
-  }
-  for_each_dof<T>(m, [&](int, int v, int k) {
-    const T next = mul_add(qacc[v], step, qvel[v]);
-    sum = mul_add(half * K[k], next * next - qvel[v] * qvel[v], sum);
-    sum = mul_add(-half * step * Q[v], next + qvel[v], sum);
+    tree.sum = mul_add(twice_kinetic(I, next), half, tree.sum);
+    tree.sum = mul_add(dot(I * up, Motion<T>{s.v.w + next.w, s.v.v + next.v}), half * step, tree.sum);
   });
-  return sum;
+  for_each_dof<T>(m, all, [&](int, int v, int k, TreeBound<T>& tree) {
+    const T next = mul_add(qacc[v], step, qvel[v]);
+    tree.sum = mul_add(half * K[k], next * next - qvel[v] * qvel[v], tree.sum);
+    tree.sum = mul_add(-half * step * Q[v], next + qvel[v], tree.sum);
+  });
+  for_each_tree<T>(m, all, [&](TreeBound<T>& t) { t.gain = select(of(t), t.sum - t.most, t.gain); });
+}
+
+/// qacc of trees where they are bounded: all moves the slower, about the centre of mass of a tree on a free joint, by
+/// as much as takes what is above the bound. J q̈ is in the links' a before.
+template <class T>
+void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* qvel,
+               const T* K, T* qacc) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), half = T(Real<T>(0.5)), step = T(h), rate = T(1 / h);
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) { tree.sum = zero; });
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
+    LinkState<T>& s = state[i];
+    const Motion<T> next = {mul_add(s.a.w, step, s.v.w), mul_add(s.a.v, step, s.v.v)};
+    s.Ic = link_inertia(m, i, s.R), s.pA = s.Ic * next;
+    tree.sum = mul_add(dot(s.pA, next), half, tree.sum);
+  });
+  for_each_dof<T>(m, all, [&](int, int v, int k, TreeBound<T>& tree) {
+    const T next = mul_add(qacc[v], step, qvel[v]);
+    tree.sum = mul_add(half * K[k], next * next, tree.sum);
+  });
+  gather_momentum(m, state);
+  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.before.linear = zero3<T>(); });
+  for (int i = 0; i < m.nlink; ++i) {
+    if (!moves_freely(m.link[i].joint)) continue;
+    TreeBound<T>& tree = all[i].tree;
+    tree.before.linear = state[i].pA.f * (one / state[i].Ic.mass);  // of the centre of mass
+    tree.sum -= half * state[i].Ic.mass * dot(tree.before.linear, tree.before.linear);
+  }
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
+    const T left = maximum(zero, one - tree.gain / maximum(tree.sum, T(std::numeric_limits<Real<T>>::min())));
+    tree.lambda = select(tree.bounded, square_root(left), one);
+  });
+  for_each_dof<T>(m, all, [&](int i, int v, int, const TreeBound<T>& tree) {
+    const int k = v - m.link[i].qvel;
+    const T stays = moves_freely(m.link[i].joint) && k < 3 ? tree.before.linear[k] : zero;
+    const T next = mul_add(qacc[v], step, qvel[v]);
+    qacc[v] = select(tree.bounded, (mul_add(next - stays, tree.lambda, stays) - qvel[v]) * rate, qacc[v]);
+  });
 }
 
 /// D of a joint by the factors; none of a free joint, whose rates are momentum.
@@ -204,42 +281,56 @@ TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, 
   return maximum(T(least), minimum(one, share));
 }
 
-/// qacc within the bound in lanes `of`; J q̈ is in the links' a before, and no more after. @param most T(q ⊟ h v, v)
-/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above it
-/// @return what is above it
+/// qacc of trees where they are bounded, within the bound; J q̈ is in the links' a before, and no more after.
+/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above the bound
 template <class T>
-T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const Dampings& dampings, const T& most,
-               Mask<T> of, const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
+void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                  const Dampings& dampings, const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start,
+                  T* qacc) {
   using R = Real<T>;
+  using Tree = TreeBound<T>;
   const T zero = T(R(0)), one = T(R(1)), step = T(h);
-  T gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
-  Mask<T> missed = of & (gain > most * T(R(kTolerated)));
-  if (!any(missed)) return gain;
+  const auto find_missed = [&] {
+    bool some = false;
+    for_each_tree<T>(m, all, [&](Tree& tree) {
+      tree.missed = tree.missed & (tree.gain > tree.most * T(R(kTolerated)));
+      some = some || any(tree.missed);
+    });
+    return some;
+  };
+  const auto damped = [&](const Tree& tree) { return tree.lambda > zero; };
+  find_gains(m, state, all, h, qvel, Q, K, qacc, [](const Tree& tree) { return tree.bounded; });
+  for_each_tree<T>(m, all, [](Tree& tree) { tree.missed = tree.bounded; });
+  if (!find_missed()) return;
   T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv;
   factor_kernel(m, state, qpos, K);
-  T internal = T(std::numeric_limits<R>::min());
   for (int v = 0; v < m.nv; ++v) start[v] = mul_add(qacc[v], step, qvel[v]);
-  for_each_dof<T>(m, [&](int i, int v, int) {
+  for_each_tree<T>(m, all, [](Tree& tree) { tree.sum = T(std::numeric_limits<R>::min()); });
+  for_each_dof<T>(m, all, [&](int i, int v, int, Tree& tree) {
     D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(dampings.least_share));
-    internal = mul_add(D[v] * start[v], start[v], internal);
+    tree.sum = mul_add(D[v] * start[v], start[v], tree.sum);
   });
-  // One joint alone goes from E to E/(1 + λ)².
-  const T left = maximum(T(R(kLeastLeft)), one - gain * T(R(2)) / internal);
-  T lambda = select(missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
-  for (int tried = 0; tried < dampings.tries && any(missed); ++tried) {
-    for_each_dof<T>(
-        m, [&](int, int v, int k) { more[k] = mul_add(lambda, D[v], K[k]), force[v] = -lambda * D[v] * start[v]; });
+  for_each_tree<T>(m, all, [&](Tree& tree) {  // one joint alone goes from E to E/(1 + λ)²
+    const T left = maximum(T(R(kLeastLeft)), one - tree.gain * T(R(2)) / tree.sum);
+    tree.lambda = select(tree.missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
+  });
+  bool missed = true;
+  for (int tried = 0; tried < kDampings && missed; ++tried) {
+    for_each_dof<T>(m, all, [&](int, int v, int k, const Tree& tree) {
+      more[k] = mul_add(tree.lambda, D[v], K[k]), force[v] = -tree.lambda * D[v] * start[v];
+    });
     factor_kernel(m, state, qpos, more);
     minv_kernel(m, state, force, change);
-    for (int v = 0; v < m.nv; ++v)
-      qacc[v] = select(lambda > zero, (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
-    const Mask<T> damped = lambda > zero;  // in the others minv_kernel() left a as it came
-    spread_acceleration(m, state, damped, qacc);
-    gain = select(damped, energy_of_forces(m, state, h, qvel, Q, K, qacc) - most, gain);
-    missed = missed & (gain > most * T(R(kTolerated)));
-    lambda = select(missed, lambda * T(R(dampings.more)), lambda);
+    for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
+      qacc[v] = select(damped(tree), (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
+    });
+    spread_acceleration(m, state, all, qacc, damped);  // elsewhere minv_kernel() left a as it came
+    find_gains(m, state, all, h, qvel, Q, K, qacc, damped);
+    missed = find_missed();
+    for_each_tree<T>(m, all, [&](Tree& tree) {
+      tree.lambda = select(tree.missed, tree.lambda * T(R(kMoreDamping)), tree.lambda);
+    });
   }
-  return gain;
 }
 
 }  // namespace TARSUS_ISA

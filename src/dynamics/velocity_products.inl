@@ -103,7 +103,8 @@ struct JointDamping {
 
 /// The link's own IA and GA. GA's columns of the linear velocity are set where a tangent may fill them.
 template <bool kTangent, class T>
-TARSUS_INLINE void own_matrices(const LinkState<T>& s, T g, VelocityProductLink<T>& x) {
+TARSUS_INLINE void own_matrices(const LinkState<T>& s, VelocityProductLink<T>& x) {
+  const T g = x.theta_h;
   const Sym3<T>& I = s.IA.I;
   const T mass = s.IA.M.xx;
   const Vec3<T> h = {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx};
@@ -152,7 +153,8 @@ TARSUS_INLINE void add_to_parent(const MotionToForce<T>& I, const MotionToForce<
 /// Pass 2 for a hinge or slide: S picks the axis e from one half of the force.
 template <bool kTangent, class T>
 TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* parent, VelocityProductLink<T>& x,
-                                VelocityProductLink<T>* above, T g, T Q, T K, T qvel, const JointDamping<T>& damping) {
+                                VelocityProductLink<T>* above, T Q, T K, T qvel, const JointDamping<T>& damping) {
+  const T g = x.theta_h;
   const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);  // of S', since v_child × S is
   Force<T> U;                                                                     // v_parent × S
   T D;
@@ -201,8 +203,9 @@ TARSUS_INLINE void rotation_columns(const VelocityProductLink<T>& x, const Vec3<
 /// Pass 2 for a ball, in world axes: S = [1; 0].
 template <bool kTangent, class T>
 TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityProductLink<T>& x,
-                               VelocityProductLink<T>* above, T g, const T* Q, T K, const T* qvel,
+                               VelocityProductLink<T>* above, const T* Q, T K, const T* qvel,
                                const JointDamping<T>& damping) {
+  const T g = x.theta_h;
   Mat3<T> Un, Uf;
   const Vec3<T> both = parent ? s.v.w + parent->v.w : s.v.w;
   rotation_columns(x, both * g, s.v.v * (g + g), Un, Uf);
@@ -235,7 +238,8 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
 
 /// Pass 2 for a free joint, always at the root: its translation, whose S' is S, is eliminated first.
 template <bool kTangent, class T>
-TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, T g, const T* Q, const T* K) {
+TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, const T* Q, const T* K) {
+  const T g = x.theta_h;
   Mat3<T> Un, M = x.IA.fv;
   rotation_columns(x, s.v.w * g, s.v.v * (g + g), Un, x.lower);
   Mat3<T> H = x.IA.nv;
@@ -252,9 +256,10 @@ TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, T g, 
 /// Pass 3 for one link: q̈ of its joint; w into LinkState's a, A into its own.
 template <bool kTangent, class T>
 TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   int i, T g, T* qacc) {
+                                   int i, T* qacc) {
   LinkState<T>& s = state[i];
   VelocityProductLink<T>& x = all[i];
+  const T g = x.theta_h;
   T* q = qacc + link.qvel;
   const bool root = link.parent < 0;
   Motion<T> A = root ? world_velocity<T>() : shift(all[link.parent].A, s.r);
@@ -290,12 +295,13 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
   x.A = A, s.a = w;
 }
 
+/// @param all has the links' theta_h
 template <bool kTangent, class T>
-void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, T g,
+void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                               const JointDamping<T>& damping, const T* qvel, const T* Q, const T* K, const T* tangent,
                               T* qacc) {
   for (int i = 0; i < m.nlink; ++i) {
-    own_matrices<kTangent>(state[i], g, all[i]);
+    own_matrices<kTangent>(state[i], all[i]);
     if constexpr (kTangent) add_tangent(tangent + 36 * i, all[i].GA);
   }
   for (int i = m.nlink - 1; i >= 0; --i) {
@@ -304,13 +310,13 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
     const int v = link.qvel;
     if (moves_freely(link.joint))
-      reduce_free<kTangent>(state[i], all[i], g, Q + v, K + v);
+      reduce_free<kTangent>(state[i], all[i], Q + v, K + v);
     else if (turns_freely(link.joint))
-      reduce_ball<kTangent>(state[i], parent, all[i], above, g, Q + v, K[v], qvel + v, damping);
+      reduce_ball<kTangent>(state[i], parent, all[i], above, Q + v, K[v], qvel + v, damping);
     else
-      reduce_axial<kTangent>(link.joint, state[i], parent, all[i], above, g, Q[v], K[v], qvel[v], damping);
+      reduce_axial<kTangent>(link.joint, state[i], parent, all[i], above, Q[v], K[v], qvel[v], damping);
   }
-  for (int i = 0; i < m.nlink; ++i) accelerate_link<kTangent>(m.link[i], state, all, i, g, qacc);
+  for (int i = 0; i < m.nlink; ++i) accelerate_link<kTangent>(m.link[i], state, all, i, qacc);
 }
 
 /// q̈ of the equation above. theta_h: θh [s], a number for each lane. tangent: [nlink][6][6] added to GA, or null. The
@@ -321,17 +327,11 @@ void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
                               const T* tangent, T* qacc) {
   const JointDamping<T> none = {T(Real<T>(0)), T(Real<T>(0))};
   aba_outward(m, state, qpos, qvel, external);
+  for (int i = 0; i < m.nlink; ++i) all[i].theta_h = *theta_h;
   if (tangent)
-    velocity_products_passes<true>(m, state, all, *theta_h, none, qvel, Q, K, tangent, qacc);
+    velocity_products_passes<true>(m, state, all, none, qvel, Q, K, tangent, qacc);
   else
-    velocity_products_passes<false>(m, state, all, *theta_h, none, qvel, Q, K, tangent, qacc);
-}
-
-/// θ against the angle h|ω| that the fastest link turns by in a step. One half is neutral on a rigid body; what is
-/// above dissipates in proportion to (h|ω|)³. 1 at most.
-template <class T>
-TARSUS_INLINE T implicit_share(T angle) {
-  return minimum(T(Real<T>(1)), mul_add(angle, T(Real<T>(kThetaSlope)), T(Real<T>(0.5))));
+    velocity_products_passes<false>(m, state, all, none, qvel, Q, K, tangent, qacc);
 }
 
 /// What explicit velocity products may do to the kinetic energy T: of one link, to be summed over a tree.
@@ -374,10 +374,11 @@ TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const Lin
   Mask<T> little = h >= h;
   ProductsGain<T> tree{};
   bool free = false;
+  int root = -1;  // links of one tree that do not stand side by side are judged on their own, which asks for more
   const auto add = [&](int i, const ProductsGain<T>& of) {
-    if (m.link[i].parent < 0) {
+    if (m.link[i].root != root) {
       little = little & tree.is_little(free, h);
-      tree = {}, free = moves_freely(m.link[i].joint);
+      root = m.link[i].root, tree = {}, free = moves_freely(m.link[root].joint);
     }
     tree.gain += of.gain, tree.energy += of.energy, tree.mass += of.mass, tree.momentum += of.momentum;
   };
@@ -411,86 +412,111 @@ TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const Lin
 }
 
 /// Lanes whose links turn so little in h seconds that explicit velocity products are as good, by what pass 1 left.
-/// @param angle out: h|ω| of the fastest link
 template <class T>
-TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, T& angle) {
+TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
   T fastest = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
-  angle = square_root(fastest) * T(h);
+  const T angle = square_root(fastest) * T(h);
   const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
   const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
   return any(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
-/// Lanes with a link that slides by much of its distance from the axis that what carries it turns about: the inertia
-/// about that changes within the step as where links turn far.
+/// Each tree's angle, and its links' θh; it is bounded where one of its links turns far. θ = ½ is neutral on a rigid
+/// body, and what a tree of one link has. What is above dissipates in proportion to (h|ω|)³; 1 at most.
 template <class T>
-TARSUS_INLINE Mask<T> slides_far(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, const T* qvel) {
-  const T zero = T(Real<T>(0));
-  Mask<T> far = zero > zero;
-  for (int i = 0; i < m.nlink; ++i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    if (!slides_on_axis(link.joint) || link.parent < 0) continue;
-    const Vec3<T>& w = state[link.parent].v.w;
-    const Vec3<T> moved = cross(w, state[i].R.column_z()) * (qvel[link.qvel] * T(h)), lever = cross(w, state[i].r);
-    far = far | (dot(moved, moved) > dot(lever, lever) * T(Real<T>(kBoundAngle * kBoundAngle)));
-  }
-  return far;
+void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), half = T(Real<T>(0.5));
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) { tree.angle = tree.slope = zero; });
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
+    tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
+    if (m.link[i].parent >= 0) tree.slope = T(Real<T>(kThetaSlope));
+  });
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
+    tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > T(Real<T>(kBoundAngle));
+  });
+  for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) {
+    all[i].theta_h = minimum(one, mul_add(tree.angle, tree.slope, half)) * T(h);
+  });
 }
 
-/// Lanes with a link that turns far by the velocity which J q̈, in the links' a, leads to: one of a joint whose own
+/// So are trees with a link that slides by much of its distance from the axis that what carries it turns about, where
+/// the inertia about that changes within the step as where links turn far; or that has come far out, where little is
+/// carried by much.
+template <class T>
+TARSUS_INLINE void bound_sliding_trees(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                                       VelocityProductLink<T>* all, Real<T> h, const T* qvel) {
+  const auto square = [](auto x) { return T(Real<T>(x * x)); };
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    if (!slides_on_axis(link.joint) || link.parent < 0) return;
+    const Vec3<T>&w = state[link.parent].v.w, &r = state[i].r, r0 = load3<T>(link.r0);
+    const Vec3<T> moved = cross(w, state[i].R.column_z()) * (qvel[link.qvel] * T(h)), lever = cross(w, r);
+    const Mask<T> near = dot(moved, moved) > dot(lever, lever) * square(kBoundAngle);
+    const Mask<T> far = dot(r, r) > dot(r0, r0) * square(kFarOut);
+    tree.bounded = tree.bounded | near | (far & (dot(w, w) * T(h * h) > square(kSlidingAngle)));
+  });
+}
+
+/// And those with a link that turns far by the velocity which J q̈, in the links' a, leads to: one of a joint whose own
 /// inertia hardly resists it, as of hinges in a row that line up.
 template <class T>
-TARSUS_INLINE Mask<T> ends_fast(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
-  T fastest = T(Real<T>(0));
-  for (int i = 0; i < m.nlink; ++i) {
+TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                                             VelocityProductLink<T>* all, Real<T> h) {
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const Vec3<T> w = mul_add(state[i].a.w, T(h), state[i].v.w);
-    fastest = maximum(dot(w, w), fastest);
-  }
-  return fastest * T(h * h) > T(Real<T>(kBoundAngle * kBoundAngle));
+    tree.bounded = tree.bounded | (dot(w, w) * T(h * h) > T(Real<T>(kBoundAngle * kBoundAngle)));
+  });
 }
 
-/// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
+/// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each tree by begin_trees(), trees with links
 /// that turn far held to energy_bound.inl. @param scratch [6 nv] @param alone no loop holds the trees: joints that
 /// damping alone does not mend may go on as they were once momentum is kept. What a loop holds goes too far from it.
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                               bool alone, T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
-                               T* qacc) {
+                               bool alone, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
+  using Tree = TreeBound<T>;
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
-  Mask<T> fast = (angle > T(Real<T>(kBoundAngle))) | slides_far(m, state, h, qvel);
-  T most = T(Real<T>(0));
+  const auto some_are_bounded = [&] {
+    bool some = false;
+    for_each_tree<T>(m, all, [&](const Tree& tree) { some = some || any(tree.bounded); });
+    return some;
+  };
+  begin_trees(m, state, all, h), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
-    known = any(fast);
+    known = some_are_bounded();
     if (known) {
-      most = energy_before(m, state, all, h, qpos, qvel, scratch);
+      energy_before(m, state, all, h, qpos, qvel, scratch);
       aba_outward(m, state, qpos, qvel, none);
     }
-    velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
-    fast = fast | ends_fast(m, state, h);
-    if (!any(fast)) return;
+    velocity_products_passes<false>(m, state, all, damping, qvel, Q, K, none, qacc);
+    bound_trees_that_end_fast(m, state, all, h);
+    if (!some_are_bounded()) return;
   }
   T *const undamped = scratch + 4 * m.nv, *const damped = undamped + m.nv;
-  const auto bound = [&](Mask<T> of) {  // @return where something is left
-    const Dampings& dampings = alone ? kAlone : kHeld;
-    const T gain = bound_energy(m, state, h, dampings, most, of, qpos, qvel, Q, K, scratch, undamped, qacc);
-    return of & (gain > most * T(Real<T>(dampings.momentum)));
+  const Dampings& dampings = alone ? kAlone : kHeld;
+  const auto bound = [&] {  // @return something is left; the bound goes on there
+    bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
+    return go_on_where<T>(
+        m, all, [&](const Tree& tree) { return tree.gain > tree.most * T(Real<T>(dampings.momentum)); });
   };
-  Mask<T> still = bound(fast);
-  if (!any(still)) return;
+  if (!bound()) return;
   if (alone) {
-    for (int v = 0; v < m.nv; ++v) {
+    for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
       damped[v] = qacc[v];
-      qacc[v] = select(still, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
-    }
-    keep_momentum(m, state, all, h, still, Q, K, qacc);
-    still = bound(still);
-    if (!any(still)) return;
-    for (int v = 0; v < m.nv; ++v) qacc[v] = select(still, damped[v], qacc[v]);
+      qacc[v] = select(tree.bounded, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
+    });
+    keep_momentum(m, state, all, h, Q, K, qacc);
+    if (!bound()) return;
+    for_each_dof<T>(
+        m, all, [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
   }
-  keep_momentum(m, state, all, h, still, Q, K, qacc);
-  bound(still);
+  keep_momentum(m, state, all, h, Q, K, qacc);
+  bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
+  if (!go_on_where<T>(m, all, [&](const Tree& t) { return t.gain > t.most * T(Real<T>(kTolerated)); })) return;
+  spread_acceleration(m, state, all, qacc, [](const Tree& tree) { return tree.bounded; });
+  slow_down(m, state, all, h, qvel, K, qacc);
 }
 
 /// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait
@@ -502,8 +528,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   const T* const none = nullptr;
   T* const plain = scratch + 6 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
-  T angle;
-  const Mask<T> little = turns_little(m, state, h, angle);
+  const Mask<T> little = turns_little(m, state, h);
   const bool mixed = !always && any(little);
   if (mixed) {
     T* const x = all_lanes(little) ? qacc : plain;
@@ -512,7 +537,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     if (x == qacc) return true;
     aba_outward(m, state, qpos, qvel, none);
   }
-  velocity_products_of_step(m, state, all, h, alone, angle, scratch, qpos, qvel, Q, K, qacc);
+  velocity_products_of_step(m, state, all, h, alone, scratch, qpos, qvel, Q, K, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
 }
@@ -525,10 +550,9 @@ void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velocit
                        T* qacc, T* found) {
   const T *const none = nullptr, zero = T(Real<T>(0));
   aba_outward(m, state, qpos, qvel, none);
-  T angle = zero;
-  const Mask<T> little = never ? angle <= zero : turns_little(m, state, h, angle);
+  const Mask<T> little = never ? zero <= zero : turns_little(m, state, h);
   const bool some = always || !all_lanes(little);
-  if (some) velocity_products_of_step(m, state, all, h, true, angle, scratch, qpos, qvel, Q, K, qacc);
+  if (some) velocity_products_of_step(m, state, all, h, true, scratch, qpos, qvel, Q, K, qacc);
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));

@@ -293,6 +293,7 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     const Joint& joint = model.joints[i];
     LinkConstants<double>& link = links[i];
     link.parent = joint.parent, link.joint = joint.type;
+    link.root = joint.parent < 0 ? int(i) : links[joint.parent].root;
     link.qpos = joint.qpos, link.qvel = joint.qvel;
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
     link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
@@ -304,6 +305,7 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
 
 LinkConstants<float> to_float(const LinkConstants<double>& a) {
   LinkConstants<float> b{a.parent,
+                         a.root,
                          a.joint,
                          a.qpos,
                          a.qvel,

@@ -10,6 +10,7 @@ namespace tarsus {
 template <class R>
 struct LinkConstants {
   int parent;  ///< link index, -1 for the world; always < own index
+  int root;    ///< link index of the root of its tree
   JointType joint;
   int qpos, qvel;  ///< first index of this joint in qpos, qvel
   int massless;    ///< 1: no inertia of its own (an inner joint of a body with several)
