@@ -121,6 +121,21 @@ def test_what_is_replicated_stands_in_mujocos_order(tmp_path):
         assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
 
 
+def test_what_is_attached_and_replicated_stands_in_mujocos_order(tmp_path):
+    """As the walk comes to it: what hangs on a replica before the next replica, what is attached before a later replica."""
+    inner = '''<mujoco><worldbody><body name="b"><joint name="j"/><geom size=".1"/><replicate count="2" offset="1 0 0"><body name="c"><joint name="k"/><geom size=".1"/></body></replicate></body></worldbody>
+<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon><actuator><motor name="a" joint="j"/><motor name="x" joint="k"/></actuator><sensor><jointpos name="s" joint="j"/><jointpos name="r" joint="k"/></sensor></mujoco>'''
+    outer = '''<mujoco><asset><model name="m" file="inner.xml"/></asset><worldbody><attach model="m" body="b" prefix="A_"/>
+<replicate count="2" sep="-" offset="0 1 0"><body name="o"><joint name="q"/><geom size=".1"/><attach model="m" body="b" prefix="B_"/></body></replicate><attach model="m" body="b" prefix="C_"/><body><joint name="z"/><geom size=".1"/></body></worldbody>
+<tendon><fixed name="u"><joint joint="q" coef="1"/></fixed><fixed name="v"><joint joint="z" coef="1"/></fixed></tendon><actuator><motor name="p" joint="q"/><motor name="y" joint="z"/></actuator><sensor><jointpos name="w" joint="q"/><jointpos name="n" joint="z"/></sensor></mujoco>'''
+    (tmp_path / "inner.xml").write_text(inner)
+    (tmp_path / "in.xml").write_text(outer)
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), written(outer, tmp_path)
+    for kind, count in (("actuator", theirs.nu), ("sensor", theirs.nsensor), ("tendon", theirs.ntendon)):
+        assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
+    np.testing.assert_array_equal(ours.actuator_trnid, theirs.actuator_trnid)
+
+
 MISSING = ["jointpos", 'jointpos joint="x"', 'framepos objname="o"', 'framepos objtype="body"', 'framepos objtype="body" objname="x"',
            'framepos objtype="joint" objname="J"', 'framepos objtype="body" objname="o" reftype="body"',
            'framepos objtype="body" objname="o" refname="o"', 'framepos objtype="body" objname="o" reftype="body" refname="x"',

@@ -29,6 +29,7 @@ struct Scope {
   Naming naming;
   int level = 0;               ///< of attachment; above 0, elements that refer to what was not attached are left out
   int replica = 0;             ///< the innermost that it lies in, in the order of the walk; 0: none
+  int order = 0;               ///< of the attachment among all attachments and replicas of the walk
   bool world_is_body = false;  ///< its model's world was attached as a body, which "world" then names
 };
 
@@ -180,6 +181,7 @@ class Builder {
   ModelSpec spec_;
   std::vector<Task> tasks_;
   std::size_t elements_ = 0;
+  int opened_ = 0;  ///< attachments and replicas
   std::vector<Scope> attachments_;
   std::map<std::string, std::unique_ptr<Source>> sources_;  ///< attached models by file
   std::set<std::pair<const Source*, std::string>> assets_read_;
@@ -189,6 +191,7 @@ class Builder {
     struct Replica {
       std::string suffix;
       int outer = 0;
+      int order = 0;  ///< among all attachments and replicas of the walk
     };
     std::vector<Replica> all{{}};                         ///< in the order of the walk; the first is what is in none
     std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → which of them

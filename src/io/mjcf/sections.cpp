@@ -55,20 +55,23 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
       e.report_unread(Severity::error);
     }
   }
-  // MuJoCo's order: what is in no replica, then replica by replica. Of all models, for one may refer to what another
-  // has in an earlier section.
+  // MuJoCo's order: the main model's own, then attachment by attachment and replica by replica, as the walk opens them.
+  // Of all models, for one may refer to what another has in an earlier section.
+  const auto order = [&](const Scope& s) {
+    return std::max(s.order, replicas_.all[static_cast<std::size_t>(s.replica)].order);
+  };
   const auto each = [&](std::string_view section, auto&& read) {
     const bool whole = section == "equality" || section == "actuator";
+    std::vector<std::pair<XmlElement, Scope>> all;
     for (const Scope& scope : scopes) {
-      std::vector<std::pair<XmlElement, Scope>> all;
       for (const XmlElement& e : scope.source->section(section)) {
         count_element(e);
         for (Scope& s : instances(e, scope, whole)) all.emplace_back(e, std::move(s));
       }
-      std::stable_sort(all.begin(), all.end(),
-                       [](const auto& a, const auto& b) { return a.second.replica < b.second.replica; });
-      for (const auto& [e, s] : all) read(e, s);
     }
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const auto& a, const auto& b) { return order(a.second) < order(b.second); });
+    for (const auto& [e, s] : all) read(e, s);
   };
   each("contact", [&](const XmlElement& e, const Scope& s) { read_contact(e, s); });
   each("tendon", [&](const XmlElement& e, const Scope& s) { read_tendon(e, s); });

@@ -191,7 +191,7 @@ void Builder::open_replicate(const Task& task) {
 void Builder::open_replica(const Task& task) {
   Task inside = task;
   inside.scope.replica = static_cast<int>(replicas_.all.size());
-  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica});
+  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica, ++opened_});
   push_children(task.element, inside);
 }
 
@@ -265,8 +265,11 @@ void Builder::attach(const Task& task) {
         "model");
   }
   Task inside = task;
-  inside.scope = {
-      source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1, task.scope.replica};
+  inside.scope = {source,
+                  {task.scope.naming.prefix + prefix, task.scope.naming.suffix},
+                  task.scope.level + 1,
+                  task.scope.replica,
+                  ++opened_};
   inside.defaults = &source->main_defaults();
   inside.replica = -1;
   inside.scope.world_is_body = has_body && body == "world";
