@@ -85,12 +85,12 @@ def test_inertias_that_readers_of_mjcf_refuse_are_said(tmp_path):
 
 
 def test_a_warning_of_each_kind_is_printed_once(tmp_path):
-    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody><keyframe><key name="k" qpos="1"/></keyframe></mujoco>')
+    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><option timestep=".1"/><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody></mujoco>')
     copies = "".join(f'<attach model="arm" body="b" prefix="{prefix}_"/>' for prefix in "ABC")
     (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{copies}</worldbody></mujoco>')
     program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
     printed = subprocess.run([program, "convert", tmp_path / "main.xml", tmp_path / "out.xml"], check=True, capture_output=True, text=True).stderr
-    assert printed.count("keyframes of attached models") == 1 and "(and 2 more of this kind)" in printed
+    assert printed.count("options of attached models") == 1 and "(and 2 more of this kind)" in printed
 
 
 def test_planes_of_urdf_have_the_spacing_that_mjcf_asks_for(tmp_path):

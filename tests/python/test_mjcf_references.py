@@ -136,6 +136,39 @@ def test_what_is_attached_and_replicated_stands_in_mujocos_order(tmp_path):
     np.testing.assert_array_equal(ours.actuator_trnid, theirs.actuator_trnid)
 
 
+KEYED = """<mujoco model="keyed"><custom><numeric name="n" data="1 2"/><text name="t" data="x"/></custom><worldbody><body name="b" pos="0 0 1"><freejoint/><geom size=".1"/>
+<replicate count="2" sep="-" offset="0 1 0"><body name="c"><joint name="k" axis="0 1 0"/><geom size=".1"/></body></replicate></body><body><joint/><geom size=".1"/></body>
+<body mocap="true" pos="1 2 3"/></worldbody><actuator><general name="i" joint="k" dyntype="integrator"/><dcmotor name="m" joint="k" motorconst="1" resistance="1"/></actuator>
+<keyframe><key name="full" time="2" qpos="1 2 3 0 2 0 0 .4 .5 .6" qvel="1 2 3 4 5 6 7 8 9" ctrl=".1 .2 .3 .4" act=".5 .6" mpos="7 8 9" mquat="0 0 1 0"/>
+<key name="short" qpos="1 2" act=".7"/><key/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("attached", [
+    '<attach model="keyed" prefix="A_"/><attach model="keyed" prefix="B_"/>', '<body><joint name="own"/><geom size=".1"/></body><frame pos="0 0 3"><attach model="keyed" prefix="A_"/></frame>',
+    '<attach model="keyed" body="b" prefix="A_"/>', '<replicate count="2" sep="+"><attach model="keyed" prefix="A_"/></replicate>'])  # fmt: skip
+def test_keyframes_and_custom_data_of_attached_models(attached, tmp_path):
+    (tmp_path / "keyed.xml").write_text(KEYED)
+    text = f'''<mujoco><custom><numeric name="n" data="3"/></custom><asset><model name="keyed" file="keyed.xml"/></asset><worldbody>
+<body pos="2 0 0"><joint name="first" ref=".3"/><geom size=".1"/></body>{attached}</worldbody><actuator><motor joint="first"/></actuator><keyframe><key name="mine" ctrl="2"/></keyframe></mujoco>'''
+    (tmp_path / "in.xml").write_text(text)
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), written(text, tmp_path)
+    assert theirs.nkey == 1 + 3 * (2 if "B_" in attached else 1)
+    their_names = [name if name not in ("A_", "B_") else "" for name in names(theirs.nkey, theirs.key)]  # of unnamed keys MuJoCo makes the prefix
+    assert their_names == names(ours.nkey, ours.key)
+    for array in ("key_time", "key_qpos", "key_qvel", "key_ctrl", "key_act", "key_mpos", "key_mquat", "numeric_data"):
+        np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), atol=1e-12, err_msg=array)
+    assert names(theirs.nnumeric, theirs.numeric) == names(ours.nnumeric, ours.numeric) and theirs.ntext == ours.ntext
+
+
+def test_keys_of_attached_models_that_are_too_long_are_refused_at_their_line(tmp_path):
+    (tmp_path / "keyed.xml").write_text(KEYED.replace('qpos="1 2"', 'qpos="1 2 3 1 0 0 0 1 1 1 1"'))
+    (tmp_path / "in.xml").write_text('<mujoco><asset><model name="keyed" file="keyed.xml"/></asset><worldbody><attach model="keyed" body="b" prefix="A_"/></worldbody></mujoco>')
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml"))
+    with pytest.raises(tarsus.InputError, match="keyed.xml:5:.*'qpos' has 11 numbers, expected 10"):
+        tarsus.Model.load(tmp_path / "in.xml")
+
+
 MISSING = ["jointpos", 'jointpos joint="x"', 'framepos objname="o"', 'framepos objtype="body"', 'framepos objtype="body" objname="x"',
            'framepos objtype="joint" objname="J"', 'framepos objtype="body" objname="o" reftype="body"',
            'framepos objtype="body" objname="o" refname="o"', 'framepos objtype="body" objname="o" reftype="body" refname="x"',

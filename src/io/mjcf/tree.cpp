@@ -132,6 +132,7 @@ Builder::Task Builder::add_body(BodySpec body, const XmlElement& e, const Task& 
   spec_.bodies.push_back(std::move(body));
   body_compiler_.push_back(&task.scope.source->compiler());
   explicit_inertia_.push_back(false);
+  origins_.bodies.push_back({origin(e, task.scope), {}});
   Task inside = task;
   inside.body = static_cast<int>(spec_.bodies.size()) - 1;
   inside.frame = {};
@@ -191,7 +192,7 @@ void Builder::open_replicate(const Task& task) {
 void Builder::open_replica(const Task& task) {
   Task inside = task;
   inside.scope.replica = static_cast<int>(replicas_.all.size());
-  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica, ++opened_});
+  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica, ++replicas_.opened});
   push_children(task.element, inside);
 }
 
@@ -269,11 +270,12 @@ void Builder::attach(const Task& task) {
                   {task.scope.naming.prefix + prefix, task.scope.naming.suffix},
                   task.scope.level + 1,
                   task.scope.replica,
-                  ++opened_};
+                  ++replicas_.opened};
   inside.defaults = &source->main_defaults();
   inside.replica = -1;
   inside.scope.world_is_body = has_body && body == "world";
-  if (assets_read_.insert({source, inside.scope.naming.prefix}).second) read_assets(inside.scope);
+  if (assets_read_.insert({source, inside.scope.naming.prefix}).second)
+    read_settings(inside.scope), read_assets(inside.scope);
   attachments_.push_back(inside.scope);
   if (inside.scope.world_is_body) {
     BodySpec world(inside.scope.naming.of("world"));
