@@ -610,7 +610,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
         "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
         "normal "
-        "from b to\na, distance (negative: penetration), world axes [m]. ground_force has the forces.");
+        "from b to\na, distance of the shapes (negative: penetration; forces begin at MJCF's margin), world axes [m]. "
+        "ground_force has the forces.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {

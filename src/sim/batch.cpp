@@ -872,6 +872,7 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
   std::vector<LinkContact> found;
   geometry_->detect(*worker.one, options_.step.dt, found);
   for (LinkContact& c : found) {  // the world last
+    c.point.distance = geometry_->separation(c);
     if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }
   return found;
