@@ -390,7 +390,8 @@ def test_what_is_stored_moves_nothing(row, entry):
 TETRAHEDRON = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
 #: (the slots, a part of the text on whose line the warning has to be).
 NAMED = {
-    "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree")},
+    "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree"),
+                 'lengthrange useexisting="false"': ({"top": '<compiler>\n<lengthrange useexisting="false"/></compiler>'}, "<lengthrange")},
     "option": {**{name: ({"option": f'{name}="{value}"'}, name) for name, value in (
                    ("o_margin", ".1"), ("o_solref", ".1 1"), ("o_solimp", ".9 .9 .1"), ("o_friction", "1 1 1 1 1"), ("actuatorgroupdisable", "1"))},
                "flags passive": ({"flag": 'passive="disable"'}, "passive"), "filterparent": ({"flag": 'filterparent="disable"'}, "filterparent"),
