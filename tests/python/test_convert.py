@@ -84,6 +84,18 @@ def test_inertias_that_readers_of_mjcf_refuse_are_said(tmp_path):
     assert "inertias that break the triangle inequality, which readers of MJCF refuse (1)" in done.stderr
 
 
+@pytest.mark.parametrize("actuator", ["cylinder", 'muscle lengthrange="0 1"', 'general dyntype="integrator"', "intvelocity"])
+@pytest.mark.parametrize("limited", ["true", "false", "auto"])
+def test_of_a_class_only_a_general_has_whether_its_activation_is_limited(actuator, limited, tmp_path):
+    file = tmp_path / "in.xml"
+    file.write_text(f'<mujoco><default><general actlimited="{limited}" actrange="0 .5"/></default><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>'
+                    f'<actuator><{actuator} joint="j"/></actuator></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(file)), converted(file, tmp_path / "out.xml")
+    assert ours.actuator_actlimited == theirs.actuator_actlimited
+    if theirs.actuator_actlimited:
+        assert ours.actuator_actrange.tolist() == theirs.actuator_actrange.tolist()
+
+
 def test_a_warning_of_each_kind_is_printed_once(tmp_path):
     (tmp_path / "arm.xml").write_text('<mujoco model="arm"><option timestep=".1"/><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody></mujoco>')
     copies = "".join(f'<attach model="arm" body="b" prefix="{prefix}_"/>' for prefix in "ABC")
