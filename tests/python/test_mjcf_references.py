@@ -160,6 +160,16 @@ def test_keyframes_and_custom_data_of_attached_models(attached, tmp_path):
     assert names(theirs.nnumeric, theirs.numeric) == names(ours.nnumeric, ours.numeric) and theirs.ntext == ours.ntext
 
 
+@pytest.mark.parametrize("root", ["robot", "mujocoinclude"])
+def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
+    (tmp_path / "m.xml").write_text(f'<{root} name="r"><link name="base"/></{root}>')
+    (tmp_path / "main.xml").write_text('<mujoco><asset>\n<model name="m" file="m.xml"/></asset><worldbody><attach model="m" body="base" prefix="A_"/></worldbody></mujoco>')
+    with pytest.raises(tarsus.InputError) as refusal:
+        tarsus.Model.load(tmp_path / "main.xml")
+    assert f"main.xml:2:17: error: the root element of the model is <{root}>; only MJCF's" in str(refusal.value)
+    assert len(refusal.value.diagnostics) == 1 and "no body named" not in str(refusal.value)
+
+
 def test_keys_of_attached_models_that_are_too_long_are_refused_at_their_line(tmp_path):
     (tmp_path / "keyed.xml").write_text(KEYED.replace('qpos="1 2"', 'qpos="1 2 3 1 0 0 0 1 1 1 1"'))
     (tmp_path / "in.xml").write_text('<mujoco><asset><model name="keyed" file="keyed.xml"/></asset><worldbody><attach model="keyed" body="b" prefix="A_"/></worldbody></mujoco>')

@@ -218,6 +218,12 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
   if (options_.disable_includes) return asset.error("<model> is not allowed here", "file"), nullptr;
   try {
     XmlDocument document = XmlDocument::load(path, sink_, {}, asset.where("file"));
+    if (!document.root().is("mujoco")) {
+      asset.error(fmt::format("the root element of the model is <{}>; only MJCF's <mujoco> can be attached",
+                              document.root().name()),
+                  "file");
+      return nullptr;
+    }
     place->second = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
   } catch (const InputError& error) {
     for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
