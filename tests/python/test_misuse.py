@@ -226,6 +226,7 @@ def walk():
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", 3), TypeError, "out: is of type int"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", fill="x"), TypeError, "fill: is of type str"),
         *[(lambda n=n: tarsus.LocomotionTask(humanoid(), substeps=n), ValueError, f"substeps: is {n}, expected 1 to 10000") for n in (0, 10001, 10**9)],
+        (lambda: tarsus.Batch(humanoid(), 4).rollout(2**31 - 1), ValueError, "steps: is 2147483647, expected fewer: what they leave does not fit"),
         (lambda: tarsus.Data(humanoid()).apply_force(0, np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Batch(humanoid(), 2).apply_force("world", np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Drives.uniform(tarsus.Model.load(MODELS / "pendulum.xml"), 1, 1, root_kd=5), ValueError, "root_kd: is 5, expected 0 or None for a model without"),
