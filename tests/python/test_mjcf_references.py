@@ -160,6 +160,19 @@ def test_keyframes_and_custom_data_of_attached_models(attached, tmp_path):
     assert names(theirs.nnumeric, theirs.numeric) == names(ours.nnumeric, ours.numeric) and theirs.ntext == ours.ntext
 
 
+@pytest.mark.parametrize("there", [("m",), ("sub",), ("m", "sub"), ("sub", "sub/m"), (".", "sub"), ("m", "sub", "sub/m", ".")])
+def test_files_that_an_included_file_names_are_those_of_mujoco(there, tmp_path):
+    for size, folder in enumerate(("m", "sub", "sub/m", "."), 1):
+        (tmp_path / folder).mkdir(exist_ok=True, parents=True)
+        if folder in there:
+            corners = "".join(f"v {x * size} {y * size} {z * size}\n" for x, y, z in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)))
+            (tmp_path / folder / "f.obj").write_text(corners + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    (tmp_path / "sub/part.xml").write_text('<mujocoinclude><asset><mesh name="k" file="f.obj"/></asset></mujocoinclude>')
+    main = tmp_path / "main.xml"
+    main.write_text('<mujoco><compiler meshdir="m"/><include file="sub/part.xml"/><worldbody><body><joint/><geom type="mesh" mesh="k"/></body></worldbody></mujoco>')
+    np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-6)
+
+
 @pytest.mark.parametrize("root", ["robot", "mujocoinclude"])
 def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
     (tmp_path / "m.xml").write_text(f'<{root} name="r"><link name="base"/></{root}>')

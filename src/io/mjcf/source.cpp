@@ -226,7 +226,7 @@ std::filesystem::path Source::asset_path(const std::string& file, const std::str
   const std::filesystem::path path = directory_ / portable(folder) / name;
   if (is_there(path)) return path;
   const std::filesystem::path beside = std::filesystem::path(used_at.file).parent_path();
-  for (const std::filesystem::path& other : {beside / portable(folder) / name, beside / name, directory_ / name}) {
+  for (const std::filesystem::path& other : {beside / name, beside / portable(folder) / name, directory_ / name}) {
     if (is_there(other)) return other;
   }
   return path;
