@@ -173,6 +173,27 @@ def test_files_that_an_included_file_names_are_those_of_mujoco(there, tmp_path):
     np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-6)
 
 
+@pytest.mark.parametrize("there", [("sub",), ("sub", "."), ("sub", "sub/sub")])
+def test_models_that_an_included_file_names_are_those_beside_it(there, tmp_path):
+    (tmp_path / "sub/sub").mkdir(parents=True)
+    for mass, folder in enumerate(("sub", ".", "sub/sub"), 1):
+        if folder in there:
+            (tmp_path / folder / "m.xml").write_text(f'<mujoco model="m"><worldbody><body name="b"><joint/><geom size=".1" mass="{mass}"/></body></worldbody></mujoco>')
+    (tmp_path / "sub/part.xml").write_text('<mujocoinclude><asset><model name="m" file="m.xml"/></asset></mujocoinclude>')
+    main = tmp_path / "main.xml"
+    main.write_text('<mujoco><include file="sub/part.xml"/><worldbody><attach model="m" body="b" prefix="A_"/></worldbody></mujoco>')
+    np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-12)
+
+
+def test_what_a_text_names_lies_in_its_folder(tmp_path, monkeypatch):
+    for folder, mass in (("here", 1), ("there", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.xml").write_text(f'<mujoco model="m"><worldbody><body name="b"><joint/><geom size=".1" mass="{mass}"/></body></worldbody></mujoco>')
+    monkeypatch.chdir(tmp_path / "here")
+    text = '<mujoco><asset><model name="m" file="m.xml"/></asset><worldbody><attach model="m" body="b" prefix="A_"/></worldbody></mujoco>'
+    assert tarsus.Model.from_xml_string(text, directory=tmp_path / "there").body_mass[1] == 2
+
+
 @pytest.mark.parametrize("root", ["robot", "mujocoinclude"])
 def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
     (tmp_path / "m.xml").write_text(f'<{root} name="r"><link name="base"/></{root}>')

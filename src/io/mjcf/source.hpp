@@ -38,8 +38,11 @@ class Source {
   /// Where a mesh or texture lies: in the compiler's folder, relative to the main file; else beside the file that names
   /// it, as in MuJoCo; else in that folder relative to it, or beside the main file.
   std::filesystem::path asset_path(const std::string& file, const std::string& folder, const Location& used_at) const;
+  /// Where an attached model lies: beside the file that names it, as in MuJoCo, else relative to the main file.
+  std::filesystem::path model_path(const std::string& file, const Location& used_at) const;
 
  private:
+  std::filesystem::path folder_of(const Location& used_at) const;
   void load_includes(const ReadOptions& options, DiagnosticSink& sink);
   void load_include(const XmlElement& e, const ReadOptions& options, DiagnosticSink& sink);
   void read_defaults(const XmlElement& top);

@@ -205,7 +205,7 @@ const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, 
     const bool named = asset.read("name", name);
     if (!require(asset, "file") || !asset.read("file", file)) continue;
     if (named && name != model) continue;
-    const Source* source = load_source(asset, scope.source->directory() / file);
+    const Source* source = load_source(asset, scope.source->model_path(file, asset.where()));
     if (named || (source && source->root().text("model") == model)) return source;
   }
   e.error(fmt::format("there is no <model> named {}", quote(model)), "model");
