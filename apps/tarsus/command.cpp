@@ -45,6 +45,11 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
       ->type_name("REPAIR");
 }
 
+void refuse_read_options(const ReadOptions& o, const char* expected) {
+  if (o.lenient || o.floating_base || o.fix_balance || !o.package_paths.empty())
+    throw ValueError("--lenient, --floating-base, --package-path or --fix", "given", expected);
+}
+
 namespace {
 
 /// What findings of one kind have in common: the message without the names and numbers in it.

@@ -33,6 +33,8 @@ void add_view_commands(CLI::App& app);
 std::string find_built_in(std::string word);
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);
+/// Where no model is read. @throws ValueError if any of them is given
+void refuse_read_options(const ReadOptions& options, const char* expected);
 /// A line for each kind of finding, in the order in which the kinds were first found.
 void print_kinds(const Diagnostics& all, std::FILE* to, bool notes);
 /// Reads and compiles; warnings go to standard error unless quiet.

@@ -267,7 +267,9 @@ nlohmann::json json_clip(const MotionClip& c) {
 }
 
 void run(const Info& info) {
-  switch (kind_of(info.path)) {
+  const FileKind kind = kind_of(info.path);
+  if (kind != FileKind::model) refuse_read_options(info.options, "a model file: it says how to read one");
+  switch (kind) {
     case FileKind::npz: return info_npz(info);
     case FileKind::model: {
       const Model model = load_model(info.path, info.options, info.json);

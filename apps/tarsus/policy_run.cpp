@@ -26,6 +26,8 @@ DensePolicy read_policy(NpzReader& file, const PolicyRun& run) {
       if (!std::isfinite(x)) refuse(run, name + " is " + number_text(x), "finite numbers");
     return values;
   };
+  if (!file.has("mean") || !file.has("weight0"))
+    refuse(run, "is no policy: there is no \"mean\" and \"weight0\"", "what tarsus.learn saves");
   DensePolicy policy;
   policy.mean = finite("mean", {kAny}), policy.scale = finite("scale", {policy.mean.size()});
   for (double x : policy.scale)

@@ -93,6 +93,7 @@ void execute(const Replay& replay) {
   NpzReader npz{std::filesystem::path(replay.recording)};
   if (npz.has("meta") && is_capture(npz.read_text("meta"))) return execute_capture(replay, npz);
   if (!replay.model.empty()) throw ValueError("--model", "given", "a capture: a recording names its model itself");
+  refuse_read_options(replay.options, "a capture: a recording has the options of its run");
   const Recording recording = read_recording(replay.recording);
   if (recording.hash.empty() && recording.frame_count() > 0)
     throw InputError(Location{replay.recording, 0, 0, {}},

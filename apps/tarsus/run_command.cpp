@@ -67,6 +67,7 @@ struct Run {
     if (!driven() && free_root) refuse("--free-root", "drives to act on: --clip or --gains beside it");
     if (free_root && std::ranges::none_of(model.joints, [](const Joint& j) { return moves_freely(j.type); }))
       refuse("--free-root", "a model with a free root");
+    if (loops == "shake" && !with_loops) refuse("--loops shake", "a model with equality constraints");
     if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");

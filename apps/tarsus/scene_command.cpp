@@ -135,10 +135,7 @@ void execute(const SceneRun& run) {
   } else {
     const auto refuse = [](const char* option, const char* why) { throw ValueError(option, "given", why); };
     if (!run.out.empty()) refuse("--out", "a scene from a model file: a recording needs the model");
-    const ReadOptions& o = run.options;
-    if (o.lenient || o.floating_base || o.fix_balance || !o.package_paths.empty())
-      refuse("--lenient, --floating-base, --package-path or --fix",
-             "a scene from a model file: it says how to read one");
+    refuse_read_options(run.options, "a scene from a model file: it says how to read one");
   }
   apply(run, *scene);
   RecordingWriter* to = recording ? &*recording : nullptr;

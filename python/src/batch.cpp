@@ -213,8 +213,13 @@ nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle q
     };
     const Input<R> u = in("ctrl", ctrl, model.nu), q = in("qpos_target", qpos_target, model.nq),
                    v = in("qvel_target", qvel_target, model.nv);
-    auto out = output<R>("states", states, {count, size(b.worlds()), size(model.nq + model.nv)}, true);
-    auto read = output<R>("sensors", sensors, {count, size(b.worlds()), size(b.sensor_numbers())}, false);
+    std::optional<Output<R>> out, read;
+    try {
+      out = output<R>("states", states, {count, size(b.worlds()), size(model.nq + model.nv)}, true);
+      read = output<R>("sensors", sensors, {count, size(b.worlds()), size(b.sensor_numbers())}, false);
+    } catch (const std::bad_alloc&) {
+      throw ValueError("steps", std::to_string(count), "fewer: what they leave does not fit into memory");
+    }
     for (const Input<R>* input : {&u, &q, &v}) {
       if (out) out->keep_apart(*input);
       if (read) read->keep_apart(*input);
@@ -610,7 +615,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
         "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
         "normal "
-        "from b to\na, distance (negative: penetration), world axes [m]. ground_force has the forces.");
+        "from b to\na, distance of the shapes (negative: penetration; forces begin at MJCF's margin), world axes [m]. "
+        "ground_force has the forces.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {

@@ -116,9 +116,19 @@ void bind_drives(nb::module_& m) {
       nb::sig("def __deepcopy__(self, memo: dict) -> Drives"));
   c.def_static("none", &Drives::none, "model"_a, "No drive anywhere.");
   c.def_static(
-      "uniform", &Drives::uniform, "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = 20000.0,
-      "root_kd"_a = 2000.0,
-      "The same gains at every joint below the root and others for a free root. Raises ValueError for bad gains.");
+      "uniform",
+      [](const Model& model, double kp, double kd, std::optional<double> root_kp, std::optional<double> root_kd) {
+        const auto is_free = [](const Joint& j) { return moves_freely(j.type); };
+        const bool rooted = std::any_of(model.joints.begin(), model.joints.end(), is_free);
+        for (const auto& [name, gain] : {std::pair("root_kp", root_kp), std::pair("root_kd", root_kd)}) {
+          if (!rooted && gain.value_or(0) != 0)
+            throw ValueError(name, number_text(*gain), "0 or None for a model without a free root");
+        }
+        return Drives::uniform(model, kp, kd, root_kp.value_or(20000), root_kd.value_or(2000));
+      },
+      "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = nb::none(), "root_kd"_a = nb::none(),
+      "The same gains at every joint below the root and others for a free root (None: 20000 and 2000). Raises "
+      "ValueError for bad\ngains.");
   c.def(
       "take_force_limits", [](Drives& d, const Model& model) { take_force_limits(model, d); }, "model"_a,
       "Sets force_limit and force_floor to what the model's file says (MJCF's actuatorfrcrange, URDF's effort).");

@@ -136,6 +136,7 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
   const Model& model = any.model();
   const int index = body_index(model, body);
+  if (index == 0) throw ValueError("body", "0, the world", "a body that a force may move");
   const std::vector<double> f = numbers("force", force, {3});
   std::vector<double> p;
   if (!point.is_none()) p = numbers("point", point, {3});

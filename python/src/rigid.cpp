@@ -157,7 +157,7 @@ nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
     force.insert(force.end(), {f.x, f.y, f.z});
     const ContactMoment<R> m = w.moments().empty() ? ContactMoment<R>{} : w.moments()[k];
     for (const R x : m.moment) torque.push_back(double(x) / h);
-    distance.push_back(c.distance);
+    distance.push_back(w.separation(c));
     friction.push_back(w.material(c).friction);
   }
   const std::size_t k = distance.size();
@@ -215,7 +215,8 @@ void bind_report(nb::module_& m) {
           "'ok', 'bad_input' (not finite), 'singular' or 'too_fast'.")
       .def_ro("contacts", &Report::contacts, "Touching or closer than the margin.")
       .def_ro("touching", &Report::touching, "With a negative distance.")
-      .def_ro("penetration_max", &Report::penetration_max, "At the start of the step [m].")
+      .def_ro("penetration_max", &Report::penetration_max,
+              "Beyond the margins of models, at the start of the step [m].")
       .def_ro("penetration_mean", &Report::penetration_mean, "Over touching contacts [m].")
       .def_ro("iterations", &Report::iterations, "Sweeps.")
       .def_ro("residual", &Report::residual,
@@ -369,7 +370,8 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
       "contacts", &W::contacts, nb::sig("def contacts(self) -> dict[str, numpy.ndarray]"),
       "Contacts of the last step, n of them, as new arrays: bodies, shapes (n, 2; body -1: the world), position "
       "(n, 3), normal\n"
-      "(n, 3), unit, from the second to the first, distance (n), negative for penetration, all as the step "
+      "(n, 3), unit, from the second to the first, distance of the shapes (n), negative for penetration, all as the "
+      "step "
       "found them, and the\n"
       "force on the first (n, 3) [N], the torque of torsional and rolling friction on it (n, 3) [N m] and the "
       "coefficient of\n"

@@ -85,7 +85,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     nb::dict one;
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
-    one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    one["distance"] = stepper.rows()->geometry().separation(c), one["force"] = triple(stepper.rows()->force(int(i)));
     one["torque"] = triple(stepper.rows()->torque(int(i)));
     one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     one["dimension"] = c.dimension;
@@ -507,7 +507,7 @@ void bind_sim(nb::module_& m) {
   c.def_prop_ro(
       "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
       "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
-      "(negative: penetration) and\n"
+      "of the shapes (negative: penetration; forces begin at MJCF's margin) and\n"
       "the force and the torque (torsional and rolling friction) on a, all in world axes [m, N, N m]; friction: its "
       "coefficient, 0 without friction, the larger of an "
       "explicit pair's two;\ndimension: condim.");

@@ -283,6 +283,11 @@ ContactSurface ContactGeometry::surface_of(BodyPair pair) const {
   return mix(surfaces_[i], surfaces_[j]);
 }
 
+double ContactGeometry::separation(const LinkContact& contact) const {
+  const auto [i, j] = shapes_of(contact);
+  return contact.point.distance + surface_of({std::uint32_t(i), std::uint32_t(j)}).margin;
+}
+
 void ContactGeometry::find_kinds() {
   constexpr std::size_t kMost = 64;
   std::vector<Surface>& all = crowd_.kinds.all;

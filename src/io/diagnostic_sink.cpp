@@ -7,6 +7,7 @@
 namespace tarsus {
 
 void DiagnosticSink::add(Severity severity, Location where, std::string message) {
+  if (muted_) return;
   severity = std::min(severity, most_);
   if (severity != Severity::error && ++repeats_[message] > kMaxRepeats) return;
   if (severity == Severity::error) {

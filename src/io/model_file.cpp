@@ -2,11 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/io/xml.hpp"
 
 namespace tarsus {
+namespace {
+
+/// Files that are given in a model's place: by what they begin with.
+void refuse_others(const std::filesystem::path& file) {
+  char first[64] = {};
+  std::ifstream(file, std::ios::binary).read(first, sizeof first - 1);
+  std::string_view head = first;
+  if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
+  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+  const char* what = nullptr;
+  if (head.starts_with("PK\x03\x04"))
+    what = "an .npz, as recordings and policies are: tarsus replay takes a recording, --policy a policy";
+  if (head.starts_with('{') || head.starts_with('['))
+    what = "JSON, as clips are: a clip goes beside a model, as --clip in tarsus run";
+  if (head.starts_with("HIERARCHY")) what = "a BVH clip: it goes beside a model, as --clip in tarsus run";
+  const int text = head.starts_with('P') ? 0 : 1;
+  if (what)
+    throw InputError(Location{file.string(), text, text, {}},
+                     fmt::format("no model, which is MJCF or URDF, but {}", what));
+}
+
+}  // namespace
 
 ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& options) {
   const std::string extension = file.extension().string();
@@ -14,6 +40,8 @@ ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& optio
     throw InputError(Location{file.string(), 0, 0, {}},
                      fmt::format("{} files are not supported; models are MJCF or URDF", extension));
   }
+  std::error_code unreadable;
+  if (std::filesystem::is_regular_file(file, unreadable)) refuse_others(file);
   Location where;
   std::string root;
   {

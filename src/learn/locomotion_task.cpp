@@ -29,7 +29,7 @@ struct LocomotionTask::Space : Task::Scratch {
 LocomotionTask::LocomotionTask(const Model& model, const LocomotionTaskOptions& options)
     : model_(model), options_(options) {
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
-  if (options_.substeps < 1) throw ValueError("substeps", std::to_string(options_.substeps), "at least 1");
+  check_substeps(options_.substeps);
   if (options_.hidden < 0 || options_.hidden > model.nq)
     throw ValueError("hidden", std::to_string(options_.hidden), "0 to the number of coordinates");
   for (double x : {options_.forward_weight, options_.control_weight, options_.healthy_reward})

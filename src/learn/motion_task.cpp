@@ -59,7 +59,7 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
   if (!(options_.tilt_limit > 0)) throw ValueError("tilt_limit", number_text(options_.tilt_limit), "positive");
   if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time");
-  if (options_.substeps < 1) throw ValueError("substeps", std::to_string(options_.substeps), "at least 1");
+  check_substeps(options_.substeps);
   if (!(options_.distance_limit > 0))
     throw ValueError("distance_limit", number_text(options_.distance_limit), "positive");
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -15,6 +16,12 @@ inline void positive(const char* name, double x) {
 
 inline void not_negative(const char* name, double x) {
   if (!(x >= 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "at least 0 and finite");
+}
+
+/// Simulation steps of one action.
+inline void check_substeps(int n) {
+  constexpr int kMost = 10'000;
+  if (n < 1 || n > kMost) throw ValueError("substeps", std::to_string(n), "1 to " + std::to_string(kMost));
 }
 
 inline void put(double*& to, const Vec3d& v) { *to++ = v.x, *to++ = v.y, *to++ = v.z; }

@@ -29,7 +29,7 @@ VelocityTask::VelocityTask(const Model& model, VelocityTaskOptions options)
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
   positive("command_interval", options_.command_interval), positive("action_scale", options_.action_scale);
   positive("tilt_limit", options_.tilt_limit), not_negative("noise", options_.noise);
-  if (options_.substeps < 1) throw ValueError("substeps", std::to_string(options_.substeps), "at least 1");
+  check_substeps(options_.substeps);
   if (!(options_.standing >= 0 && options_.standing <= 1))
     throw ValueError("standing", number_text(options_.standing), "0 to 1");
   for (int k = 0; k < 3; ++k) {

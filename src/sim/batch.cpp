@@ -872,6 +872,7 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
   std::vector<LinkContact> found;
   geometry_->detect(*worker.one, options_.step.dt, found);
   for (LinkContact& c : found) {  // the world last
+    c.point.distance = geometry_->separation(c);
     if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }
   return found;
@@ -908,6 +909,7 @@ void Batch<R>::jacobian(int body, In<R> point, std::span<R> out) {
 
 template <class R>
 void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const std::uint8_t> mask) {
+  if (body == 0) throw ValueError("body", "0, the world", "a body that a force may move");
   check_points(body, point);
   if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));

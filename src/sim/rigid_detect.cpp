@@ -295,6 +295,11 @@ void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   }
 }
 
+template <class R>
+double RigidWorld<R>::separation(const BodyContact<R>& contact) const {
+  return double(contact.distance) + work_->surfaces[contact.material].surface.margin;
+}
+
 /// Contacts of all other shapes, through the broad phase; planes, which have no box, meet each of them.
 template <class R>
 void RigidWorld<R>::detect_others(PenetrationSum& depth) {
@@ -465,7 +470,8 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   template void RigidWorld<R>::detect(RigidStepReport&);                                                           \
   template void RigidWorld<R>::take_impulses(std::size_t, unsigned);                                               \
   template void RigidWorld<R>::match();                                                                            \
-  template void RigidWorld<R>::sleep(RigidStepReport&);
+  template void RigidWorld<R>::sleep(RigidStepReport&);                                                            \
+  template double RigidWorld<R>::separation(const BodyContact<R>&) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

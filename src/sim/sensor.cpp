@@ -670,7 +670,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     write_contact(query, double(found.size()), point, turned, to);
   };
   for (const TouchPoint& c : state.contacts) {
-    if (c.distance > 0 || !within(query.first, c.point)) continue;
+    if (c.distance > c.margin || !within(query.first, c.point)) continue;
     TouchPoint turned{c.body_b, c.body_a, c.geom_b, c.geom_a, c.point, -c.normal, c.distance, -c.force, -c.torque};
     const bool straight = is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a),
                crossed = is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b),
@@ -781,15 +781,17 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     const ContactShape* a = &shapes[first];
     const ContactShape* b = &shapes[second];
     if (a->link != contacts[i].a) std::swap(a, b);
+    const double distance = rows.geometry().separation(contacts[i]);
     const TouchPoint touch{a->body,
                            b->body,
                            a->geom,
                            b->geom,
                            contacts[i].point.position,
                            contacts[i].point.normal,
-                           contacts[i].point.distance,
+                           distance,
                            rows.force(int(i)),
-                           rows.torque(int(i))};
+                           rows.torque(int(i)),
+                           distance - contacts[i].point.distance};
     out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
     out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
     out.contacts.push_back(touch);

@@ -276,11 +276,30 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {run + "--restitution 0.5 --contacts off", 2, "--contacts on"},
               {run + "--contacts on --integrator rk4", 2, "euler"},
               {run + "--integrator rk4 --velocity-products on", 2, "--velocity-products on: is given"},
+              {run + "--loops shake", 2, "--loops shake: is given, expected a model with equality constraints"},
+              {"info models/clips/humanoid_walk.json --floating-base", 2, "expected a model file"},
               {run + "--ctrl 1", 2, "--ctrl: is given, expected a model with actuators"},
               {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 2, "no --actuation off"},
               {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 2, "that of --out"},
               {"scene box_stack:2 --lenient", 2, "from a model file"},
               {"scene box_stack:2 --out x.npz", 2, "from a model file"}});
+}
+
+TEST(Command, AFileInAnothersPlaceIsSaid) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string recording = folder.path() / "run.npz", clip = "models/clips/humanoid_walk.json";
+  ASSERT_EQ(tarsus_command("run models/pendulum.xml --duration 0.1 --out " + recording).code, 0);
+  const std::string json =
+      "humanoid_walk.json:1:1: error: no model, which is MJCF or URDF, but JSON, as clips are: a clip "
+      "goes beside a model, as --clip";
+  expect_all({{"run " + clip, 1, json},
+              {"check " + clip, 1, json},
+              {"map models/humanoid.xml " + clip, 1, json},
+              {"check " + recording, 1, "run.npz: error: no model, which is MJCF or URDF, but an .npz, as recordings"},
+              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is no motion clip"},
+              {"run models/humanoid.xml --clip " + clip + " --policy " + recording, 1, "is no policy"},
+              {"replay " + recording + " --floating-base", 2, "a recording has the options of its run"}});
 }
 
 TEST(Command, PushesActAndAreKept) {

@@ -260,3 +260,22 @@ def test_filter_is_mujocos(name):
     world = tarsus.RigidWorld.from_model(ours, dt=1e-4)
     assert world.step(1)
     assert sorted(tuple(sorted(map(body, pair))) for pair in world.contacts["bodies"].tolist()) == expected
+
+
+@pytest.mark.parametrize("height", [HALF + 0.045, HALF + 0.01, HALF - 0.003])
+def test_listed_distances_are_of_the_shapes_whatever_their_margin(height):
+    text = scene('margin=".02"', 'margin=".03"', '<sensor><contact geom1="f" geom2="b" num="4" reduce="mindist" data="dist"/></sensor>', height=height)
+    theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d = mujoco.MjData(theirs)
+    mujoco.mj_forward(theirs, d)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=1e-5, contacts=True)
+    world = tarsus.RigidWorld.from_model(model)
+    batch = tarsus.Batch(model, 1, dt=1e-5, contacts=True)
+    at_start = [c["distance"] for c in batch.contacts(0)]
+    stepper.step(), world.set_options(dt=1e-5), world.step()
+    expected = sorted(c.dist for c in d.contact)
+    assert len(expected) == 4
+    for listed in (at_start, [c["distance"] for c in stepper.contacts], world.contacts["distance"]):
+        np.testing.assert_allclose(sorted(listed)[:4], expected, atol=1e-8)  # MuJoCo lists four points of a box on a plane
+    np.testing.assert_allclose(tarsus.sensors(model, data), d.sensordata, atol=1e-8)

@@ -84,13 +84,25 @@ def test_inertias_that_readers_of_mjcf_refuse_are_said(tmp_path):
     assert "inertias that break the triangle inequality, which readers of MJCF refuse (1)" in done.stderr
 
 
+@pytest.mark.parametrize("actuator", ["cylinder", 'muscle lengthrange="0 1"', 'general dyntype="integrator"', "intvelocity"])
+@pytest.mark.parametrize("limited", ["true", "false", "auto"])
+def test_of_a_class_only_a_general_has_whether_its_activation_is_limited(actuator, limited, tmp_path):
+    file = tmp_path / "in.xml"
+    file.write_text(f'<mujoco><default><general actlimited="{limited}" actrange="0 .5"/></default><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>'
+                    f'<actuator><{actuator} joint="j"/></actuator></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(file)), converted(file, tmp_path / "out.xml")
+    assert ours.actuator_actlimited == theirs.actuator_actlimited
+    if theirs.actuator_actlimited:
+        assert ours.actuator_actrange.tolist() == theirs.actuator_actrange.tolist()
+
+
 def test_a_warning_of_each_kind_is_printed_once(tmp_path):
-    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody><keyframe><key name="k" qpos="1"/></keyframe></mujoco>')
+    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><option timestep=".1"/><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody></mujoco>')
     copies = "".join(f'<attach model="arm" body="b" prefix="{prefix}_"/>' for prefix in "ABC")
     (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{copies}</worldbody></mujoco>')
     program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
     printed = subprocess.run([program, "convert", tmp_path / "main.xml", tmp_path / "out.xml"], check=True, capture_output=True, text=True).stderr
-    assert printed.count("keyframes of attached models") == 1 and "(and 2 more of this kind)" in printed
+    assert printed.count("options of attached models") == 1 and "(and 2 more of this kind)" in printed
 
 
 def test_planes_of_urdf_have_the_spacing_that_mjcf_asks_for(tmp_path):

@@ -121,6 +121,98 @@ def test_what_is_replicated_stands_in_mujocos_order(tmp_path):
         assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
 
 
+def test_what_is_attached_and_replicated_stands_in_mujocos_order(tmp_path):
+    """As the walk comes to it: what hangs on a replica before the next replica, what is attached before a later replica."""
+    inner = '''<mujoco><worldbody><body name="b"><joint name="j"/><geom size=".1"/><replicate count="2" offset="1 0 0"><body name="c"><joint name="k"/><geom size=".1"/></body></replicate></body></worldbody>
+<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon><actuator><motor name="a" joint="j"/><motor name="x" joint="k"/></actuator><sensor><jointpos name="s" joint="j"/><jointpos name="r" joint="k"/></sensor></mujoco>'''
+    outer = '''<mujoco><asset><model name="m" file="inner.xml"/></asset><worldbody><attach model="m" body="b" prefix="A_"/>
+<replicate count="2" sep="-" offset="0 1 0"><body name="o"><joint name="q"/><geom size=".1"/><attach model="m" body="b" prefix="B_"/></body></replicate><attach model="m" body="b" prefix="C_"/><body><joint name="z"/><geom size=".1"/></body></worldbody>
+<tendon><fixed name="u"><joint joint="q" coef="1"/></fixed><fixed name="v"><joint joint="z" coef="1"/></fixed></tendon><actuator><motor name="p" joint="q"/><motor name="y" joint="z"/></actuator><sensor><jointpos name="w" joint="q"/><jointpos name="n" joint="z"/></sensor></mujoco>'''
+    (tmp_path / "inner.xml").write_text(inner)
+    (tmp_path / "in.xml").write_text(outer)
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), written(outer, tmp_path)
+    for kind, count in (("actuator", theirs.nu), ("sensor", theirs.nsensor), ("tendon", theirs.ntendon)):
+        assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
+    np.testing.assert_array_equal(ours.actuator_trnid, theirs.actuator_trnid)
+
+
+KEYED = """<mujoco model="keyed"><custom><numeric name="n" data="1 2"/><text name="t" data="x"/></custom><worldbody><body name="b" pos="0 0 1"><freejoint/><geom size=".1"/>
+<replicate count="2" sep="-" offset="0 1 0"><body name="c"><joint name="k" axis="0 1 0"/><geom size=".1"/></body></replicate></body><body><joint/><geom size=".1"/></body>
+<body mocap="true" pos="1 2 3"/></worldbody><actuator><general name="i" joint="k" dyntype="integrator"/><dcmotor name="m" joint="k" motorconst="1" resistance="1"/></actuator>
+<keyframe><key name="full" time="2" qpos="1 2 3 0 2 0 0 .4 .5 .6" qvel="1 2 3 4 5 6 7 8 9" ctrl=".1 .2 .3 .4" act=".5 .6" mpos="7 8 9" mquat="0 0 1 0"/>
+<key name="short" qpos="1 2" act=".7"/><key/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("attached", [
+    '<attach model="keyed" prefix="A_"/><attach model="keyed" prefix="B_"/>', '<body><joint name="own"/><geom size=".1"/></body><frame pos="0 0 3"><attach model="keyed" prefix="A_"/></frame>',
+    '<attach model="keyed" body="b" prefix="A_"/>', '<replicate count="2" sep="+"><attach model="keyed" prefix="A_"/></replicate>'])  # fmt: skip
+def test_keyframes_and_custom_data_of_attached_models(attached, tmp_path):
+    (tmp_path / "keyed.xml").write_text(KEYED)
+    text = f'''<mujoco><custom><numeric name="n" data="3"/></custom><asset><model name="keyed" file="keyed.xml"/></asset><worldbody>
+<body pos="2 0 0"><joint name="first" ref=".3"/><geom size=".1"/></body>{attached}</worldbody><actuator><motor joint="first"/></actuator><keyframe><key name="mine" ctrl="2"/></keyframe></mujoco>'''
+    (tmp_path / "in.xml").write_text(text)
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), written(text, tmp_path)
+    assert theirs.nkey == 1 + 3 * (2 if "B_" in attached else 1)
+    their_names = [name if name not in ("A_", "B_") else "" for name in names(theirs.nkey, theirs.key)]  # of unnamed keys MuJoCo makes the prefix
+    assert their_names == names(ours.nkey, ours.key)
+    for array in ("key_time", "key_qpos", "key_qvel", "key_ctrl", "key_act", "key_mpos", "key_mquat", "numeric_data"):
+        np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), atol=1e-12, err_msg=array)
+    assert names(theirs.nnumeric, theirs.numeric) == names(ours.nnumeric, ours.numeric) and theirs.ntext == ours.ntext
+
+
+@pytest.mark.parametrize("there", [("m",), ("sub",), ("m", "sub"), ("sub", "sub/m"), (".", "sub"), ("m", "sub", "sub/m", ".")])
+def test_files_that_an_included_file_names_are_those_of_mujoco(there, tmp_path):
+    for size, folder in enumerate(("m", "sub", "sub/m", "."), 1):
+        (tmp_path / folder).mkdir(exist_ok=True, parents=True)
+        if folder in there:
+            corners = "".join(f"v {x * size} {y * size} {z * size}\n" for x, y, z in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)))
+            (tmp_path / folder / "f.obj").write_text(corners + "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    (tmp_path / "sub/part.xml").write_text('<mujocoinclude><asset><mesh name="k" file="f.obj"/></asset></mujocoinclude>')
+    main = tmp_path / "main.xml"
+    main.write_text('<mujoco><compiler meshdir="m"/><include file="sub/part.xml"/><worldbody><body><joint/><geom type="mesh" mesh="k"/></body></worldbody></mujoco>')
+    np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-6)
+
+
+@pytest.mark.parametrize("there", [("sub",), ("sub", "."), ("sub", "sub/sub")])
+def test_models_that_an_included_file_names_are_those_beside_it(there, tmp_path):
+    (tmp_path / "sub/sub").mkdir(parents=True)
+    for mass, folder in enumerate(("sub", ".", "sub/sub"), 1):
+        if folder in there:
+            (tmp_path / folder / "m.xml").write_text(f'<mujoco model="m"><worldbody><body name="b"><joint/><geom size=".1" mass="{mass}"/></body></worldbody></mujoco>')
+    (tmp_path / "sub/part.xml").write_text('<mujocoinclude><asset><model name="m" file="m.xml"/></asset></mujocoinclude>')
+    main = tmp_path / "main.xml"
+    main.write_text('<mujoco><include file="sub/part.xml"/><worldbody><attach model="m" body="b" prefix="A_"/></worldbody></mujoco>')
+    np.testing.assert_allclose(tarsus.Model.load(main).body_mass, mujoco.MjModel.from_xml_path(str(main)).body_mass, rtol=1e-12)
+
+
+def test_what_a_text_names_lies_in_its_folder(tmp_path, monkeypatch):
+    for folder, mass in (("here", 1), ("there", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.xml").write_text(f'<mujoco model="m"><worldbody><body name="b"><joint/><geom size=".1" mass="{mass}"/></body></worldbody></mujoco>')
+    monkeypatch.chdir(tmp_path / "here")
+    text = '<mujoco><asset><model name="m" file="m.xml"/></asset><worldbody><attach model="m" body="b" prefix="A_"/></worldbody></mujoco>'
+    assert tarsus.Model.from_xml_string(text, directory=tmp_path / "there").body_mass[1] == 2
+
+
+@pytest.mark.parametrize("root", ["robot", "mujocoinclude"])
+def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
+    (tmp_path / "m.xml").write_text(f'<{root} name="r"><link name="base"/></{root}>')
+    (tmp_path / "main.xml").write_text('<mujoco><asset>\n<model name="m" file="m.xml"/></asset><worldbody><attach model="m" body="base" prefix="A_"/></worldbody></mujoco>')
+    with pytest.raises(tarsus.InputError) as refusal:
+        tarsus.Model.load(tmp_path / "main.xml")
+    assert f"main.xml:2:17: error: the root element of the model is <{root}>; only MJCF's" in str(refusal.value)
+    assert len(refusal.value.diagnostics) == 1 and "no body named" not in str(refusal.value)
+
+
+def test_keys_of_attached_models_that_are_too_long_are_refused_at_their_line(tmp_path):
+    (tmp_path / "keyed.xml").write_text(KEYED.replace('qpos="1 2"', 'qpos="1 2 3 1 0 0 0 1 1 1 1"'))
+    (tmp_path / "in.xml").write_text('<mujoco><asset><model name="keyed" file="keyed.xml"/></asset><worldbody><attach model="keyed" body="b" prefix="A_"/></worldbody></mujoco>')
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml"))
+    with pytest.raises(tarsus.InputError, match="keyed.xml:5:.*'qpos' has 11 numbers, expected 10"):
+        tarsus.Model.load(tmp_path / "in.xml")
+
+
 MISSING = ["jointpos", 'jointpos joint="x"', 'framepos objname="o"', 'framepos objtype="body"', 'framepos objtype="body" objname="x"',
            'framepos objtype="joint" objname="J"', 'framepos objtype="body" objname="o" reftype="body"',
            'framepos objtype="body" objname="o" refname="o"', 'framepos objtype="body" objname="o" reftype="body" refname="x"',

@@ -86,6 +86,8 @@ def test_activations_of_classes_are_those_of_general(element):
     text = MODEL.format("true", "", f"<{element} {target} {ELEMENTS[element]} {more}/>")
     for count in (0, 1, 2):
         both_take(text.replace("<worldbody>", f'<default><general actdim="{count}"/></default><worldbody>'), ":3:")
+    for limit in ('actlimited="true"', 'actlimited="false" actrange="0 1"', 'actlimited="true" actrange="0 1"'):
+        both_take(text.replace("<worldbody>", f"<default><general {limit}/></default><worldbody>"), ":3:")
 
 
 @pytest.mark.parametrize("dynamics", ["none", "integrator", "filter", "filterexact", "muscle", "user"])

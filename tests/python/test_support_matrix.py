@@ -390,7 +390,8 @@ def test_what_is_stored_moves_nothing(row, entry):
 TETRAHEDRON = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
 #: (the slots, a part of the text on whose line the warning has to be).
 NAMED = {
-    "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree")},
+    "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree"),
+                 'lengthrange useexisting="false"': ({"top": '<compiler>\n<lengthrange useexisting="false"/></compiler>'}, "<lengthrange")},
     "option": {**{name: ({"option": f'{name}="{value}"'}, name) for name, value in (
                    ("o_margin", ".1"), ("o_solref", ".1 1"), ("o_solimp", ".9 .9 .1"), ("o_friction", "1 1 1 1 1"), ("actuatorgroupdisable", "1"))},
                "flags passive": ({"flag": 'passive="disable"'}, "passive"), "filterparent": ({"flag": 'filterparent="disable"'}, "filterparent"),
@@ -402,7 +403,7 @@ NAMED = {
                  ({"world": '<body mocap="true"><body>\n<joint name="x"/><geom size=".1"/></body></body>'}, '<joint name="x"'),
              "plugin": ({"inside": '<plugin plugin="mujoco.elasticity.cable"/>'}, "<plugin"),
              "flexcomp (left out whole)": ({"inside": '<flexcomp type="grid" count="2 2 2" spacing="1 1 1" dim="3" name="x"/>'}, "<flexcomp")},
-    "attach, model": {"its options and keyframes": None},
+    "attach, model": {"its options": None},
     "inertial": {"moments that differ by more than 10⁸": ({"world": '<body><joint/>\n<inertial pos="0 0 0" mass="1" diaginertia="1e-9 1 1"/></body>'}, "<inertial")},
     "joint, freejoint": {"springyield": ({"joint": 'springyield="1"'}, "springyield"),
                          "align": ({"world": '<body>\n<freejoint align="true"/><geom size=".1"/></body>'}, "<freejoint"),
@@ -463,8 +464,7 @@ def test_what_is_named_warns_at_its_line(row, entry, tmp_path):
         (tmp_path / "more.xml").write_text("<mujoco/>")
         text, part = xml(top='<include file="../more.xml"/>'), "<include"
     else:
-        (file.parent / "more.xml").write_text('<mujoco><option timestep=".1"/><worldbody><body name="c"><geom size="1"/></body></worldbody>'
-                                              '<keyframe><key time="3"/></keyframe></mujoco>')
+        (file.parent / "more.xml").write_text('<mujoco><option timestep=".1"/><worldbody><body name="c"><geom size="1"/></body></worldbody></mujoco>')
         text, part = xml(asset='<model name="m" file="more.xml"/>', inside='<attach model="m" body="c" prefix="x"/>'), "<attach"
     file.write_text(text)
     model = tarsus.Model.load(file, lenient=True)

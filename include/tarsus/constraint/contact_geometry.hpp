@@ -64,6 +64,8 @@ class ContactGeometry {
   static std::pair<int, int> shapes_of(const LinkContact& contact) {
     return {int(contact.identity >> 45) - 1, int(contact.identity >> 28 & 0x1ffff) - 1};
   }
+  /// How far apart its shapes are [m], where point.distance is beyond their margin.
+  double separation(const LinkContact& contact) const;
   /// Whether shapes i and j may touch.
   bool may_touch(int i, int j) const;
   /// Pairs that may touch, i < j, in the order of their links; empty when there are so many that a broad phase finds

@@ -29,7 +29,7 @@ namespace tarsus {
 /// A point at which two links touch, or may touch within the step. At least one of them is not the world.
 struct LinkContact {
   int a = -1, b = -1;   ///< links, -1: the world
-  ContactPoint point;   ///< normal from b to a
+  ContactPoint point;   ///< normal from b to a; distance beyond the margin, where forces begin
   int dimension = 3;    ///< rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double friction = 1;  ///< μ of sliding, the larger where it depends on the direction
   /// Of μ along the tangents; (1, 1) but for condim 3 and 4 of an explicit pair. Where it is not, the tangents are
@@ -66,7 +66,7 @@ struct RowsReport {
   int iterations = 0;                        ///< of Newton: factorisations of the tree
   int piled = 0, sweeps = 0;                 ///< terms in piles, which sweeps solve instead, and how many sweeps
   double residual = 0;                       ///< natural residual: [m/s]
-  double penetration = 0;                    ///< deepest, at the start of the step [m]
+  double penetration = 0;                    ///< deepest beyond the margin, at the start of the step [m]
 };
 
 /// Islands that sweeps solve in the place of Newton's method: those of `least_trees` or more, in steps whose contacts

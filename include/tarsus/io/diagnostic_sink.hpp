@@ -31,6 +31,18 @@ class DiagnosticSink {
     DiagnosticSink& sink_;
     Severity before_;
   };
+  /// While it lives, nothing is added: for a second look at what is read anyway.
+  class Mute {
+   public:
+    explicit Mute(DiagnosticSink& sink) : sink_(sink), before_(sink.muted_) { sink.muted_ = true; }
+    ~Mute() { sink_.muted_ = before_; }
+    Mute(const Mute&) = delete;
+    Mute& operator=(const Mute&) = delete;
+
+   private:
+    DiagnosticSink& sink_;
+    bool before_;
+  };
   bool failed() const { return errors_ > 0; }
   /// @throws InputError carrying everything found if there was an error
   void throw_if_failed() const;
@@ -43,6 +55,7 @@ class DiagnosticSink {
   Diagnostics found_;
   int errors_ = 0;
   Severity most_ = Severity::error;
+  bool muted_ = false;
   std::map<std::string, int> repeats_;
 };
 

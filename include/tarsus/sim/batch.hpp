@@ -46,7 +46,7 @@ struct WorldFault {
 /// How the last step of a world was solved. All zero for worlds without contacts, limits and drives with limits.
 struct WorldReport {
   double residual = 0;     ///< natural residual [m/s]
-  double penetration = 0;  ///< deepest, at the start of the step [m]
+  double penetration = 0;  ///< deepest beyond the margin, at the start of the step [m]
   std::int32_t iterations = 0;
   std::int32_t contacts = 0, touching = 0;  ///< touching: with a force
   std::int32_t limits = 0, saturated = 0;   ///< joints at their range; drives at their limit

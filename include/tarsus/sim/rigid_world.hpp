@@ -83,7 +83,7 @@ struct RigidStepReport {
   WorldStatus status = WorldStatus::ok;
   int contacts = 0;             ///< touching or closer than the margin
   int touching = 0;             ///< with distance < 0
-  double penetration_max = 0;   ///< [m] at the start of the step
+  double penetration_max = 0;   ///< [m] beyond the margin, at the start of the step
   double penetration_mean = 0;  ///< [m] over touching contacts
   int iterations = 0;
   double residual = 0;      ///< rows: natural residual; lanes: change of the last sweep [m/s]
@@ -133,6 +133,8 @@ class RigidWorld {
   const std::vector<ContactMoment<R>>& moments() const { return lanes_.moments; }
   /// The two surfaces of a contact as one.
   const ContactMaterial& material(const BodyContact<R>& contact) const { return lanes_.materials[contact.material]; }
+  /// How far apart its shapes are [m], where its distance is beyond their margin.
+  double separation(const BodyContact<R>& contact) const;
   /// Shapes of each of them: normal from `second` to `first`.
   struct ContactPair {
     int first, second;

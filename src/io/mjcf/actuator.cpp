@@ -48,10 +48,7 @@ void position(const XmlElement& e, ActuatorState& state) {
     state.bias_parameters[2] = ratio;  // positive: a ratio, turned into a damping when the inertia is known
   }
   e.read("inheritrange", state.inherit_range);
-  if (e.is("intvelocity")) {
-    state.activation_limited = Limited::automatic;  // MuJoCo passes over what it says
-    return set(state, "fixed", "affine", "integrator");
-  }
+  if (e.is("intvelocity")) return set(state, "fixed", "affine", "integrator");
   set(state, "fixed", "affine", state.dynamics == "filterexact" ? "filterexact" : "none");
   if (e.read("timeconst", time)) {
     refuse_negative(e, "timeconst", time);
@@ -214,7 +211,10 @@ constexpr Element kKinds[] = {
 /// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
 /// <general> changes the law that is there.
 void begin(const Element& kind, ActuatorState& state) {
-  if (kind.name != "general") state.activation_count = -1;
+  if (kind.name != "general") {  // whose alone they are: MuJoCo passes over what an intvelocity says
+    state.activation_count = -1;
+    state.activation_limited = Limited::automatic;
+  }
   if (kind.name != "general" && kind.name != state.kind) {
     const auto fits = [&](const auto& law) {
       return law.first == kind.name || (law.first == "general" && law.second.gain_type == kind.gain);

@@ -159,6 +159,16 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
   return out;
 }
 
+/// The scopes of the main model and of what it attaches.
+std::vector<Scope> Builder::read_bodies(const Source& main) {
+  body_compiler_.front() = &main.compiler();
+  names_[static_cast<int>(Kind::body)].emplace("world", 0);
+  std::vector<Scope> scopes{{&main, {}, 0}};
+  walk(scopes.front());
+  scopes.insert(scopes.end(), attachments_.begin(), attachments_.end());
+  return scopes;
+}
+
 ModelSpec Builder::build(const Source& main, std::string directory) {
   const XmlElement root = main.root();
   if (!root.is("mujoco"))
@@ -166,19 +176,15 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   spec_.name = root.text("model", "MuJoCo Model");
   spec_.directory = std::move(directory);
   spec_.bodies[0].where = root.where();
-  body_compiler_.front() = &main.compiler();
-  names_[static_cast<int>(Kind::body)].emplace("world", 0);
   root.report_unread(Severity::error);
-  const Scope scope{&main, {}, 0};
-  read_settings(scope);
+  read_settings({&main, {}, 0});
   assets_read_.insert({&main, ""});
-  read_assets(scope);
-  walk(scope);
+  read_assets({&main, {}, 0});
+  const std::vector<Scope> scopes = read_bodies(main);
   check_looks();
   settle_inertias();
-  std::vector<Scope> scopes{scope};
-  scopes.insert(scopes.end(), attachments_.begin(), attachments_.end());
   read_sections(scopes);
+  read_keyframes(scopes);
   sink_.throw_if_failed();
   settle_by_inertia();
   sink_.throw_if_failed();

@@ -18,6 +18,7 @@ namespace tarsus::mjcf {
 /// What attaching and replicating do to names.
 struct Naming {
   std::string prefix, suffix;
+  auto operator<=>(const Naming&) const = default;
   std::string of(std::string_view name) const {
     return name.empty() ? std::string() : prefix + std::string(name) + suffix;
   }
@@ -29,6 +30,7 @@ struct Scope {
   Naming naming;
   int level = 0;               ///< of attachment; above 0, elements that refer to what was not attached are left out
   int replica = 0;             ///< the innermost that it lies in, in the order of the walk; 0: none
+  int order = 0;               ///< of the attachment among all attachments and replicas of the walk
   bool world_is_body = false;  ///< its model's world was attached as a body, which "world" then names
 };
 
@@ -83,6 +85,23 @@ class Builder {
     int replica = -1;                    ///< of a <replicate>: which one, -1 before it is opened
   };
 
+  /// What makes a body, joint or actuator: the same in a model read alone and where it is attached, but for the names.
+  struct Origin {
+    const void* element;
+    Naming naming;
+    auto operator<=>(const Origin&) const = default;
+  };
+  static Origin origin(const XmlElement& e, const Scope& scope) { return {e.id(), scope.naming}; }
+  /// Where its numbers are in the two lists of a key that are of its kind.
+  struct KeyPart {
+    Origin origin;
+    std::size_t kind, at[2], size[2];
+  };
+  std::vector<KeyPart> key_parts() const;
+
+  // builder.cpp
+  std::vector<Scope> read_bodies(const Source& main);
+
   // tree.cpp
   void walk(const Scope& scope);
   void visit(const Task& task);
@@ -133,6 +152,7 @@ class Builder {
   void read_option(const XmlElement& e);
   void read_flags(const XmlElement& e);
   void read_sections(const std::vector<Scope>& scopes);
+  std::vector<std::pair<XmlElement, Scope>> elements(std::string_view section, const std::vector<Scope>& scopes);
   void read_contact(const XmlElement& e, const Scope& scope);
   void read_equality(const XmlElement& e, const Scope& scope);
   void read_tendon(const XmlElement& e, const Scope& scope);
@@ -143,10 +163,16 @@ class Builder {
   void settle_motor(const XmlElement& e, ActuatorState& state);
   void add_motor(const ActuatorState& state);
   void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
-  void read_key(const XmlElement& e, const Scope& scope);
   void name_default_softness(const XmlElement& root);
-  std::vector<double> drawn_pose() const;
+
+  // keyframes.cpp
+  void read_keyframes(const std::vector<Scope>& scopes);
+  KeyframeSpec drawn_key() const;
+  KeyframeSpec key_numbers(const XmlElement& e);
+  KeyframeSpec attached_key(const XmlElement& e, const Scope& scope);
+  /// Quaternions of a keyframe are brought to unit length; one of no length is the identity, as in MuJoCo, and named.
   void check_rotations(const XmlElement& e, KeyframeSpec& key);
+  Builder& stand_alone(const Source& source);
 
   // sensors.cpp
   bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
@@ -189,15 +215,27 @@ class Builder {
     struct Replica {
       std::string suffix;
       int outer = 0;
+      int order = 0;  ///< among all attachments and replicas of the walk
     };
     std::vector<Replica> all{{}};                         ///< in the order of the walk; the first is what is in none
     std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → which of them
+    int opened = 0;                                       ///< attachments and replicas
   };
   Replicas replicas_;
 
   // Beside spec_.bodies: what compiler they follow, and whether <inertial> was given.
   std::vector<const Compiler*> body_compiler_{nullptr};
   std::vector<bool> explicit_inertia_{false};
+  struct Origins {
+    struct OfBody {
+      Origin own;
+      std::vector<Origin> joints;
+    };
+    std::vector<OfBody> bodies{{}};
+    std::vector<Origin> actuators;
+    std::map<const Source*, std::unique_ptr<Builder>> alone;  ///< attached models, each read as if it were the main one
+  };
+  Origins origins_;
   std::vector<std::pair<int, int>> joint_place_;  ///< by number in document order: (body, index in it)
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
   std::vector<std::vector<int>> mesh_objects_;  ///< of each triangle, where a file has several

@@ -51,6 +51,7 @@ void Builder::add_joint(const Task& task) {
     } else
       e.error("attribute 'springdamper': both numbers must be positive", "springdamper");
   }
+  origins_.bodies[static_cast<std::size_t>(task.body)].joints.push_back(origin(e, task.scope));
   joint_place_.emplace_back(task.body, static_cast<int>(body.joints.size()));
   body.joints.push_back(std::move(joint));
 }

@@ -1,4 +1,4 @@
-// Sections that refer to bodies: contact, equality, tendon, actuator, keyframe; sensors are in sensors.cpp.
+// Sections that refer to bodies: contact, equality, tendon, actuator; for others see sensors.cpp and keyframes.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,6 @@
 
 #include "io/mjcf/builder.hpp"
 #include "tarsus/control/motor.hpp"
-#include "tarsus/math/elementary.hpp"
-#include "tarsus/model/joint_parts.hpp"
 
 namespace tarsus::mjcf {
 namespace {
@@ -55,32 +53,14 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
       e.report_unread(Severity::error);
     }
   }
-  // MuJoCo's order: what is in no replica, then replica by replica. Of all models, for one may refer to what another
-  // has in an earlier section.
   const auto each = [&](std::string_view section, auto&& read) {
-    const bool whole = section == "equality" || section == "actuator";
-    for (const Scope& scope : scopes) {
-      std::vector<std::pair<XmlElement, Scope>> all;
-      for (const XmlElement& e : scope.source->section(section)) {
-        count_element(e);
-        for (Scope& s : instances(e, scope, whole)) all.emplace_back(e, std::move(s));
-      }
-      std::stable_sort(all.begin(), all.end(),
-                       [](const auto& a, const auto& b) { return a.second.replica < b.second.replica; });
-      for (const auto& [e, s] : all) read(e, s);
-    }
+    for (const auto& [e, s] : elements(section, scopes)) read(e, s);
   };
   each("contact", [&](const XmlElement& e, const Scope& s) { read_contact(e, s); });
   each("tendon", [&](const XmlElement& e, const Scope& s) { read_tendon(e, s); });
   each("equality", [&](const XmlElement& e, const Scope& s) { read_equality(e, s); });
   each("actuator", [&](const XmlElement& e, const Scope& s) { read_actuator(e, s); });
   each("sensor", [&](const XmlElement& e, const Scope& s) { read_sensor(e, s); });
-  each("keyframe", [&](const XmlElement& e, const Scope& s) {
-    if (s.level == 0)
-      read_key(e, s);
-    else
-      e.warn("keyframes of attached models are not supported and have no effect");
-  });
   for (const XmlElement& custom : scopes.front().source->section("custom")) {
     for (const XmlElement& e : custom.children("element")) {  // of a tuple
       for (const auto& [attribute, kind] : references(e)) {
@@ -88,6 +68,25 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
       }
     }
   }
+}
+
+/// MuJoCo's order: the main model's own, then attachment by attachment and replica by replica, as the walk opens them.
+std::vector<std::pair<XmlElement, Scope>> Builder::elements(std::string_view section,
+                                                            const std::vector<Scope>& scopes) {
+  const bool whole = section == "equality" || section == "actuator";
+  std::vector<std::pair<XmlElement, Scope>> all;
+  for (const Scope& scope : scopes) {
+    for (const XmlElement& e : scope.source->section(section)) {
+      count_element(e);
+      for (Scope& s : instances(e, scope, whole)) all.emplace_back(e, std::move(s));
+    }
+  }
+  const auto order = [&](const Scope& s) {
+    return std::max(s.order, replicas_.all[static_cast<std::size_t>(s.replica)].order);
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return order(a.second) < order(b.second); });
+  return all;
 }
 
 void Builder::read_contact(const XmlElement& e, const Scope& scope) {
@@ -527,6 +526,7 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
     spec.motor->kd = 0;
   }
   controls_ += spec.controls(), activations_ += spec.activations();
+  origins_.actuators.push_back(origin(e, scope));
   declare(Kind::actuator, spec.name, e, &scope);
   spec_.actuators.push_back(std::move(spec));
 }
@@ -564,82 +564,6 @@ void Builder::name_default_softness(const XmlElement& root) {
   }
   if (!what.empty())
     sink_.add_other_law(root.where(), "constraints of MuJoCo's default softness are harder here: " + what);
-}
-
-/// qpos of the pose that the file draws.
-std::vector<double> Builder::drawn_pose() const {
-  std::vector<double> out;
-  for (const BodySpec& body : spec_.bodies) {
-    for (const JointSpec& joint : body.joints) {
-      append_drawn_qpos(joint, body.position, body.orientation, out);
-    }
-  }
-  return out;
-}
-
-/// Quaternions of a keyframe are brought to unit length; one of no length is the identity, as in MuJoCo, and named.
-void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
-  const auto check = [&](const char* attribute, std::vector<double>& values, std::size_t at, const std::string& whose) {
-    if (at + 4 > values.size()) return;
-    double* q = values.data() + at;
-    const double length = elementary::hypot(elementary::hypot(q[0], q[1]), elementary::hypot(q[2], q[3]));
-    if (!(length > 1e-10)) {
-      e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
-             attribute);
-      q[0] = 1, q[1] = q[2] = q[3] = 0;
-    } else if (std::abs(length - 1) > 1e-14) {  // what has been brought to unit length stays as it is
-      for (int i = 0; i < 4; ++i) q[i] /= length;
-    }
-  };
-  std::size_t at = 0, mocap = 0;
-  for (const BodySpec& body : spec_.bodies) {
-    if (body.mocap) check("mquat", key.mocap_orientation, 4 * mocap++, "body " + quote(body.name));
-    for (const JointSpec& joint : body.joints) {
-      if (has_rotation(joint.type))
-        check("qpos", key.qpos, at + std::size_t(scalar_count(joint.type)), "joint " + quote(joint.name));
-      at += std::size_t(qpos_count(joint.type));
-    }
-  }
-}
-
-void Builder::read_key(const XmlElement& e, const Scope& scope) {
-  if (!e.is("key")) return e.error(fmt::format("<{}> is not an element of <keyframe>", e.name()));
-  KeyframeSpec key;
-  key.name = scope.naming.of(e.text("name"));
-  key.where = e.where();
-  std::size_t nv = 0;
-  std::vector<double> mocap_position, mocap_orientation;
-  for (const BodySpec& body : spec_.bodies) {
-    if (body.mocap) {
-      const Vec3d& p = body.position;
-      const Quatd& q = body.orientation;
-      mocap_position.insert(mocap_position.end(), {p.x, p.y, p.z});
-      mocap_orientation.insert(mocap_orientation.end(), {q.w, q.x, q.y, q.z});
-    }
-    for (const JointSpec& joint : body.joints) nv += qvel_count(joint.type);
-  }
-  // MuJoCo takes short lists and leaves the rest as the model draws it.
-  const auto read = [&](const char* attribute, const std::vector<double>& drawn, const char* what,
-                        std::vector<double>& out) {
-    if (!e.read(attribute, out) || out.size() == drawn.size()) return;
-    const std::string text =
-        fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), drawn.size(), what);
-    if (out.size() > drawn.size()) return e.error(text, attribute);
-    e.warn(text + "; the rest is as in the model", attribute);
-    out.insert(out.end(), drawn.begin() + static_cast<std::ptrdiff_t>(out.size()), drawn.end());
-  };
-  const auto zeros = [](std::size_t size) { return std::vector<double>(size, 0.0); };
-  e.read("time", key.time);
-  read("qpos", drawn_pose(), "nq", key.qpos);
-  read("qvel", zeros(nv), "nv", key.qvel);
-  read("ctrl", zeros(static_cast<std::size_t>(controls_)), "nu", key.ctrl);
-  read("act", zeros(static_cast<std::size_t>(activations_)), "na", key.act);
-  read("mpos", mocap_position, "3 nmocap", key.mocap_position);
-  read("mquat", mocap_orientation, "4 nmocap", key.mocap_orientation);
-  check_rotations(e, key);
-  e.report_unread(Severity::error);
-  declare(Kind::key, key.name, e);
-  spec_.keyframes.push_back(std::move(key));
 }
 
 }  // namespace tarsus::mjcf

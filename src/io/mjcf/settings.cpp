@@ -103,16 +103,22 @@ void Builder::read_flags(const XmlElement& e) {
   e.report_unread(Severity::error);
 }
 
+/// Of an attached model custom data count alone, under its prefix; the rest is checked.
 void Builder::read_settings(const Scope& scope) {
+  const auto full_name = [&](const XmlElement& e) {
+    const std::string name = e.text("name");
+    return name.empty() ? name : scope.naming.prefix + name;
+  };
   const auto keep_all = [&](const XmlElement& e, std::string kind) {
     refuse_unknown(e);
-    CosmeticSpec kept{std::move(kind), e.text("name"), 0, e.all_attributes(), e.where()};
+    CosmeticSpec kept{std::move(kind), full_name(e), 0, e.all_attributes(), e.where()};
+    if (scope.level > 0 && !kept.kind.starts_with("custom.")) return;
     if (!kept.attributes.empty()) spec_.cosmetics.push_back(std::move(kept));
   };
   for (const XmlElement& e : scope.source->items(scope.source->root())) {
-    if (e.is("option"))
-      read_option(e);
-    else if (e.is("size")) {
+    if (e.is("option")) {
+      if (scope.level == 0) read_option(e);
+    } else if (e.is("size")) {
       refuse_unknown(e);
       for (auto& [name, value] : e.all_attributes()) {
         if (!name.starts_with("nuser") && name != "nkey") continue;
@@ -131,7 +137,7 @@ void Builder::read_settings(const Scope& scope) {
         for (const XmlElement& inner : part.children()) refuse_unknown(inner);
         require(part, "name");
         const Kind kind = part.is("numeric") ? Kind::numeric : part.is("text") ? Kind::text : Kind::tuple;
-        declare(kind, part.text("name"), part);
+        declare(kind, full_name(part), part);
         if (part.is("tuple") && part.children().empty()) part.error("the tuple is empty");
         if (part.is("text")) require(part, "data");
         int size = 0;

@@ -67,7 +67,7 @@ void Source::load_include(const XmlElement& e, const ReadOptions& options, Diagn
   }
   std::filesystem::path path = directory_ / relative;
   if (!is_there(path)) {
-    const std::filesystem::path beside = std::filesystem::path(e.where().file).parent_path() / relative;
+    const std::filesystem::path beside = folder_of(e.where()) / relative;
     if (is_there(beside)) path = beside;
   }
   if (!files_.insert(identity(path)).second) {
@@ -218,6 +218,17 @@ const Defaults& Source::defaults(const XmlElement& e, const Defaults& otherwise,
   return otherwise;
 }
 
+/// Text without a file lies in the main folder.
+std::filesystem::path Source::folder_of(const Location& used_at) const {
+  const std::filesystem::path folder = std::filesystem::path(used_at.file).parent_path();
+  return folder.empty() ? directory_ : folder;
+}
+
+std::filesystem::path Source::model_path(const std::string& file, const Location& used_at) const {
+  const std::filesystem::path beside = folder_of(used_at) / portable(file);
+  return is_there(beside) ? beside : directory_ / portable(file);
+}
+
 std::filesystem::path Source::asset_path(const std::string& file, const std::string& folder,
                                          const Location& used_at) const {
   std::filesystem::path name = portable(file);
@@ -225,8 +236,8 @@ std::filesystem::path Source::asset_path(const std::string& file, const std::str
   if (name.is_absolute()) return name;
   const std::filesystem::path path = directory_ / portable(folder) / name;
   if (is_there(path)) return path;
-  const std::filesystem::path beside = std::filesystem::path(used_at.file).parent_path();
-  for (const std::filesystem::path& other : {beside / portable(folder) / name, beside / name, directory_ / name}) {
+  const std::filesystem::path beside = folder_of(used_at);
+  for (const std::filesystem::path& other : {beside / name, beside / portable(folder) / name, directory_ / name}) {
     if (is_there(other)) return other;
   }
   return path;

@@ -35,11 +35,14 @@ class Source {
   /// The class named by `attribute` ("class" or "childclass"), or `otherwise` if the element names none.
   const Defaults& defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute = "class") const;
 
-  /// Where a mesh or texture lies: the folders of the compiler, relative to the main file, then to the file that names
-  /// it.
+  /// Where a mesh or texture lies: in the compiler's folder, relative to the main file; else beside the file that names
+  /// it, as in MuJoCo; else in that folder relative to it, or beside the main file.
   std::filesystem::path asset_path(const std::string& file, const std::string& folder, const Location& used_at) const;
+  /// Where an attached model lies: beside the file that names it, as in MuJoCo, else relative to the main file.
+  std::filesystem::path model_path(const std::string& file, const Location& used_at) const;
 
  private:
+  std::filesystem::path folder_of(const Location& used_at) const;
   void load_includes(const ReadOptions& options, DiagnosticSink& sink);
   void load_include(const XmlElement& e, const ReadOptions& options, DiagnosticSink& sink);
   void read_defaults(const XmlElement& top);

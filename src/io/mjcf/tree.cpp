@@ -132,6 +132,7 @@ Builder::Task Builder::add_body(BodySpec body, const XmlElement& e, const Task& 
   spec_.bodies.push_back(std::move(body));
   body_compiler_.push_back(&task.scope.source->compiler());
   explicit_inertia_.push_back(false);
+  origins_.bodies.push_back({origin(e, task.scope), {}});
   Task inside = task;
   inside.body = static_cast<int>(spec_.bodies.size()) - 1;
   inside.frame = {};
@@ -191,7 +192,7 @@ void Builder::open_replicate(const Task& task) {
 void Builder::open_replica(const Task& task) {
   Task inside = task;
   inside.scope.replica = static_cast<int>(replicas_.all.size());
-  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica});
+  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica, ++replicas_.opened});
   push_children(task.element, inside);
 }
 
@@ -204,7 +205,7 @@ const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, 
     const bool named = asset.read("name", name);
     if (!require(asset, "file") || !asset.read("file", file)) continue;
     if (named && name != model) continue;
-    const Source* source = load_source(asset, scope.source->directory() / file);
+    const Source* source = load_source(asset, scope.source->model_path(file, asset.where()));
     if (named || (source && source->root().text("model") == model)) return source;
   }
   e.error(fmt::format("there is no <model> named {}", quote(model)), "model");
@@ -217,6 +218,12 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
   if (options_.disable_includes) return asset.error("<model> is not allowed here", "file"), nullptr;
   try {
     XmlDocument document = XmlDocument::load(path, sink_, {}, asset.where("file"));
+    if (!document.root().is("mujoco")) {
+      asset.error(fmt::format("the root element of the model is <{}>; only MJCF's <mujoco> can be attached",
+                              document.root().name()),
+                  "file");
+      return nullptr;
+    }
     place->second = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
   } catch (const InputError& error) {
     for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
@@ -265,12 +272,16 @@ void Builder::attach(const Task& task) {
         "model");
   }
   Task inside = task;
-  inside.scope = {
-      source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1, task.scope.replica};
+  inside.scope = {source,
+                  {task.scope.naming.prefix + prefix, task.scope.naming.suffix},
+                  task.scope.level + 1,
+                  task.scope.replica,
+                  ++replicas_.opened};
   inside.defaults = &source->main_defaults();
   inside.replica = -1;
   inside.scope.world_is_body = has_body && body == "world";
-  if (assets_read_.insert({source, inside.scope.naming.prefix}).second) read_assets(inside.scope);
+  if (assets_read_.insert({source, inside.scope.naming.prefix}).second)
+    read_settings(inside.scope), read_assets(inside.scope);
   attachments_.push_back(inside.scope);
   if (inside.scope.world_is_body) {
     BodySpec world(inside.scope.naming.of("world"));

@@ -288,7 +288,11 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   refuse_repeated(e.children("lengthrange"));
   for (const XmlElement& range : e.children("lengthrange")) {
     refuse_unknown(range);
-    range.note("<lengthrange> concerns muscles and has no effect");
+    bool existing = true;
+    if (range.read("useexisting", existing) && !existing)
+      range.warn("muscles keep the lengthrange that the file gives them; MuJoCo computes it anew", "useexisting");
+    else
+      range.note("<lengthrange> concerns muscles and has no effect");
   }
   e.report_unread(Severity::error);
 }
