@@ -15,6 +15,9 @@ namespace tarsus {
 namespace {
 
 constexpr int kJointRows = 32;  ///< of one block, at most
+/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
+/// would not fit into memory.
+constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -345,7 +348,9 @@ void TreeRows<R>::push(int index, const double* change) {
 
 template <class R>
 RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
-  if (small_) {
+  int count = 0;
+  for (const int t : terms) count += terms_[t].nrow;
+  if (small_ && count <= kMostDenseRows) {
     begin_dense();
     dense_.write(terms);
     return dense_;

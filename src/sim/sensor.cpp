@@ -718,7 +718,7 @@ void SensorSet::write_contact(const ContactQuery& query, double found, const Tou
 
 namespace {
 
-/// Forces of connect and weld constraints on their bodies, at the links' origins; what is fixed, to the world or to a
+/// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
 /// mocap body, bears the reaction to the force on the other.
 template <class R>
 void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
@@ -733,7 +733,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
   set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
   for (int i = 0; i < set.size(); ++i) {
     const Equality& e = set[i];
-    if (e.kind != EqualityKind::connect && e.kind != EqualityKind::weld) continue;
+    using enum EqualityKind;
+    if (e.kind != connect && e.kind != weld && e.kind != distance && e.kind != point_on_plane) continue;
     const typename DelassusRows<R>::Block block = rows.block(i);
     for (const int side : {0, 1}) {
       const int link = side == 0 ? block.a : block.b;
