@@ -236,6 +236,21 @@ def test_force_sensors_feel_distances_and_planes(tie, contacts):
     assert data.sensors["torque"] == pytest.approx([0, -2.5, 0], abs=1e-6)
 
 
+@pytest.mark.parametrize("options, known", [({"contacts": True}, False), ({"joint_limits": True}, False), ({"loops": "spook"}, False), ({"loops": "off"}, True)])
+def test_sensors_of_forces_that_lanes_do_not_keep_read_nan(options, known):
+    text = """<mujoco><worldbody><geom type="plane" size="0 0 1"/><body name="ball" pos="0 0 .099"><freejoint/><geom size=".1"/>
+      <body name="arm" pos="0 0 .3"><joint name="j" range="-10 10"/><geom size=".05" pos=".1 0 0"/><site name="s"/></body></body></worldbody>
+      <equality><connect body1="arm" anchor="0 0 0"/></equality>
+      <sensor><touch site="s"/><contact body1="ball"/><force site="s"/><torque site="s"/><jointlimitfrc joint="j"/><gyro site="s"/></sensor></mujoco>"""
+    model = tarsus.Model.from_xml_string(text if options.get("loops") else text.replace("<connect", "<connect active='false'"))
+    one, many = tarsus.Data(model), tarsus.Data(model, worlds=3)
+    for data in (one, many):
+        assert tarsus.Stepper(data, dt=0.01, **options).step() == 0
+    seen = many.sensordata[0, :, 2]
+    assert np.isfinite(one.sensordata).all() and np.isfinite(seen[-3:]).all()
+    assert np.isnan(seen[:-3]).all() if not known else np.allclose(seen, one.sensordata)
+
+
 def test_a_reset_leaves_sensors_nothing():
     """Of the last step before: its accelerations, its contacts."""
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><geom type="plane" size="0 0 1"/>
