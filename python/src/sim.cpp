@@ -276,6 +276,7 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
     step<R>(stepper, call, drives, qpos_target, qvel_target);
+    if (any.feels_contact()) any.forces = step_forces(model, stepper, data);
     return statuses(stepper, data.worlds());
   });
 }

@@ -263,6 +263,8 @@ def test_a_reset_leaves_sensors_nothing():
     for _ in range(3):
         stepper.step()
     assert data.sensors["touch"] > 10 and data.sensors["contact"] == 1 and abs(data.qacc[0]) > 5
+    other = data.copy()
+    assert tarsus.step(model, other) == ["ok"] and not other.sensors["touch"]  # a step without contacts
     data.reset("high")
     assert not data.qacc.any() and not data.sensors["touch"] and not data.sensors["contact"]
     assert data.sensors["a"] == pytest.approx([0, 0, 9.81])
