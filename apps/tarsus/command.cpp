@@ -108,7 +108,7 @@ const KeyframeSpec* find_keyframe(const Model& model, const std::string& name) {
 
 std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
   const KeyframeSpec* key = find_keyframe(model, name);
-  if (!key) return model.qpos0;
+  if (!key || key->qpos.empty()) return model.qpos0;
   if (int(key->qpos.size()) == model.nq) return key->qpos;
   throw ValueError("--keyframe", "\"" + name + "\"", "one with " + std::to_string(model.nq) + " qpos");
 }

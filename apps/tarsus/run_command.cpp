@@ -312,14 +312,15 @@ void set_controls(const std::string& text, const Model& model, std::vector<doubl
   }
 }
 
-/// Controls and activations that the run begins and goes on with: the keyframe's, then --ctrl's.
-void use_actuators(const Run& run, const Model& model, TrackOptions& options) {
+/// What the run begins and goes on with besides the pose: the keyframe's, then --ctrl's controls.
+void use_keyframe(const Run& run, const Model& model, TrackOptions& options) {
   options.actuators = !run.driven();
   options.actuation = *actuation_mode(run.actuation);
   options.ctrl.assign(std::size_t(model.nu), 0), options.act.assign(std::size_t(model.na), 0);
   if (const KeyframeSpec* key = find_keyframe(model, run.keyframe)) {
     if (!key->ctrl.empty()) options.ctrl = key->ctrl;
     if (!key->act.empty()) options.act = key->act;
+    options.qvel = key->qvel;
     options.mocap_pos = key->mocap_position, options.mocap_quat = key->mocap_orientation;
   }
   if (!run.ctrl.empty()) set_controls(run.ctrl, model, options.ctrl);
@@ -353,7 +354,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   bool enough = false;
   options.pushes = run.pushes;
   options.profile = run.profile, options.stop = [&] { return enough || interrupted(); };
-  use_actuators(run, model, options);
+  use_keyframe(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (page) {
@@ -535,7 +536,8 @@ void add_options(CLI::App& command, Run& run) {
       ->needs("--clip");
   command
       .add_option("--keyframe", run.keyframe,
-                  "The model's keyframe to start from, with its controls, and, with --gains, to hold: name or number")
+                  "The model's keyframe to start from, with its velocities and controls; with --gains, its pose is "
+                  "held: name or number")
       ->excludes("--clip");
   command.add_option("--dt", run.given_dt,
                      "Step [s]; default: 1/30 with --clip, else the model's own (MJCF's timestep)");

@@ -44,12 +44,12 @@ Shape shape_of(const char* argument, nb::handle object);
 /// @throws nb::type_error, ShapeError, ArrayShapeError naming the argument
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable);
 
-/// A new NumPy array that owns `values`.
-template <class R>
+/// A new NumPy array that owns `values`; read-only for const elements E.
+template <class R, class E = R>
 nb::object own_array(AlignedVector<R> values, const Shape& shape) {
   auto* kept = new AlignedVector<R>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<AlignedVector<R>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, R>(kept->data(), shape.size(), shape.data(), owner));
+  return nb::cast(nb::ndarray<nb::numpy, E>(kept->data(), shape.size(), shape.data(), owner));
 }
 template <class Values>
 nb::object new_array(const Values& values, const Shape& shape) {

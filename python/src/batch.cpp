@@ -637,7 +637,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
               "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
       "Numbers of each world's own, from now on, in the worlds of the mask; resets keep them. Factors [worlds, n] or "
       "[worlds]:\nmass_scale on masses and inertias (n = nbody), damping_scale on joint damping (njoint), "
-      "friction_scale on the geoms'\nsliding friction (geoms of all bodies in turn), kp_scale, kd_scale, force_scale "
+      "friction_scale on the geoms'\nsliding friction (geoms of all bodies in turn; an explicit pair's by the larger "
+      "of two), kp_scale, kd_scale, force_scale "
       "on the drives' gains and force limits (nv).\ngravity [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for "
       "a number out of range or one that would do nothing.");
   c.def("capture", &capture, "world"_a, "file"_a,

@@ -103,12 +103,13 @@ void reset(AnyData& any, nb::handle which) {
     fill(data.qvel, data.nv(), key ? &key->qvel : nullptr, nullptr);
     fill(data.act, data.na(), key ? &key->act : nullptr, nullptr);
     fill(data.ctrl, data.nu(), key ? &key->ctrl : nullptr, nullptr);
-    fill(data.tau, data.nv(), nullptr, nullptr);
+    fill(data.tau, data.nv(), nullptr, nullptr), fill(data.qacc, data.nv(), nullptr, nullptr);
     const Data drawn(model);
     fill(data.mocap_pos, 3 * data.nmocap(), key ? &key->mocap_position : nullptr, drawn.mocap_pos.data());
     fill(data.mocap_quat, 4 * data.nmocap(), key ? &key->mocap_orientation : nullptr, drawn.mocap_quat.data());
     data.time = key ? key->time : 0;
   });
+  any.forces = {};
 }
 
 /// Poses of mocap bodies, each's numbers in a row: MuJoCo's layout.
@@ -260,7 +261,7 @@ void bind_data(nb::module_& m) {
         nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
         "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl, mocap bodies and time; None: "
         "qpos0, at rest. "
-        "tau\nbecomes zero. Raises ValueError, which lists the names.");
+        "tau and qacc\nbecome zero, and sensors feel no contact of before. Raises ValueError, which lists the names.");
   c.def(
       "copy", [](const AnyData& any) { return AnyData(any); }, "All of it once more, for the same model.");
   c.def("__copy__", [](const AnyData& any) { return AnyData(any); });

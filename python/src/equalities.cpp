@@ -171,7 +171,7 @@ int add_user(PyEqualities& e, const std::string& name, nb::callable function, ha
   }
   std::sort(dofs.begin(), dofs.end());
   dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-  EqualitySet& set = e.growing();
+  EqualitySet& set = e.growing(name);
   return e.rows->add(nb::borrow(function), [&](std::size_t index) {
     RowFunction f(e.rows, index, model, name, std::move(dofs));
     rows.nrow = f.nrow(), rows.evaluate = std::move(f);
@@ -257,16 +257,16 @@ void bind_additions(nb::class_<PyEqualities>& c) {
   c.def(
        "add_connect",
        [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q) {
-         return e.growing().add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                        point(q));
+         return e.growing(name).add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
+                                            point(q));
        },
        "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Two points stay together: three rows.")
       .def(
           "add_distance",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
              double length) {
-            return e.growing().add_distance(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                            point(q), length);
+            return e.growing(name).add_distance(name, body_index(e.set.model(), a), point(p),
+                                                body_index(e.set.model(), b), point(q), length);
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "length"_a,
           "Two points stay `length` apart [m]: one row.")
@@ -274,16 +274,16 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           "add_point_on_plane",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
              const Point& n) {
-            return e.growing().add_point_on_plane(name, body_index(e.set.model(), a), point(p),
-                                                  body_index(e.set.model(), b), point(q), point(n));
+            return e.growing(name).add_point_on_plane(name, body_index(e.set.model(), a), point(p),
+                                                      body_index(e.set.model(), b), point(q), point(n));
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "normal"_a,
           "A point of a stays in a plane fixed to b: one row.")
       .def(
           "add_joint",
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 5>& polynomial) {
-            return e.growing().add_joint(name, joint_index(e.set.model(), a),
-                                         b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
+            return e.growing(name).add_joint(name, joint_index(e.set.model(), a),
+                                             b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
           },
           "name"_a, "joint_a"_a, "joint_b"_a.none(), "polynomial"_a,
           "q_a - ref_a = sum c_k (q_b - ref_b)^k; joint_b None: a constant. One row.")
@@ -295,8 +295,8 @@ void bind_additions(nb::class_<PyEqualities>& c) {
             const double error = rotation_error(rotation);
             if (!(error <= kRotationError))
               throw ValueError("rotation", "off by " + number_text(error), "a rotation matrix");
-            return e.growing().add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
-                                        {rotation, point(p)});
+            return e.growing(name).add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
+                                            {rotation, point(p)});
           },
           "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
           "b keeps its pose in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
@@ -304,7 +304,7 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           "add_screw",
           [](PyEqualities& e, const std::string& name, handle slide, handle hinge, double pitch) {
             const Model& model = e.set.model();
-            return e.growing().add_screw(name, joint_index(model, slide), joint_index(model, hinge), pitch);
+            return e.growing(name).add_screw(name, joint_index(model, slide), joint_index(model, hinge), pitch);
           },
           "name"_a, "slide"_a, "hinge"_a, "pitch"_a,
           "The slide moves by `pitch` [m] for every turn of the hinge, from qpos0: one row.")

@@ -13,10 +13,13 @@ struct PyEqualities {
   bool in_use = false;
   std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
 
-  /// For additions. @throws ValueError once a Stepper has the set
-  EqualitySet& growing() {
+  /// For a constraint to be added. @throws ValueError once a Stepper has the set, and for another's name
+  EqualitySet& growing(const std::string& name) {
     rows->check_idle("equalities");
     if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
+    for (int i = 0; i < set.size() && !name.empty(); ++i) {
+      if (set[i].name == name) throw ValueError("name", "\"" + name + "\"", "one that no other constraint has");
+    }
     return set;
   }
 };

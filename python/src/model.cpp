@@ -91,6 +91,13 @@ Model from_xml_string(std::string text, const std::filesystem::path& directory, 
                    "the root element <" + root + "> is neither <mujoco> (MJCF) nor <robot> (URDF)");
 }
 
+/// A new array of numbers of the model, which never changes: read-only, for what is written to it would be lost.
+template <class Values>
+nb::object fixed(const Values& values, const Shape& shape) {
+  using E = std::decay_t<decltype(*values.begin())>;
+  return own_array<E, const E>(AlignedVector<E>(values.begin(), values.end()), shape);
+}
+
 /// A new array with `f(item)`, `width` numbers, for each item.
 template <class Items, class F>
 nb::object gather(const Items& items, Shape inner, F f) {
@@ -99,13 +106,13 @@ nb::object gather(const Items& items, Shape inner, F f) {
     for (double x : f(item)) values.push_back(x);
   }
   inner.insert(inner.begin(), items.size());
-  return own_array(std::move(values), inner);
+  return fixed(values, inner);
 }
 template <class Items, class F>
 nb::object gather_int(const Items& items, F f) {
   AlignedVector<int> values;
   for (const auto& item : items) values.push_back(f(item));
-  return own_array(std::move(values), {items.size()});
+  return fixed(values, {items.size()});
 }
 template <class Items>
 std::vector<std::string> names(const Items& items) {
@@ -147,10 +154,10 @@ void bind_joint(nb::module_& m) {
       .def_prop_ro(
           "nv", [](const JointRef& j) { return j->nv(); }, "Numbers in qvel.")
       .def_prop_ro(
-          "axis", [](const JointRef& j) { return to_numpy(j->axis); }, nb::sig("def axis(self) -> numpy.ndarray"),
-          "[3] unit, body frame; hinge and slide.")
+          "axis", [](const JointRef& j) { return fixed(numbers(j->axis), {3}); },
+          nb::sig("def axis(self) -> numpy.ndarray"), "[3] unit, body frame; hinge and slide.")
       .def_prop_ro(
-          "position", [](const JointRef& j) { return to_numpy(j->position); },
+          "position", [](const JointRef& j) { return fixed(numbers(j->position), {3}); },
           nb::sig("def position(self) -> numpy.ndarray"), "[3] anchor in the body frame [m].")
       .def_prop_ro(
           "reference", [](const JointRef& j) { return j->reference; },
@@ -169,12 +176,12 @@ void bind_joint(nb::module_& m) {
       .def_prop_ro(
           "limited", [](const JointRef& j) { return j->limited; }, "Whether `range` holds.")
       .def_prop_ro(
-          "range", [](const JointRef& j) { return new_array(j->range, {2}); },
-          nb::sig("def range(self) -> numpy.ndarray"), "[2] [rad | m].")
+          "range", [](const JointRef& j) { return fixed(j->range, {2}); }, nb::sig("def range(self) -> numpy.ndarray"),
+          "[2] [rad | m].")
       .def_prop_ro(
           "force_limited", [](const JointRef& j) { return j->force_limited; }, "Whether `force_range` holds.")
       .def_prop_ro(
-          "force_range", [](const JointRef& j) { return new_array(j->force_range, {2}); },
+          "force_range", [](const JointRef& j) { return fixed(j->force_range, {2}); },
           nb::sig("def force_range(self) -> numpy.ndarray"), "[2] [N m | N].")
       .def("__repr__", [](const JointRef& j) {
         return "<tarsus.Joint " + std::to_string(j.id) + " '" + j->name + "' (" + name(j->type) + ")>";
@@ -202,10 +209,13 @@ void bind_body(nb::module_& m) {
       .def_prop_ro(
           "mass", [](const BodyRef& b) { return b->mass; }, "[kg].")
       .def_prop_ro(
-          "com", [](const BodyRef& b) { return to_numpy(b->com); }, nb::sig("def com(self) -> numpy.ndarray"),
-          "[3] centre of mass, body frame [m].")
+          "com", [](const BodyRef& b) { return fixed(numbers(b->com), {3}); },
+          nb::sig("def com(self) -> numpy.ndarray"), "[3] centre of mass, body frame [m].")
       .def_prop_ro(
-          "inertia", [](const BodyRef& b) { return to_numpy(b->inertia.full()); },
+          "inertia",
+          [](const BodyRef& b) {
+            return fixed(numbers(b->inertia), {3, 3});
+          },
           nb::sig("def inertia(self) -> numpy.ndarray"), "[3][3] about the centre of mass, body axes [kg m²].")
       .def_prop_ro(
           "pose_in_link", [](const BodyRef& b) { return nb::make_tuple(to_numpy(b->X_LB.R), to_numpy(b->X_LB.p)); },
@@ -239,33 +249,32 @@ void bind_arrays(nb::class_<Model>& c) {
   c.def_prop_ro(
       "body_mass",
       [](const Model& m) { return gather(m.bodies, {}, [](const Body& b) { return std::array{b.mass}; }); },
-      nb::sig("def body_mass(self) -> numpy.ndarray"), "[nbody] [kg]; a new array.");
+      nb::sig("def body_mass(self) -> numpy.ndarray"), "[nbody] [kg]; read-only.");
   c.def_prop_ro(
       "body_com", [](const Model& m) { return gather(m.bodies, {3}, [](const Body& b) { return numbers(b.com); }); },
-      nb::sig("def body_com(self) -> numpy.ndarray"), "[nbody][3] centre of mass, body frame [m]; a new array.");
+      nb::sig("def body_com(self) -> numpy.ndarray"), "[nbody][3] centre of mass, body frame [m]; read-only.");
   c.def_prop_ro(
       "body_inertia",
       [](const Model& m) {
         return gather(m.bodies, {3, 3}, [](const Body& b) { return numbers(b.inertia); });
       },
       nb::sig("def body_inertia(self) -> numpy.ndarray"),
-      "[nbody][3][3] about the centre of mass, body axes [kg m²] (MuJoCo's is diagonal, in axes of its own); a new "
-      "array.");
+      "[nbody][3][3] about the centre of mass, body axes [kg m²] (MuJoCo's is diagonal, in axes of its own); "
+      "read-only.");
   c.def_prop_ro(
       "body_parent", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.parent; }); },
-      nb::sig("def body_parent(self) -> numpy.ndarray"), "[nbody] parent body; a new array.");
+      nb::sig("def body_parent(self) -> numpy.ndarray"), "[nbody] parent body; read-only.");
   c.def_prop_ro(
       "body_link", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.link; }); },
-      nb::sig("def body_link(self) -> numpy.ndarray"),
-      "[nbody] link that carries the body, -1 the world; a new array.");
+      nb::sig("def body_link(self) -> numpy.ndarray"), "[nbody] link that carries the body, -1 the world; read-only.");
   c.def_prop_ro(
       "joint_name", [](const Model& m) { return names(m.joints); }, "[njoint] names.");
   c.def_prop_ro(
       "joint_qpos", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qpos; }); },
-      nb::sig("def joint_qpos(self) -> numpy.ndarray"), "[njoint] first index in qpos; a new array.");
+      nb::sig("def joint_qpos(self) -> numpy.ndarray"), "[njoint] first index in qpos; read-only.");
   c.def_prop_ro(
       "joint_qvel", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qvel; }); },
-      nb::sig("def joint_qvel(self) -> numpy.ndarray"), "[njoint] first index in qvel; a new array.");
+      nb::sig("def joint_qvel(self) -> numpy.ndarray"), "[njoint] first index in qvel; read-only.");
 }
 
 const char* const kLoadDoc =
@@ -345,7 +354,7 @@ void bind_model(nb::module_& m) {
             out.insert(out.end(), {low < high ? low : -kNone, low < high ? high : kNone});
           }
         }
-        return new_array(out, {out.size() / 2, 2});
+        return fixed(out, {out.size() / 2, 2});
       },
       nb::sig("def actuator_ctrlrange(self) -> numpy.ndarray"),
       "[nu][2] ranges that controls are clamped to; infinite without one.");

@@ -15,6 +15,10 @@ namespace tarsus {
 namespace {
 
 constexpr int kJointRows = 32;  ///< of one block, at most
+constexpr int kPairRows = 256;  ///< of one pair of links, likewise
+/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
+/// would not fit into memory.
+constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -123,8 +127,8 @@ void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const in
     }
     const std::size_t first = t;  // two trees: those of one pair of links are a block
     int count = 0;
-    for (; t < terms.size() && geometry.contacts[terms[t]].a == a && geometry.contacts[terms[t]].b == b; ++t)
-      count += geometry.contacts[terms[t]].nrow;
+    const auto of_pair = [&](const ContactRows& c) { return c.a == a && c.b == b && count + c.nrow <= kPairRows; };
+    for (; t < terms.size() && of_pair(geometry.contacts[terms[t]]); ++t) count += geometry.contacts[terms[t]].nrow;
     blocks_.push_back({.terms = int(t - first), .rows = rows_.add_block(a, b, count)});
     const typename DelassusRows<R>::Block block = rows_.block(blocks_.back().rows);
     for (std::size_t k = first, row = 0; k < t; row += geometry.contacts[terms[k++]].nrow)
@@ -345,7 +349,9 @@ void TreeRows<R>::push(int index, const double* change) {
 
 template <class R>
 RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
-  if (small_) {
+  int count = 0;
+  for (const int t : terms) count += terms_[t].nrow;
+  if (small_ && count <= kMostDenseRows) {
     begin_dense();
     dense_.write(terms);
     return dense_;

@@ -77,6 +77,13 @@ void read_limit(bool limited, const std::array<double, 2>& range, double margin,
   }
 }
 
+/// What only StepForces has.
+bool feels(SensorKind kind) {
+  using enum SensorKind;
+  return kind == touch || kind == contact || kind == force || kind == torque || kind == jointlimitfrc ||
+         kind == tendonlimitfrc;
+}
+
 bool inside(GeomType type, const Vec3d& size, const Vec3d& p) {
   const auto squared = [](double x) { return x * x; };
   switch (type) {
@@ -180,8 +187,7 @@ void SensorSet::add(const SensorSpec& spec) {
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
   using enum SensorKind;
-  feels_contact_ = feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force ||
-                   s.kind == torque || s.kind == jointlimitfrc || s.kind == tendonlimitfrc;
+  feels_contact_ = feels_contact_ || feels(s.kind);
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
@@ -448,8 +454,9 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   for (const Sensor& s : sensors_) {
     double* const out = sensordata.data() + s.address;
     read(s, state, out);
-    if (s.kind == SensorKind::none) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
-    if (s.cutoff <= 0 || s.kind == SensorKind::none || sensor_traits(s.kind).direction) continue;
+    const bool unknown = s.kind == SensorKind::none || (!state.forces_known && feels(s.kind));
+    if (unknown) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
+    if (s.cutoff <= 0 || unknown || sensor_traits(s.kind).direction) continue;
     const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;
     for (int k = 0; k < s.dimension; ++k)
       out[k] = positive ? std::min(out[k], s.cutoff) : std::clamp(out[k], -s.cutoff, s.cutoff);
@@ -718,7 +725,7 @@ void SensorSet::write_contact(const ContactQuery& query, double found, const Tou
 
 namespace {
 
-/// Forces of connect and weld constraints on their bodies, at the links' origins; what is fixed, to the world or to a
+/// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
 /// mocap body, bears the reaction to the force on the other.
 template <class R>
 void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
@@ -733,7 +740,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
   set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
   for (int i = 0; i < set.size(); ++i) {
     const Equality& e = set[i];
-    if (e.kind != EqualityKind::connect && e.kind != EqualityKind::weld) continue;
+    using enum EqualityKind;
+    if (e.kind != connect && e.kind != weld && e.kind != distance && e.kind != point_on_plane) continue;
     const typename DelassusRows<R>::Block block = rows.block(i);
     for (const int side : {0, 1}) {
       const int link = side == 0 ? block.a : block.b;
@@ -758,7 +766,10 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
 template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
   StepForces out;
-  if (data.width() != 1) return out;
+  if (data.width() != 1) {
+    out.known = !stepper.options().rows.any() && !stepper.loops() && !stepper.has_force_rows();
+    return out;
+  }
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
   out.tendon_along.resize(model.spec.tendons.size());
   if (stepper.loops()) {

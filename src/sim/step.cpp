@@ -41,6 +41,11 @@ std::optional<ActuationMode> actuation_mode(std::string_view name) {
   return {};
 }
 
+/// The model's servos act as drives.
+static bool implicit_servos(const StepOptions& options) {
+  return options.integrator != Integrator::rk4 && options.actuation == ActuationMode::implicit_servos;
+}
+
 /// Some shape that may touch rides on a mocap body.
 static bool mocap_touches(const Model& model) {
   for (int b = 0; b < model.nbody(); ++b) {
@@ -57,10 +62,13 @@ static bool mocap_touches(const Model& model) {
 template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
   const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
-  const bool limited = drives && drives->limited();
   const bool actuated = !drives && options.actuation != ActuationMode::off;
   const std::string why = servos_refusal(model, Actuation(model), actuated);
   if (!why.empty()) return why;
+  const bool servos = actuated && implicit_servos(options);
+  const bool limited = drives   ? drives->limited()
+                       : servos ? Servos<R>(model, BasicData<R>(model)).drives().limited()
+                                : false;
   if (actuated && !model.spec.actuators.empty() && SensorSet(model).feels_contact())
     return "sensors that feel contact are not in lanes yet";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
@@ -215,8 +223,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
     now_.user_tau.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
-    const bool servos = now_.actuated && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
-                        options_.actuation == ActuationMode::implicit_servos;
+    const bool servos = now_.actuated && !model_.spec.actuators.empty() && implicit_servos(options_);
     if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
   }
   clock_.lap(Stage::actuate);

@@ -140,6 +140,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
   source(options.start, qpos, qvel);
+  if (!options.qvel.empty()) check_size("qvel", options.qvel.size(), qvel.size()), qvel = options.qvel;
   convert<R>(qpos, data.qpos), convert<R>(qvel, data.qvel);
 
   TrackReport report;

@@ -452,9 +452,12 @@ TEST(Command, ControlsAreTheModelsOwn) {
   const std::string body =
       "<mujoco><worldbody><body pos='0 0 1'><joint name='j' axis='0 1 0'/><geom size='.1' pos='.3 0 0'/></body>"
       "</worldbody><actuator><position name='servo' joint='j' kp='300' kv='20'/>";
-  std::ofstream(arm) << body << "</actuator><keyframe><key name='up' qpos='.5' ctrl='.5'/></keyframe></mujoco>";
+  std::ofstream(arm) << body << "</actuator><keyframe><key name='up' qpos='.5' ctrl='.5'/>"
+                     << "<key name='fast' qvel='2' ctrl='.5'/></keyframe></mujoco>";
   std::ofstream(odd) << body << "<general name='odd' joint='j' gaintype='user'/></actuator></mujoco>";
   expect_all({{"run " + arm + " --duration 0.1 --no-record --keyframe up --ctrl servo=0.2", 0, "ok"},
+              // I ω²/2 of a sphere of 4.19 kg, whose pose the keyframe leaves to the file.
+              {"run " + arm + " --duration 1e-6 --dt 1e-6 --no-record --keyframe fast", 0, "kinetic 0.78"},
               {"run " + arm + " --ctrl motor=1", 2, "an actuator of the model: servo"},
               {"run " + arm + " --ctrl servo=x", 2, "a number, or NAME=NUMBER"},
               {"run " + arm + " --gains 10,1,0,0 --ctrl 1", 2, "no --gains"},

@@ -216,6 +216,60 @@ def test_force_sensors_feel_equalities_on_what_is_fixed(equalities):
     assert np.isclose(np.linalg.norm(data.sensors["arm force"]), 2.2 * 9.81, rtol=1e-3)
 
 
+@pytest.mark.parametrize("contacts", [False, True])
+@pytest.mark.parametrize("tie", [lambda rows: rows.add_distance("rope", "hand", [0, 0, 0], "load", [0, 0, 0], 0.3),
+                                 lambda rows: rows.add_point_on_plane("tray", "load", [0, 0, 0], "hand", [0, 0, -0.3], [0, 0, 1])], ids=["distance", "plane"])  # fmt: skip
+def test_force_sensors_feel_distances_and_planes(tie, contacts):
+    """Of what hangs below a held hand, its weight at its arm; MuJoCo has no such rows."""
+    model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 -10"/><worldbody>
+      <body name="lift" pos="0 0 1"><joint type="slide" axis="0 0 1"/><geom size=".05" mass="1"/>
+        <body name="hand" pos=".2 0 0"><geom size=".02" mass=".5"/><site name="wrist" pos="-.1 0 0"/></body></body>
+      <body name="load" pos=".2 0 .7"><joint type="slide" axis="0 0 1"/><geom size=".02" mass="2"/></body></worldbody>
+      <actuator><position joint="0" kp="1e5" kv="1e3"/></actuator>
+      <sensor><force name="force" site="wrist"/><torque name="torque" site="wrist"/></sensor></mujoco>""".replace('type="slide"', 'name="0" type="slide"', 1))
+    rows, data = tarsus.Equalities(model), tarsus.Data(model)
+    tie(rows)
+    stepper = tarsus.Stepper(data, dt=0.002, equalities=rows, contacts=contacts)
+    for _ in range(1000):
+        assert stepper.step() == 0
+    assert data.sensors["force"] == pytest.approx([0, 0, 25], abs=1e-6)
+    assert data.sensors["torque"] == pytest.approx([0, -2.5, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("options, known", [({"contacts": True}, False), ({"joint_limits": True}, False), ({"loops": "spook"}, False), ({"loops": "off"}, True)])
+def test_sensors_of_forces_that_lanes_do_not_keep_read_nan(options, known):
+    text = """<mujoco><worldbody><geom type="plane" size="0 0 1"/><body name="ball" pos="0 0 .099"><freejoint/><geom size=".1"/>
+      <body name="arm" pos="0 0 .3"><joint name="j" range="-10 10"/><geom size=".05" pos=".1 0 0"/><site name="s"/></body></body></worldbody>
+      <equality><connect body1="arm" anchor="0 0 0"/></equality>
+      <sensor><touch site="s"/><contact body1="ball"/><force site="s"/><torque site="s"/><jointlimitfrc joint="j"/><gyro site="s"/></sensor></mujoco>"""
+    model = tarsus.Model.from_xml_string(text if options.get("loops") else text.replace("<connect", "<connect active='false'"))
+    one, many = tarsus.Data(model), tarsus.Data(model, worlds=3)
+    for data in (one, many):
+        assert tarsus.Stepper(data, dt=0.01, **options).step() == 0
+    seen = many.sensordata[0, :, 2]
+    assert np.isfinite(one.sensordata).all() and np.isfinite(seen[-3:]).all()
+    assert np.isnan(seen[:-3]).all() if not known else np.allclose(seen, one.sensordata)
+
+
+def test_a_reset_leaves_sensors_nothing():
+    """Of the last step before: its accelerations, its contacts."""
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><geom type="plane" size="0 0 1"/>
+      <body name="ball" pos="0 0 .099"><freejoint/><geom size=".1"/><site name="s" size=".2"/></body></worldbody>
+      <sensor><accelerometer name="a" site="s"/><touch name="touch" site="s"/><contact name="contact" body1="ball"/></sensor>
+      <keyframe><key name="high" qpos="0 0 3 1 0 0 0"/></keyframe></mujoco>""")
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=0.01, contacts=True)
+    data.qvel[0] = 1
+    for _ in range(3):
+        stepper.step()
+    assert data.sensors["touch"] > 10 and data.sensors["contact"] == 1 and abs(data.qacc[0]) > 5
+    other = data.copy()
+    assert tarsus.step(model, other) == ["ok"] and not other.sensors["touch"]  # a step without contacts
+    data.reset("high")
+    assert not data.qacc.any() and not data.sensors["touch"] and not data.sensors["contact"]
+    assert data.sensors["a"] == pytest.approx([0, 0, 9.81])
+
+
 #: A weight on slides that a path from its part holds up.
 HUNG = """<mujoco><option timestep="0.002"/>
   <default><equality solref="0.01 1" solimp="0.99 0.999 0.001"/></default>

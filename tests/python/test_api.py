@@ -102,7 +102,9 @@ def test_an_unknown_name_lists_the_known_ones(arm):
 
 
 def test_a_models_arrays_are_read_only(arm):
-    for array in (arm.qpos0, arm.gravity, arm.armature, arm.qpos_spring, arm.dof_joint):
+    of_bodies = (arm.body_mass, arm.body_com, arm.body_inertia, arm.body_parent, arm.body_link, arm.body("upper").com, arm.body("upper").inertia)
+    of_joints = (arm.joint_qpos, arm.joint_qvel, arm.joint("elbow").axis, arm.joint("elbow").position, arm.joint("elbow").range, arm.joint("elbow").force_range)
+    for array in (arm.qpos0, arm.gravity, arm.armature, arm.qpos_spring, arm.dof_joint, *of_bodies, *of_joints):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 

@@ -95,6 +95,26 @@ def test_a_batch_is_its_worlds_alone(humanoid, contacts):
             assert batch.state_hash(world) == tarsus.state_hash(data)
 
 
+@pytest.mark.parametrize("servo", ['forcerange="-.4 .4"', ""])
+def test_servos_beside_loops_are_those_of_worlds_alone(servo):
+    """A gripper, its second finger held to the first; servos within their ranges took the lanes, where a step was an error."""
+    model = tarsus.Model.from_xml_string(f"""<mujoco><worldbody>
+      <body><joint name="a" type="slide" axis="1 0 0"/><geom size=".1"/></body><body pos="0 1 0"><joint name="b" type="slide" axis="1 0 0"/><geom size=".2"/></body></worldbody>
+      <equality><joint joint1="a" joint2="b"/></equality><actuator><position joint="a" kp="50" kv="2" {servo}/></actuator></mujoco>""")
+    batch = tarsus.Batch(model, 9, dt=0.01)
+    batch.ctrl[:, 0] = np.linspace(-1, 1, 9)
+    for _ in range(20):
+        assert batch.step() == 0
+    for world in (0, 3, 8):
+        data = tarsus.Data(model)
+        data.ctrl[0] = batch.ctrl[world, 0]
+        stepper = tarsus.Stepper(data, dt=0.01)
+        for _ in range(20):
+            assert stepper.step() == 0
+        np.testing.assert_allclose(batch.qpos[world], data.qpos, rtol=1e-9)
+    assert (batch.width == 1) == bool(servo)
+
+
 def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
     batch = stands(humanoid, 4)
     batch.qvel[:] = np.random.default_rng(1).uniform(-1, 1, batch.qvel.shape)

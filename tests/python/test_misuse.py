@@ -363,6 +363,19 @@ def test_a_stepper_keeps_constraints_of_ones_own(loops, error):
     assert stepper.loops()["worst_row"].startswith("rope")
 
 
+def test_constraints_have_names_of_their_own():
+    """Multipliers are told apart by them."""
+    model = tarsus.Model.load(MODELS / "loops/four_bar.xml")
+    equalities = tarsus.Equalities(model)
+    taken = equalities.row_names[0].split(" (")[0]
+    for name in ("", "", "hook"):
+        equalities.add_joint(name, 0, None, [0, 0, 0, 0, 0])
+    for name in (taken, "hook"):
+        with pytest.raises(ValueError, match=f'name: is "{name}", expected one that no other constraint has'):
+            equalities.add_connect(name, 1, [0, 0, 0], 0, [0, 0, 0])
+    assert len(set(equalities.row_names)) == equalities.nrow
+
+
 def test_constraints_of_a_stepper_do_not_grow_under_it():
     model, _, equalities, stepper, _, _ = hanging("spook")
     with pytest.raises(ValueError, match="in use by a Stepper"):

@@ -55,6 +55,7 @@ struct TouchPoint {
 
 /// What acted over a step besides the model's own forces.
 struct StepForces {
+  bool known = true;                ///< false: lanes keep no such forces
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
@@ -63,7 +64,7 @@ struct StepForces {
 
 template <class R>
 class Stepper;
-/// Of a stepper's last step of `data`, one world; empty for batches.
+/// Of a stepper's last step of `data`, one world; not known of several that had contacts, limits or equalities.
 template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data);
 
@@ -87,6 +88,7 @@ struct ContactQuery {
 struct SensorInput {
   double time = 0;
   std::span<const double> qpos, qvel, qacc, ctrl, act;
+  bool forces_known = true;                  ///< false: sensors that feel contact read nan
   std::span<const BodyForce> external = {};  ///< for force and torque
   std::span<const TouchPoint> contacts = {};
   std::span<const double> joint_limit = {}, tendon_limit = {}, tendon_along = {};  ///< as StepForces'

@@ -29,6 +29,7 @@ struct TrackOptions : StepOptions {
   TrackOptions() { dt = 1.0 / 30; }
   double duration = 10;                                 ///< [s]; the number of steps is the nearest whole one
   double start = 0;                                     ///< source's time of the first pose [s]
+  std::vector<double> qvel = {};                        ///< [nv] at the start, or empty: the source's
   bool actuators = false;                               ///< the model's own, under `ctrl`, in the place of the drives
   std::vector<double> ctrl = {}, act = {};              ///< [nu], [na] or empty: zero
   std::vector<double> mocap_pos = {}, mocap_quat = {};  ///< as Data's, or empty: where the file has them
