@@ -327,9 +327,8 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
     spread_acceleration(m, state, all, qacc, damped);  // elsewhere minv_kernel() left a as it came
     find_gains(m, state, all, h, qvel, Q, K, qacc, damped);
     missed = find_missed();
-    for_each_tree<T>(m, all, [&](Tree& tree) {
-      tree.lambda = select(tree.missed, tree.lambda * T(R(kMoreDamping)), tree.lambda);
-    });
+    for_each_tree<T>(
+        m, all, [&](Tree& tree) { tree.lambda = select(tree.missed, tree.lambda * T(R(kMoreDamping)), tree.lambda); });
   }
 }
 

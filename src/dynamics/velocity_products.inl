@@ -498,8 +498,8 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   const Dampings& dampings = alone ? kAlone : kHeld;
   const auto bound = [&] {  // @return something is left; the bound goes on there
     bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
-    return go_on_where<T>(
-        m, all, [&](const Tree& tree) { return tree.gain > tree.most * T(Real<T>(dampings.momentum)); });
+    return go_on_where<T>(m, all,
+                          [&](const Tree& tree) { return tree.gain > tree.most * T(Real<T>(dampings.momentum)); });
   };
   if (!bound()) return;
   if (alone) {
@@ -509,8 +509,8 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     });
     keep_momentum(m, state, all, h, Q, K, qacc);
     if (!bound()) return;
-    for_each_dof<T>(
-        m, all, [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
+    for_each_dof<T>(m, all,
+                    [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
   }
   keep_momentum(m, state, all, h, Q, K, qacc);
   bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);

@@ -234,12 +234,13 @@ TEST(VelocityProductsInSteps, WhatTurnsFarTakesNothingFromOthers) {
       "<joint type='ball'/><geom type='capsule' fromto='0 0 0 .3 0 0' size='.02'/><body pos='.3 0 0'>"
       "<joint type='ball'/><geom type='capsule' fromto='0 0 0 .3 0 0' size='.01'/></body></body></body>";
   const auto model = [&](const std::string& beside) {
-    return compile(parse_mjcf("<mujoco><worldbody><body><joint name='wheel' axis='1 0 0'/><geom type='box' "
-                              "size='.1 .2 .3'/></body><body pos='0 3 0'><joint name='arm' axis='0 1 0'/><geom "
-                              "type='capsule' fromto='0 0 0 0 0 -.5' size='.04'/><body pos='0 0 -.5'><joint name='tip' "
-                              "axis='0 1 0'/><geom type='capsule' fromto='0 0 0 0 0 -.5' size='.04'/></body></body>" +
-                                  beside + "</worldbody></mujoco>",
-                              "trees", "."));
+    return compile(
+        parse_mjcf("<mujoco><worldbody><body><joint name='wheel' axis='1 0 0'/><geom type='box' "
+                   "size='.1 .2 .3'/></body><body pos='0 3 0'><joint name='arm' axis='0 1 0'/><geom "
+                   "type='capsule' fromto='0 0 0 0 0 -.5' size='.04'/><body pos='0 0 -.5'><joint name='tip' "
+                   "axis='0 1 0'/><geom type='capsule' fromto='0 0 0 0 0 -.5' size='.04'/></body></body>" +
+                       beside + "</worldbody></mujoco>",
+                   "trees", "."));
   };
   const Model alone = model(""), beside = model(chain);
   for (unsigned seed = 0; seed < 20; ++seed) {
