@@ -1,6 +1,7 @@
 """Motions from files of several kinds: loaded, bound, retargeted, saved."""
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -143,6 +144,15 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
     assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: model 'pendulum' has no two legs")
+
+
+def test_feet_that_are_welded_to_their_shins(tmp_path):
+    text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
+    model = tarsus.Model.from_xml_string(text)
+    assert count == 2
+    moved, report = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh")).retarget(model)
+    assert report["confidence"] > 0.99 and report["direction_error"] < 0.1 and report["slide_max"] < 0.01, report
+    assert len(moved.bind(model).driven) == len(model.joints)
 
 
 def test_a_mapping_of_another_format_is_refused(humanoid, tmp_path):
