@@ -49,7 +49,13 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
   const std::string extension = extension_of(source.system);
   if (extension == ".sys") return read_md_system(source.system);
   if (extension == ".xyz" || extension == ".extxyz") {
-    return system_from_xyz(read_xyz(source.system), source.system,
+    const std::vector<XyzFrame> frames = read_xyz(source.system);
+    if (const std::vector<std::string>& skipped = frames.back().skipped; !skipped.empty()) {
+      notes.push_back({Severity::warning,
+                       {source.system, 0, 0, ""},
+                       fmt::format("columns that are not read: {}", fmt::join(skipped, ", "))});
+    }
+    return system_from_xyz(frames, source.system,
                            source.units.empty() ? units_angstrom_fs() : units_by_name(source.units));
   }
   if (is_lammps(extension)) return load_lammps(source, notes);

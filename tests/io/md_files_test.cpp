@@ -487,6 +487,17 @@ TEST(ParticleFiles, AtomsOfNoMoleculeStay) {
   EXPECT_TRUE(notes.empty());
 }
 
+TEST(ParticleFiles, ColumnsOfXyzThatAreNotReadAreNamed) {
+  const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "ase.xyz").string();
+  std::ofstream(file) << "1\nProperties=species:S:1:pos:R:3:momenta:R:3:masses:I:1:charge:R:1\nO 0 0 0 1 2 3 17 -0.8\n";
+  Diagnostics notes;
+  EXPECT_EQ(load_particles({.system = file}, notes).mass, std::vector<double>{17});
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].text(), file + ": warning: columns that are not read: momenta, charge");
+}
+
 TEST(Xyz, UnitsAreWrittenAndRead) {
   for (const char* name : {"angstrom_fs", "nm_ps", "si", "reduced"}) {
     ParticleSystem system = make_builtin_system("chain:4");
