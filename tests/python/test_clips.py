@@ -4,6 +4,7 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -33,6 +34,15 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
     assert again.channels == motion.channels and again.times == motion.times
     with pytest.raises(tarsus.Error, match="cannot be written"):
         motion.save(tmp_path / "no" / "folder.json")
+
+
+def test_a_skeleton_that_a_file_has_no_place_for_is_said(humanoid, tmp_path):
+    motion = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh"))
+    with pytest.warns(UserWarning, match=r"out.json: has no place for the skeleton: retarget\(\) comes before save\(\)"):
+        motion.save(tmp_path / "out.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        motion.retarget(humanoid)[0].save(tmp_path / "out.json")
 
 
 def test_a_run_starts_within_a_clip_that_does_not_loop(tmp_path):
