@@ -495,7 +495,7 @@ void bind_system(nb::module_& m) {
   c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
         "Random velocities of this temperature, on the constraints, without total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
-        "(force [n, 3], energies by name, virial [3, 3]) at the present positions.");
+        "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.");
   c.def(
       "temperature", [](Particles& p) { return temperature(p.at_rest()); }, "Of the velocities now.");
   c.def(
