@@ -490,7 +490,9 @@ void bind_system(nb::module_& m) {
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
       "A built-in force field, e.g. 'spce-reaction-field'.");
   c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
-        "Takes out redundant constraints, projects positions and velocities onto the others, and says what it did.\n"
+        "Takes out redundant constraints (the rows after one move up), projects positions and velocities onto the "
+        "others,\n"
+        "and says what it did. "
         "Raises ValueError naming the rows if that cannot be done.");
   c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
         "Random velocities of this temperature, on the constraints, without total momentum.");
