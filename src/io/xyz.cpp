@@ -166,6 +166,8 @@ void read_row(MdText& text, const std::vector<Property>& layout, XyzFrame& frame
     if ((p.name == "masses" || p.name == "mass") && p.columns == 1) to = &frame.mass;
     const bool numbers = p.type == 'R' || p.type == 'I';
     for (int c = 0; to && numbers && c < p.columns; ++c) to->push_back(text.number(word + c, p.name.c_str()));
+    if (to == &frame.mass && numbers && !(frame.mass.back() > 0))
+      text.fail(word, fmt::format("mass is {}, expected a positive number", frame.mass.back()));
     const bool read = (to && numbers) || p.name == "species" || p.name == "label";
     if (!read && std::find(frame.skipped.begin(), frame.skipped.end(), p.name) == frame.skipped.end())
       frame.skipped.push_back(p.name);
@@ -220,11 +222,6 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
           {file, 0, 0, fmt::format("particle {}", i)},
           fmt::format("{} is no element's symbol and there is no masses:R:1 column", quote(frame.species[i])));
     }
-  }
-  for (std::size_t i = 0; i < system.mass.size(); ++i) {
-    if (!(system.mass[i] > 0))
-      throw InputError({file, 0, 0, fmt::format("particle {}", i)},
-                       fmt::format("mass is {}, expected a positive number", system.mass[i]));
   }
   system.constraints = ConstraintSet(system.particles());
   return system;

@@ -253,6 +253,7 @@ TEST(Xyz, BadInputIsNamedWithItsPlace) {
                          {"1\nProperties=species:S:1\nO\n", "x:2", "pos:R:3"},
                          {"1\nProperties=species:S:1:pos:R:3:pos:R:3\nO 0 0 0 1 1 1\n", "x:3", "twice"},
                          {"1\nProperties=species:S:1:pos:Q:3\nO 0 0 0\n", "x:2", "S|R|I|L"},
+                         {"1\nProperties=species:S:1:pos:R:3:masses:R:1\nO 0 0 0 -1\n", "x:3:9", "mass is -1"},
                          {"1\nProperties=pos:R:99999999999\nO 0 0 0\n", "x:2", "columns"}}) {
     try {
       parse_xyz(c.text, "x");
