@@ -131,6 +131,11 @@ nb::object load(handle source, const std::string& units, const std::string& forc
   return nb::cast(std::move(out));
 }
 
+/// Constraints and bonds do not look through the box's faces.
+void warn_and_make_whole(ParticleSystem& system) {
+  if (const int moved = make_whole(system); moved > 0) nb::module_::import_("warnings").attr("warn")(made_whole(moved));
+}
+
 void set_up(Particles& self, handle setup) {
   // NumPy's arrays and numbers in the dictionary become lists and numbers.
   const nb::object plain = nb::cpp_function([](nb::handle x) -> nb::object {
@@ -141,6 +146,7 @@ void set_up(Particles& self, handle setup) {
                               ? nb::borrow(setup)
                               : nb::module_::import_("json").attr("dumps")(setup, nb::arg("default") = plain);
   apply_particle_setup(self.changing(), nb::cast<std::string>(text), "setup");
+  warn_and_make_whole(self.system);
 }
 
 void save(Particles& self, handle file) {
@@ -176,7 +182,7 @@ auto with_functions(Particles& self, F f) {
 }
 
 Preparation prepare_system(Particles& self, double tolerance, double timestep) {
-  self.changing();
+  warn_and_make_whole(self.changing());
   return with_functions(
       self, [&] { return prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep); });
 }
@@ -453,7 +459,8 @@ PyType_Slot verlet_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_
 void bind_system(nb::module_& m) {
   nb::class_<Particles> c(
       m, "ParticleSystem", nb::type_slots(FunctionSlots<Particles>::slots),
-      "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3].");
+      "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3]. Constraints and\n"
+      "bonded terms take no nearest image: setup() and prepare() make molecules that the box cuts whole, and warn.");
   c.def(
       "__init__", &construct, "mass"_a, "position"_a, "velocity"_a = nb::none(), "box"_a = nb::none(),
       "units"_a = "reduced",
@@ -483,12 +490,14 @@ void bind_system(nb::module_& m) {
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
       "A built-in force field, e.g. 'spce-reaction-field'.");
   c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
-        "Takes out redundant constraints, projects positions and velocities onto the others, and says what it did.\n"
+        "Takes out redundant constraints (the rows after one move up), projects positions and velocities onto the "
+        "others,\n"
+        "and says what it did. "
         "Raises ValueError naming the rows if that cannot be done.");
   c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
         "Random velocities of this temperature, on the constraints, without total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
-        "(force [n, 3], energies by name, virial [3, 3]) at the present positions.");
+        "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.");
   c.def(
       "temperature", [](Particles& p) { return temperature(p.at_rest()); }, "Of the velocities now.");
   c.def(
@@ -572,8 +581,9 @@ void bind_verlet(nb::module_& m) {
       },
       nb::sig("def constraint_forces(self) -> numpy.ndarray"), "[n, 3] in the last position stage.");
   c.def_prop_ro(
-      "constraint_virial", [](const Verlet& v) { return v.rows(), sym3((*v).constraint_virial()); },
-      nb::sig("def constraint_virial(self) -> numpy.ndarray"), "[3, 3] sum of x_a F_b.");
+      "constraint_virial", [](const Verlet& v) { return v.rows(), to_numpy((*v).constraint_virial()); },
+      nb::sig("def constraint_virial(self) -> numpy.ndarray"),
+      "[3, 3] sum of x_a F_b in the last position stage. Where rows fix points in space it depends on the origin.");
 }
 
 }  // namespace

@@ -92,6 +92,10 @@ void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
   std::ofstream file(path, std::ios::binary);
   file << write_clip(clip);
   if (!file.flush()) throw Error(path.string() + ": cannot be written");
+  if (!clip.skeleton.empty()) {
+    nb::module_::import_("warnings")
+        .attr("warn")(path.string() + ": has no place for the skeleton: retarget() comes before save()");
+  }
 }
 
 nb::object frames_of(const MotionClip& clip) {
@@ -133,7 +137,9 @@ void bind_motion(nb::module_& m) {
       "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
       "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
-        "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding.");
+        "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding. A skeleton, "
+        "which "
+        "retarget()\nneeds, is not in it, with a warning.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
   c.def_prop_ro(

@@ -241,6 +241,17 @@ void drop_broken_limbs(const std::vector<SkeletonNode>& nodes, FoundPoints& foun
   }
 }
 
+/// A foot that is welded to its shin: the far end of that.
+void add_fixed_feet(const std::vector<SkeletonNode>& nodes, FoundPoints& found) {
+  for (const std::string side : {"left_", "right_"}) {
+    const auto knee = found.find(side + "knee");
+    if (knee == found.end() || found.count(side + "ankle")) continue;
+    const int node = knee->second.node;
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const SkeletonNode& n) { return n.parent == node; }))
+      found[side + "ankle"] = {node, true, knee->second.sure};
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& skeleton_points() {
@@ -261,6 +272,7 @@ FoundPoints find_points(const std::vector<SkeletonNode>& nodes, const Vec3d& up)
   FoundPoints found;
   find_by_names(nodes, found);
   drop_broken_limbs(nodes, found);
+  add_fixed_feet(nodes, found);
   if (!has_legs(found)) {
     found.clear();
     find_by_places(nodes, up, found);
@@ -273,7 +285,7 @@ FoundPoints find_points(const std::vector<SkeletonNode>& nodes, const Vec3d& up)
   for (const std::string side : {"left_", "right_"}) {
     for (const auto& [last, beyond] : {std::pair<std::string, std::string>("ankle", "toe"), {"elbow", "wrist"}}) {
       const auto at = found.find(side + last);
-      if (at != found.end() && !found.count(side + beyond))
+      if (at != found.end() && !at->second.tip && !found.count(side + beyond))
         found[side + beyond] = {at->second.node, true, at->second.sure};
     }
   }

@@ -269,7 +269,7 @@ class AmcReader {
                                    {clip_.file, 0, 0, {}},
                                    "AMC does not say how many frames a second has: 120, as in CMU's database"});
     }
-    while (any) any = frame();
+    while (any) any = frame(rate);
     for (std::size_t i = 0; i < rows_.size(); ++i) clip_.times.push_back(double(i) / rate);
     clean_clip(clip_, [&](int frame, int) {
       return Location{clip_.file, frame < 0 ? 0 : rows_[std::size_t(frame)], 0, {}};
@@ -295,10 +295,16 @@ class AmcReader {
   }
 
   /// From its number's line to the next frame's. False at the end of the file.
-  bool frame() {
+  bool frame(double rate) {
     const Parsed<int> number = parse_integer(lines_.key());
     if (!number || lines_.words().size() != 1)
       lines_.fail(fmt::format("{} found where a frame's number is expected", quote(lines_.key())));
+    if (!rows_.empty() && number.value != last_number_ + 1 && gaps_++ == 0) {  // one says enough
+      clip_.diagnostics.push_back({Severity::warning, lines_.here(),
+                                   fmt::format("frame {} follows frame {}: taken as the next one, {:.3g} s later",
+                                               number.value, last_number_, 1 / rate)});
+    }
+    last_number_ = number.value;
     rows_.push_back(lines_.line());
     if (rows_.size() * std::size_t(clip_.width) > kMaxBvhNumbers)
       lines_.fail(fmt::format("more than the {} numbers that are read", kMaxBvhNumbers));
@@ -352,6 +358,7 @@ class AmcReader {
   std::vector<int> columns_;  ///< of each bone's rotation; -1: it does not turn
   std::map<std::string, int> index_;
   std::vector<int> rows_;
+  int last_number_ = 0, gaps_ = 0;
   double unit_ = kPi / 180;
   MotionClip clip_;
 };

@@ -28,7 +28,7 @@ struct BvhJoint {
   int parent = -1;
   Vec3d offset{0, 0, 0};
   std::vector<Column> columns;
-  bool has_channels = false;
+  bool has_offset = false, has_channels = false;
   int position = -1, rotation = -1;  ///< first column in the clip's frame
 };
 
@@ -106,16 +106,23 @@ class BvhReader {
   /// After ROOT. A loop with its own stack: no depth can overflow it. -1 stands for an End Site.
   void hierarchy() {
     std::vector<int> open = {begin_joint()};
+    bool end_has_offset = false;
     while (!open.empty()) {
       const std::string_view key = word();
       const int joint = open.back();
       if (key.empty()) fail("the file ends inside the hierarchy: a '}' is missing");
       if (key == "}") {
-        if (joint >= 0 && !joints_[joint].has_channels) {
-          fail(fmt::format("joint {} has no CHANNELS", quote(joints_[joint].name)));
+        const bool is_end = joint < 0;
+        if (const BvhJoint& at = joints_[is_end ? open[open.size() - 2] : joint];
+            !(is_end ? end_has_offset : at.has_offset && at.has_channels)) {
+          fail(fmt::format("{}joint {} has no {}", is_end ? "the End Site of " : "", quote(at.name),
+                           !is_end && at.has_offset ? "CHANNELS" : "OFFSET"));
         }
         open.pop_back();
       } else if (key == "OFFSET") {
+        bool& known = joint < 0 ? end_has_offset : joints_[joint].has_offset;
+        if (known) fail("OFFSET twice");
+        known = true;
         const Vec3d offset{number("OFFSET"), number("OFFSET"), number("OFFSET")};
         if (joint >= 0) joints_[joint].offset = offset;
         if (joint < 0) ends_.emplace_back(open[open.size() - 2], offset);
@@ -127,7 +134,7 @@ class BvhReader {
       } else if (key == "End" && joint >= 0) {
         rest_of_line();
         expect("{");
-        open.push_back(-1);
+        open.push_back(-1), end_has_offset = false;
       } else {
         fail(fmt::format("{} found where {} is expected", quote(key),
                          joint >= 0 ? "OFFSET, CHANNELS, JOINT, End Site or '}'" : "OFFSET or '}'"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "io/md_text.hpp"
@@ -51,6 +52,7 @@ class LammpsReader {
   bool box_[3] = {false, false, false};
   std::vector<double> type_mass_;
   std::unordered_map<int, int> index_;  // atom id -> index
+  std::set<std::string> sections_;
 };
 
 bool LammpsReader::header_line() {
@@ -124,7 +126,10 @@ void LammpsReader::place_atom(AtomStyle style) {
   const int id = text_.integer(0, "atom id", 1, 2147483647), index = static_cast<int>(index_.size());
   if (!index_.emplace(id, index).second) text_.fail(0, fmt::format("atom {} is here twice", id));
   const bool molecules = style == AtomStyle::full || style == AtomStyle::molecular;
-  if (molecules) data_.system.molecule.push_back(text_.integer(1, "molecule", -2147483647, 2147483647));
+  if (molecules) {
+    const int molecule = text_.integer(1, "molecule", 0, 2147483647);
+    data_.system.molecule.push_back(molecule != 0 ? molecule : -id);  // 0: of none
+  }
   data_.id.push_back(id);
   data_.type.push_back(text_.integer(molecules ? 2 : 1, "atom type", 1, counts_.atom_types));
   if (style == AtomStyle::full || style == AtomStyle::charge) data_.charge.push_back(text_.number(first - 1, "charge"));
@@ -213,23 +218,26 @@ void LammpsReader::coefficients(const std::string& name, int types, std::string_
 
 void LammpsReader::section(const std::string& name, std::string_view hint) {
   const bool after_atoms = name != "Masses" && name != "Atoms" && !name.ends_with("Coeffs");
+  if (!sections_.insert(name).second) text_.fail(0, fmt::format("{} is here twice", name));
   if (after_atoms && index_.empty() && counts_.atoms > 0) text_.fail(0, fmt::format("{} before Atoms", name));
   if (name == "Masses") {
     type_mass_.assign(counts_.atom_types, 0.0);
     rows(name, counts_.atom_types, [&] {
       text_.expect_words(2, "type mass");
       const int type = text_.integer(0, "atom type", 1, counts_.atom_types);
+      if (type_mass_[type - 1] > 0) text_.fail(0, fmt::format("type {} is here twice", type));
       type_mass_[type - 1] = text_.number(1, "mass");
       if (!(type_mass_[type - 1] > 0))
         text_.fail(1, fmt::format("mass is {}, expected a positive number", type_mass_[type - 1]));
     });
   } else if (name == "Atoms") {
-    if (!index_.empty()) text_.fail(0, "Atoms is here twice");
     atoms(counts_.atoms, hint);
   } else if (name == "Velocities") {
+    std::vector<char> seen(index_.size(), 0);
     rows(name, counts_.atoms, [&] {
       text_.expect_words(4, "id vx vy vz");
       const int i = index_of(0);
+      if (seen[i]++) text_.fail(0, fmt::format("atom {} is here twice", data_.id[i]));
       for (int c = 0; c < 3; ++c) data_.system.velocity[3 * i + c] = text_.number(1 + c, "velocity");
     });
   } else if (name == "Bonds") {

@@ -356,7 +356,9 @@ bool apply_particle_setup(ParticleSystem& system, const std::string& text, const
   } catch (const Error& error) {
     throw InputError({file, 0, 0, ""}, error.what());
   }
-  system = std::move(changed);
+  // Not the state, of which others may have views.
+  system.molecule = std::move(changed.molecule), system.pinned = std::move(changed.pinned);
+  system.constraints = std::move(changed.constraints), system.force_field = std::move(changed.force_field);
   return forces;
 }
 

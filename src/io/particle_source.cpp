@@ -49,7 +49,13 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
   const std::string extension = extension_of(source.system);
   if (extension == ".sys") return read_md_system(source.system);
   if (extension == ".xyz" || extension == ".extxyz") {
-    return system_from_xyz(read_xyz(source.system), source.system,
+    const std::vector<XyzFrame> frames = read_xyz(source.system);
+    if (const std::vector<std::string>& skipped = frames.back().skipped; !skipped.empty()) {
+      notes.push_back({Severity::warning,
+                       {source.system, 0, 0, ""},
+                       fmt::format("columns that are not read: {}", fmt::join(skipped, ", "))});
+    }
+    return system_from_xyz(frames, source.system,
                            source.units.empty() ? units_angstrom_fs() : units_by_name(source.units));
   }
   if (is_lammps(extension)) return load_lammps(source, notes);
@@ -61,9 +67,10 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
   throw ValueError("system", source.system, "a file that ends in .sys, .xyz, .extxyz, .data, .lmp or .lammps");
 }
 
-// Follows constraints, bonds and, for a particle that has neither, its molecule, by the nearest image: a file may have
-// put every particle into the box. Returns how many particles it moved.
+}  // namespace
+
 int make_whole(ParticleSystem& system) {
+  if (!system.box.periodic()) return 0;
   const int n = system.particles();
   std::vector<std::vector<int>> linked(n);
   const auto link = [&](int i, int j) { linked[i].push_back(j), linked[j].push_back(i); };
@@ -78,7 +85,9 @@ int make_whole(ParticleSystem& system) {
   return make_molecules_whole(system, linked);
 }
 
-}  // namespace
+std::string made_whole(int moved) {
+  return fmt::format("molecules cut by the box are made whole: {} particles moved by its length", moved);
+}
 
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) {
   // A name with the form of a built-in one wins over a file unless there is such a file.
@@ -99,10 +108,8 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   if (loses_forces && !set_up && source.forces.empty())
     throw ValueError("units", source.units,
                      "forces named too (--forces, --setup): the forces of this system are in its own units");
-  if (const int moved = builtin || !system.box.periodic() ? 0 : make_whole(system); moved > 0) {
-    notes.push_back({Severity::warning,
-                     {source.system, 0, 0, ""},
-                     fmt::format("molecules cut by the box are made whole: {} particles moved by its length", moved)});
+  if (const int moved = builtin ? 0 : make_whole(system); moved > 0) {
+    notes.push_back({Severity::warning, {source.system, 0, 0, ""}, made_whole(moved)});
   }
   return system;
 }

@@ -164,9 +164,13 @@ void read_row(MdText& text, const std::vector<Property>& layout, XyzFrame& frame
     if (p.name == "pos" && p.columns == 3) to = &frame.position;
     if ((p.name == "velo" || p.name == "vel") && p.columns == 3) to = &frame.velocity;
     if ((p.name == "masses" || p.name == "mass") && p.columns == 1) to = &frame.mass;
-    if ((p.name == "charge" || p.name == "charges" || p.name == "initial_charges") && p.columns == 1)
-      to = &frame.charge;
-    for (int c = 0; to && p.type == 'R' && c < p.columns; ++c) to->push_back(text.number(word + c, p.name.c_str()));
+    const bool numbers = p.type == 'R' || p.type == 'I';
+    for (int c = 0; to && numbers && c < p.columns; ++c) to->push_back(text.number(word + c, p.name.c_str()));
+    if (to == &frame.mass && numbers && !(frame.mass.back() > 0))
+      text.fail(word, fmt::format("mass is {}, expected a positive number", frame.mass.back()));
+    const bool read = (to && numbers) || p.name == "species" || p.name == "label";
+    if (!read && std::find(frame.skipped.begin(), frame.skipped.end(), p.name) == frame.skipped.end())
+      frame.skipped.push_back(p.name);
     word += p.columns;
   }
   if (!named) frame.species.emplace_back("X");
@@ -193,10 +197,8 @@ std::vector<XyzFrame> parse_xyz(std::string_view content, const std::string& fil
       if (!list->empty() && list->size() != 3 * static_cast<std::size_t>(count))
         text.fail(0, "Properties names the same columns twice");
     }
-    for (const auto* list : {&frame.mass, &frame.charge}) {
-      if (!list->empty() && list->size() != static_cast<std::size_t>(count))
-        text.fail(0, "Properties names the same columns twice");
-    }
+    if (!frame.mass.empty() && frame.mass.size() != static_cast<std::size_t>(count))
+      text.fail(0, "Properties names the same columns twice");
     frames.push_back(std::move(frame));
   }
   if (frames.empty()) throw InputError({file, 1, 0, ""}, "the file is empty");
@@ -220,11 +222,6 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
           {file, 0, 0, fmt::format("particle {}", i)},
           fmt::format("{} is no element's symbol and there is no masses:R:1 column", quote(frame.species[i])));
     }
-  }
-  for (std::size_t i = 0; i < system.mass.size(); ++i) {
-    if (!(system.mass[i] > 0))
-      throw InputError({file, 0, 0, fmt::format("particle {}", i)},
-                       fmt::format("mass is {}, expected a positive number", system.mass[i]));
   }
   system.constraints = ConstraintSet(system.particles());
   return system;

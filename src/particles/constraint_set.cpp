@@ -178,7 +178,7 @@ void ConstraintSet::remove(std::span<const int> rows) {
   std::vector<char> gone(rows_.size(), 0);
   for (const int row : rows) gone.at(row) = 1;
   std::vector<Row> kept;
-  pattern_ = {};
+  pattern_ = {}, ends_.clear();
   for (std::size_t k = 0; k < rows_.size(); ++k) {
     if (gone[k]) continue;
     append(rows_[k]);

@@ -220,13 +220,13 @@ std::vector<double> VelocityVerlet::tensions() const {
   return out;
 }
 
-std::array<double, 6> VelocityVerlet::constraint_virial() const {
+Mat3d VelocityVerlet::constraint_virial() const {
   const std::vector<double> force = constraint_forces();
-  std::array<double, 6> virial{};
+  Mat3d virial{};
   for (int i = 0; i < system_.particles(); ++i) {
-    const double *x = &old_x_[3 * i], *f = &force[3 * i];
-    const double terms[6] = {x[0] * f[0], x[0] * f[1], x[0] * f[2], x[1] * f[1], x[1] * f[2], x[2] * f[2]};
-    for (int c = 0; c < 6; ++c) virial[c] += terms[c];
+    for (int a = 0; a < 3; ++a) {
+      for (int b = 0; b < 3; ++b) virial(a, b) += old_x_[3 * i + a] * force[3 * i + b];
+    }
   }
   return virial;
 }

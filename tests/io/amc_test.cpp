@@ -68,6 +68,14 @@ TEST(Amc, RatesUnitsAndOrders) {
   EXPECT_EQ(clip.frame(0)[2], 1);
 }
 
+TEST(Amc, FramesThatAreMissingAreSaid) {
+  std::string gap = kAmcMotion;
+  gap.replace(gap.find("\n2\n"), 3, "\n4\n");
+  const Diagnostics notes = parse_two(gap).diagnostics;
+  ASSERT_EQ(notes.size(), 2u);  // the other is of the rate
+  EXPECT_EQ(notes[1].text(), "a.amc:8: warning: frame 4 follows frame 1: taken as the next one, 0.00833 s later");
+}
+
 TEST(Amc, WhatIsRefusedWithItsLine) {
   const auto refused = [](const std::string& motion, const std::string& skeleton, const std::string& words) {
     try {

@@ -135,6 +135,9 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "Xposition Yposition", "Xposition Xposition"), "'Xposition' twice", 5);
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 nan 3"), "finite", 8);
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2"), "is not a number", 9);
+  refuses_bvh(with(good, "OFFSET 1 -2 3", ""), "joint 'Left Leg' has no OFFSET", 14);
+  refuses_bvh(with(good, "OFFSET 0 -1 0", ""), "the End Site of joint 'Left Leg' has no OFFSET", 13);
+  refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2 3 OFFSET 1 2 3"), "OFFSET twice", 8);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT Hips"), "two joints are called 'Hips'", 6);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT"), "no name", 6);
   refuses_bvh(with(good, "Frames: 2", "Frames: 3"), "Frames: says 3, but 2 rows follow", 17);
@@ -153,7 +156,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "MOTION", "MOVIE"), "MOTION is expected", 16);
   refuses_bvh("HIERARCHY\nROOT a\n{\n", "a '}' is missing", 4);
   refuses_bvh("HIERARCHY\n", "ROOT is expected", 2);
-  refuses_bvh("HIERARCHY\nROOT a\n{\nCHANNELS 0\n}\nMOTION\n", "no joint has a channel", 5);
+  refuses_bvh("HIERARCHY\nROOT a\n{\nOFFSET 0 0 0 CHANNELS 0\n}\nMOTION\n", "no joint has a channel", 5);
 }
 
 TEST(BvhBadInput, DepthAndSizeAreBounded) {

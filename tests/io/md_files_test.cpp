@@ -253,6 +253,7 @@ TEST(Xyz, BadInputIsNamedWithItsPlace) {
                          {"1\nProperties=species:S:1\nO\n", "x:2", "pos:R:3"},
                          {"1\nProperties=species:S:1:pos:R:3:pos:R:3\nO 0 0 0 1 1 1\n", "x:3", "twice"},
                          {"1\nProperties=species:S:1:pos:Q:3\nO 0 0 0\n", "x:2", "S|R|I|L"},
+                         {"1\nProperties=species:S:1:pos:R:3:masses:R:1\nO 0 0 0 -1\n", "x:3:9", "mass is -1"},
                          {"1\nProperties=pos:R:99999999999\nO 0 0 0\n", "x:2", "columns"}}) {
     try {
       parse_xyz(c.text, "x");
@@ -301,25 +302,29 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
   struct Case {
     std::string from, to, words;
   };
-  for (const Case& c : std::vector<Case>{{"3 atoms", "4 atoms", "w.data:"},
-                                         {"3 atoms", "3000000000 atoms", "w.data:3:1"},
-                                         {"3 atoms", "300000 atoms", "bytes"},
-                                         {"2 bonds", "5 bonds", "w.data:"},
-                                         {"-1 9 xlo xhi", "9 -1 xlo xhi", "w.data:10:3"},
-                                         {"-1 9 xlo xhi\n", "", "before the box"},
-                                         {"0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz", "tilted"},
-                                         {"1 15.9994 # O", "1 -15.9994", "positive"},
-                                         {"1 15.9994 # O", "3 15.9994", "1 to 2"},
-                                         {"Atoms # full", "Atoms # body", "'body'"},
-                                         {"7 1 2 0.4238", "7 1 3 0.4238", "1 to 2"},
-                                         {"7 1 2 0.4238", "2 1 2 0.4238", "twice"},
-                                         {"7 1 2 0.4238", "7 1 2 0x4", "0x4"},
-                                         {"7 1 2 0.4238 -0.5 5 5", "7 1 2 0.4238 -0.5 5", "7 words"},
-                                         {"1 1 2 7", "1 1 2 8", "no atom 8"},
-                                         {"1 1 2 7", "1 1 2 2", "twice"},
-                                         {"1 1 7 2 9", "1 1 7 2", "5 words"},
-                                         {"2 0.1 0 0", "2 nan 0 0", "nan"},
-                                         {"Velocities", "Speeds", "'Speeds'"}}) {
+  for (const Case& c :
+       std::vector<Case>{{"3 atoms", "4 atoms", "w.data:"},
+                         {"3 atoms", "3000000000 atoms", "w.data:3:1"},
+                         {"3 atoms", "300000 atoms", "bytes"},
+                         {"2 bonds", "5 bonds", "w.data:"},
+                         {"-1 9 xlo xhi", "9 -1 xlo xhi", "w.data:10:3"},
+                         {"-1 9 xlo xhi\n", "", "before the box"},
+                         {"0 10 zlo zhi", "0 10 zlo zhi\n1 0 0 xy xz yz", "tilted"},
+                         {"1 15.9994 # O", "1 -15.9994", "positive"},
+                         {"1 15.9994 # O", "3 15.9994", "1 to 2"},
+                         {"Atoms # full", "Atoms # body", "'body'"},
+                         {"7 1 2 0.4238", "7 1 3 0.4238", "1 to 2"},
+                         {"7 1 2 0.4238", "2 1 2 0.4238", "twice"},
+                         {"7 1 2 0.4238", "7 1 2 0x4", "0x4"},
+                         {"7 1 2 0.4238 -0.5 5 5", "7 1 2 0.4238 -0.5 5", "7 words"},
+                         {"1 1 2 7", "1 1 2 8", "no atom 8"},
+                         {"1 1 2 7", "1 1 2 2", "twice"},
+                         {"1 1 7 2 9", "1 1 7 2", "5 words"},
+                         {"2 0.1 0 0", "2 nan 0 0", "nan"},
+                         {"7 0 0.2 0", "2 0 0.2 0", "atom 2 is here twice"},
+                         {"2 1.008", "1 1.008", "type 1 is here twice"},
+                         {"Angles\n\n", "Bonds\n\n1 1 2 7\n2 1 2 9\n\nAngles\n\n", "Bonds is here twice"},
+                         {"Velocities", "Speeds", "'Speeds'"}}) {
     try {
       parse_lammps_data(replaced(kWaterData, c.from, c.to), "w.data", units_angstrom_fs());
       ADD_FAILURE() << "accepted: " << c.to;
@@ -469,6 +474,29 @@ TEST(ParticleFiles, MoleculesThatTheBoxCutsAreMadeWhole) {
   const ParticleSystem untouched = load_particles({.system = whole, .setup = setup}, none);
   EXPECT_TRUE(none.empty());
   EXPECT_EQ(untouched.position, start);
+}
+
+// Molecule 0 is LAMMPS' word for none: such atoms lie where the file has them.
+TEST(ParticleFiles, AtomsOfNoMoleculeStay) {
+  const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "argon.data").string();
+  std::ofstream(file) << "argon\n2 atoms\n1 atom types\n0 30 xlo xhi\n0 30 ylo yhi\n0 30 zlo zhi\n\nMasses\n\n1 40\n\n"
+                         "Atoms # full\n\n1 0 1 0 1 1 1\n2 0 1 0 29 1 1\n";
+  Diagnostics notes;
+  EXPECT_EQ(load_particles({.system = file}, notes).position, (std::vector<double>{1, 1, 1, 29, 1, 1}));
+  EXPECT_TRUE(notes.empty());
+}
+
+TEST(ParticleFiles, ColumnsOfXyzThatAreNotReadAreNamed) {
+  const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "ase.xyz").string();
+  std::ofstream(file) << "1\nProperties=species:S:1:pos:R:3:momenta:R:3:masses:I:1:charge:R:1\nO 0 0 0 1 2 3 17 -0.8\n";
+  Diagnostics notes;
+  EXPECT_EQ(load_particles({.system = file}, notes).mass, std::vector<double>{17});
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].text(), file + ": warning: columns that are not read: momenta, charge");
 }
 
 TEST(Xyz, UnitsAreWrittenAndRead) {

@@ -1,8 +1,10 @@
 """Motions from files of several kinds: loaded, bound, retargeted, saved."""
 
 import pickle
+import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -32,6 +34,15 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
     assert again.channels == motion.channels and again.times == motion.times
     with pytest.raises(tarsus.Error, match="cannot be written"):
         motion.save(tmp_path / "no" / "folder.json")
+
+
+def test_a_skeleton_that_a_file_has_no_place_for_is_said(humanoid, tmp_path):
+    motion = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh"))
+    with pytest.warns(UserWarning, match=r"out.json: has no place for the skeleton: retarget\(\) comes before save\(\)"):
+        motion.save(tmp_path / "out.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        motion.retarget(humanoid)[0].save(tmp_path / "out.json")
 
 
 def test_a_run_starts_within_a_clip_that_does_not_loop(tmp_path):
@@ -143,6 +154,15 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
     assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: model 'pendulum' has no two legs")
+
+
+def test_feet_that_are_welded_to_their_shins(tmp_path):
+    text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
+    model = tarsus.Model.from_xml_string(text)
+    assert count == 2
+    moved, report = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh")).retarget(model)
+    assert report["confidence"] > 0.99 and report["direction_error"] < 0.1 and report["slide_max"] < 0.01, report
+    assert len(moved.bind(model).driven) == len(model.joints)
 
 
 def test_a_mapping_of_another_format_is_refused(humanoid, tmp_path):

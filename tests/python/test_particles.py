@@ -325,6 +325,36 @@ def test_results_of_a_hanging_chain():
     assert system.degrees_of_freedom() == 6 and system.pinned == []
 
 
+def test_the_virial_of_a_fixed_place_is_the_sum_that_it_is_called():
+    system = tarsus.ParticleSystem(np.ones(1), np.array([[1.0, 2, 3]]), np.array([[1.0, 0, 0]]))
+    system.add_sphere(0, [1, 2, 0], 3.0)
+    verlet = tarsus.VelocityVerlet(system, 0.001)
+    assert verlet.step()
+    assert np.allclose(verlet.constraint_forces, [[0, 0, -1 / 3]], atol=1e-6)
+    assert np.allclose(verlet.constraint_virial, [[0, 0, -1 / 3], [0, 0, -2 / 3], [0, 0, -1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("bond", ({"bonds": [[0, 1, 100, 0.1]]}, {"distances": [[0, 1, 0.1]]}, None))
+def test_molecules_that_the_box_cuts_are_made_whole(bond):
+    system = tarsus.ParticleSystem(np.ones(4), np.array([[0.0, 5, 5], [9.9, 5, 5], [5, 9.95, 0], [5, 0.05, 0]]), box=[10, 10, 0])
+    with pytest.warns(UserWarning, match="made whole: 2 particles moved"):
+        if bond:
+            system.setup({"molecule": ["A", "A"], **bond})
+        else:
+            system.add_distance(0, 1, 0.1), system.add_distance(2, 3, 0.1)
+            system.prepare()
+    assert np.allclose(system.position, [[0, 5, 5], [-0.1, 5, 5], [5, 9.95, 0], [5, 10.05, 0]])
+    assert abs(system.forces()[1]["potential"]) < 1e-9 and system.violation() < 1e-12
+
+
+def test_views_are_of_the_state_after_a_setup_too():
+    system = tarsus.ParticleSystem(np.ones(2), np.array([[0.0, 0, 0], [1, 0, 0]]))
+    position = system.position
+    system.setup({"gravity": [0, 0, -1], "pinned": [0], "distances": [[0, 1, 1.0]]})
+    position[1] = [0, 1, 0]
+    assert np.array_equal(system.position, [[0, 0, 0], [0, 1, 0]]) and system.pinned == [0]
+
+
 def test_redundant_rows_are_named():
     system = tarsus.ParticleSystem.load("c60-rigid")
     done = system.prepare()

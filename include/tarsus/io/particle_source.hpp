@@ -24,6 +24,12 @@ struct ParticleSource {
   std::function<void(double)> on_settling = {};          ///< as make_builtin_system()'s
 };
 
+/// Follows constraints, bonds and, for a particle that has neither, its molecule, by the nearest image, for files and
+/// arrays that have every particle within the box. Returns how many particles it moved.
+int make_whole(ParticleSystem& system);
+/// That, in words.
+std::string made_whole(int moved);
+
 /// Molecules that a periodic box cuts are made whole along constraints and bonds.
 /// Notes of the reader are appended to `notes`.  @throws InputError, ValueError
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes);

@@ -1,8 +1,8 @@
 // Extended XYZ: one or more frames of `N`, a comment line of key=value pairs, and N rows.
 //
 // Understood: Lattice="ax 0 0 0 by 0 0 0 cz" (rectangular), pbc="T T F" (open along z),
-// Properties=species:S:1:pos:R:3[:velo:R:3][:masses:R:1][:charge:R:1][:label:S:1][:other:…, skipped]; without it the
-// columns are species x y z. A species may be any word; where there is no masses column it must be an element's symbol.
+// Properties=species:S:1:pos:R:3[:velo:R:3][:masses:R:1][:label:S:1][:other:…, skipped]; without it the columns are
+// species x y z. A species may be any word; where there is no masses column it must be an element's symbol.
 // A particle whose species is no symbol is named by its label: written files have species X and a label then.
 // units=NAME of units_by_name() says what the numbers mean; written files have it.
 #pragma once
@@ -22,7 +22,8 @@ struct XyzFrame {
   Box box;
   std::vector<std::string> species;
   std::vector<double> position, velocity;  ///< [3 n]; velocity empty where the file has none
-  std::vector<double> mass, charge;        ///< [n] or empty
+  std::vector<double> mass;                ///< [n] or empty
+  std::vector<std::string> skipped;        ///< columns that are not read, by name
 };
 
 /// @throws InputError with file, line, column

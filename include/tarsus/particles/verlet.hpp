@@ -61,8 +61,8 @@ class VelocityVerlet {
   std::vector<double> constraint_forces() const;
   /// [nrow] pull along each distance, positive if it holds its ends together; 0 for other rows.
   std::vector<double> tensions() const;
-  /// Σ x_a F_b of the constraint forces: xx xy xz yy yz zz. Meaningful where rows do not fix points in space.
-  std::array<double, 6> constraint_virial() const;
+  /// Σ x_a F_b of the constraint forces. Where rows fix points in space it depends on the origin and is not symmetric.
+  Mat3d constraint_virial() const;
   /// What to add to the total energy of the state before the last step to get the energy that the discrete equations
   /// conserve to fourth order: -Δt² (Σ m a²/24 + Σ m v·j/12), a and j (jerk) from three velocities. 0 before the second
   /// step. The total energy itself swings by this; measured with it, drift shows in a tenth of the time.
