@@ -7,10 +7,12 @@
 //
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
-// Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
-// their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is
-// enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
-// joints are damped from what they were then, or, where that is not enough either, from what they were damped to.
+// First a tree on a free joint is given the linear momentum above: an error of it counts as energy by the speed of the
+// whole. Where there is more energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) =
+// -λ D v⁰, D their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no
+// λ is enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
+// joints are damped from what they were then, or, where that is not enough either, from what they were damped to. What
+// is left even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum.
 // Contacts and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
 #pragma once
 
@@ -20,19 +22,19 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kBoundAngle = 0.2;     ///< h|ω| of the fastest link from which the bound is looked at,
-inline constexpr double kSlidingAngle = 0.02;  ///< and of one on which another has slid out
-inline constexpr double kFarOut = 3;           ///< to so many times its distance at rest
+inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at; or
+inline constexpr double kChainAngle = 4;    ///< over the DoFs on the way to the world, where it is less, for what a
+                                            ///< joint adds the next ones multiply
 inline constexpr double kFirstDamping = 1.5;
 inline constexpr double kMoreDamping = 4;  ///< times the last λ, in
 inline constexpr int kDampings = 4;        ///< so many tries
 /// How joints are damped. What loops hold goes on with less: they open where it is left what it can keep.
 struct Dampings {
   double least_share;  ///< of its inertia, by which a slow joint is damped
-  double momentum;     ///< of the energy, that is left where momentum is to blame
+  double momentum;     ///< of the energy within a tree, that is left where momentum is to blame
 };
 inline constexpr Dampings kAlone{1e-2, 1e-3}, kHeld{1, 0.1};
-inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
+inline constexpr double kTolerated = 1e-3;  ///< of the energy within a tree, that may be left
 inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
 
 /// A tree's momentum about its centre of mass.
@@ -44,12 +46,21 @@ struct TreeMomentum {
 /// What the bound knows of one tree.
 template <class T>
 struct TreeBound {
-  TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint
+  TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint; and
+  Vec3<T> centre;          ///< the velocity of its centre of mass
   T angle, slope;          ///< h|ω| of its fastest link, and θ's slope against it
-  T most, gain;            ///< T(q ⊟ h v, v), and how far T(q, v⁰) - W is above it
+  T bound_angle;           ///< h|ω| from which it is bounded
+  T most, inner;           ///< T(q ⊟ h v, v), and that without its centre of mass's, of a tree on a free joint
+  T gain;                  ///< how far T(q, v⁰) - W is above `most`
   T sum, lambda;           ///< a sum over its links and joints, and λ
   Mask<T> bounded;         ///< lanes in which it is to be held to the bound,
   Mask<T> missed;          ///< and in which it is above it
+
+  /// By more than such a share of what moves in it.
+  TARSUS_INLINE Mask<T> is_above(double share) const {
+    const T rounding = most * (8 * std::numeric_limits<Real<T>>::epsilon());
+    return gain > mul_add(inner, T(Real<T>(share)), rounding);
+  }
 };
 
 /// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
@@ -124,18 +135,15 @@ void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
-/// J q̈ into the links' a, in the lanes `of` each tree.
-template <class T, class Of>
-void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, const T* qacc,
-                         const Of& of) {
-  for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) {
+/// J q̈ into the links' a.
+template <class T>
+void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qacc) {
+  for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
-    const Mask<T> here = of(tree);
-    const Motion<T> own = joint_motion(link, s.R, qacc + link.qvel);
     const Motion<T> from = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
-    s.a = {select(here, from.w + own.w, s.a.w), select(here, from.v + own.v, s.a.v)};
-  });
+    s.a = from + joint_motion(link, s.R, qacc + link.qvel);
+  }
 }
 
 /// Each tree's T of v at q ⊟ h v, and momentum there. Uses the links' R, r, v, pA and Ic. @param before [nq] scratch
@@ -153,19 +161,23 @@ void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
     tree.most = mul_add(dot(s.pA, s.v), T(Real<T>(0.5)), tree.most);
   });
   gather_momentum(m, state);
+  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.inner = tree.most; });
   for (int i = 0; i < m.nlink; ++i) {
-    if (moves_freely(m.link[i].joint)) all[i].tree.before = about_centre(state[i].Ic, state[i].pA);
+    if (!moves_freely(m.link[i].joint)) continue;
+    TreeBound<T>& tree = all[i].tree;
+    tree.before = about_centre(state[i].Ic, state[i].pA);
+    const Vec3<T>& p = tree.before.linear;
+    tree.inner = maximum(T(Real<T>(0)), tree.most - T(Real<T>(0.5)) / state[i].Ic.mass * dot(p, p));
   }
 }
 
-/// qacc of free joints where their trees are bounded, and J q̈ in the links' a there, with the momentum that forces
-/// leave. Not where a drive holds the root: its joint inertia is a force too.
+/// qacc of free joints where their trees are bounded, and J q̈ in the links' a, with the momentum that forces leave; or
+/// with the linear one alone. Not where a drive holds the root: its joint inertia is a force too.
 template <class T>
 void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* Q,
-                   const T* K, T* qacc) {
+                   const T* K, T* qacc, bool linear_alone = false) {
   const T step = T(h), rate = T(1 / h);
-  const auto bounded = [](const TreeBound<T>& tree) { return tree.bounded; };
-  spread_acceleration(m, state, all, qacc, bounded);
+  spread_acceleration(m, state, qacc);
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R);
@@ -191,12 +203,12 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
     const T inverse_mass = T(Real<T>(1)) / whole.mass;
     const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z,
                               c.x * c.x + c.z * c.z, -c.y * c.z, c.x * c.x + c.y * c.y};
-    const Vec3<T> w = inverse(whole.I - parallel * inverse_mass) * angular;
+    const Vec3<T> w = linear_alone ? zero3<T>() : inverse(whole.I - parallel * inverse_mass) * angular;
     const Vec3<T> v = linear * inverse_mass - cross(w, centre), local = transpose_mul(s.R, w);
     const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
     for (int k = 0; k < 6; ++k) x[k] = select(floats, mul_add(by[k], rate, x[k]), x[k]);
   }
-  spread_acceleration(m, state, all, qacc, bounded);
+  spread_acceleration(m, state, qacc);
 }
 
 /// Each tree's T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a, as its gain in the lanes `of`
@@ -223,7 +235,7 @@ void find_gains(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocity
 }
 
 /// qacc of trees where they are bounded: all moves the slower, about the centre of mass of a tree on a free joint, by
-/// as much as takes what is above the bound. J q̈ is in the links' a before.
+/// as much as takes what is above the bound. J q̈ is in the links' a, before and after.
 template <class T>
 void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* qvel,
                const T* K, T* qacc) {
@@ -240,12 +252,12 @@ void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProduct
     tree.sum = mul_add(half * K[k], next * next, tree.sum);
   });
   gather_momentum(m, state);
-  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.before.linear = zero3<T>(); });
+  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.centre = zero3<T>(); });
   for (int i = 0; i < m.nlink; ++i) {
     if (!moves_freely(m.link[i].joint)) continue;
     TreeBound<T>& tree = all[i].tree;
-    tree.before.linear = state[i].pA.f * (one / state[i].Ic.mass);  // of the centre of mass
-    tree.sum -= half * state[i].Ic.mass * dot(tree.before.linear, tree.before.linear);
+    tree.centre = state[i].pA.f * (one / state[i].Ic.mass);
+    tree.sum -= half * state[i].Ic.mass * dot(tree.centre, tree.centre);
   }
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
     const T left = maximum(zero, one - tree.gain / maximum(tree.sum, T(std::numeric_limits<Real<T>>::min())));
@@ -253,10 +265,11 @@ void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProduct
   });
   for_each_dof<T>(m, all, [&](int i, int v, int, const TreeBound<T>& tree) {
     const int k = v - m.link[i].qvel;
-    const T stays = moves_freely(m.link[i].joint) && k < 3 ? tree.before.linear[k] : zero;
+    const T stays = moves_freely(m.link[i].joint) && k < 3 ? tree.centre[k] : zero;
     const T next = mul_add(qacc[v], step, qvel[v]);
     qacc[v] = select(tree.bounded, (mul_add(next - stays, tree.lambda, stays) - qvel[v]) * rate, qacc[v]);
   });
+  spread_acceleration(m, state, qacc);
 }
 
 /// D of a joint by the factors; none of a free joint, whose rates are momentum.
@@ -281,7 +294,7 @@ TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, 
   return maximum(T(least), minimum(one, share));
 }
 
-/// qacc of trees where they are bounded, within the bound; J q̈ is in the links' a before, and no more after.
+/// qacc of trees where they are bounded, within the bound; J q̈ is in the links' a, before and after.
 /// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above the bound
 template <class T>
 void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
@@ -293,7 +306,7 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
   const auto find_missed = [&] {
     bool some = false;
     for_each_tree<T>(m, all, [&](Tree& tree) {
-      tree.missed = tree.missed & (tree.gain > tree.most * T(R(kTolerated)));
+      tree.missed = tree.missed & tree.is_above(kTolerated);
       some = some || any(tree.missed);
     });
     return some;
@@ -305,16 +318,18 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
   T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv;
   factor_kernel(m, state, qpos, K);
   for (int v = 0; v < m.nv; ++v) start[v] = mul_add(qacc[v], step, qvel[v]);
-  for_each_tree<T>(m, all, [](Tree& tree) { tree.sum = T(std::numeric_limits<R>::min()); });
+  const T none = T(std::numeric_limits<R>::min());
+  for_each_tree<T>(m, all, [&](Tree& tree) { tree.sum = none; });
   for_each_dof<T>(m, all, [&](int i, int v, int, Tree& tree) {
     D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(dampings.least_share));
     tree.sum = mul_add(D[v] * start[v], start[v], tree.sum);
   });
   for_each_tree<T>(m, all, [&](Tree& tree) {  // one joint alone goes from E to E/(1 + λ)²
     const T left = maximum(T(R(kLeastLeft)), one - tree.gain * T(R(2)) / tree.sum);
+    tree.missed = tree.missed & (tree.sum > none);  // or it has no joints to damp
     tree.lambda = select(tree.missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
   });
-  bool missed = true;
+  bool missed = find_missed();
   for (int tried = 0; tried < kDampings && missed; ++tried) {
     for_each_dof<T>(m, all, [&](int, int v, int k, const Tree& tree) {
       more[k] = mul_add(tree.lambda, D[v], K[k]), force[v] = -tree.lambda * D[v] * start[v];
@@ -324,7 +339,7 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
     for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
       qacc[v] = select(damped(tree), (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
     });
-    spread_acceleration(m, state, all, qacc, damped);  // elsewhere minv_kernel() left a as it came
+    spread_acceleration(m, state, qacc);
     find_gains(m, state, all, h, qvel, Q, K, qacc, damped);
     missed = find_missed();
     for_each_tree<T>(

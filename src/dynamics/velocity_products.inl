@@ -25,6 +25,8 @@
 // is an internal force. It vanishes for a wheel, and for a joint on the world, which moves no link below it.
 #pragma once
 
+#include <algorithm>
+
 #include "dynamics/energy_bound.inl"
 
 namespace tarsus {
@@ -423,38 +425,38 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
 }
 
 /// Each tree's angle, and its links' θh; it is bounded where one of its links turns far. θ = ½ is neutral on a rigid
-/// body, and what a tree of one link has. What is above dissipates in proportion to (h|ω|)³; 1 at most.
+/// body, and what a tree of one link has that no loop holds. What is above dissipates in proportion to (h|ω|)³; 1 at
+/// most.
 template <class T>
-void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h) {
+void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                 bool alone) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), half = T(Real<T>(0.5));
-  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) { tree.angle = tree.slope = zero; });
+  for_each_tree<T>(
+      m, all, [&](TreeBound<T>& tree) { tree.angle = tree.slope = zero, tree.bound_angle = T(Real<T>(kBoundAngle)); });
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
-    if (m.link[i].parent >= 0) tree.slope = T(Real<T>(kThetaSlope));
+    tree.bound_angle = minimum(tree.bound_angle, T(Real<T>(kChainAngle) / m.link[i].depth));
+    if (m.link[i].parent >= 0 || !alone) tree.slope = T(Real<T>(kThetaSlope));
   });
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
-    tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > T(Real<T>(kBoundAngle));
+    tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > tree.bound_angle;
   });
   for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) {
     all[i].theta_h = minimum(one, mul_add(tree.angle, tree.slope, half)) * T(h);
   });
 }
 
-/// So are trees with a link that slides by much of its distance from the axis that what carries it turns about, where
-/// the inertia about that changes within the step as where links turn far; or that has come far out, where little is
-/// carried by much.
+/// So are trees with a link that slides by much of its distance from the axis that what carries it turns about: the
+/// inertia about that changes within the step as where links turn far.
 template <class T>
 TARSUS_INLINE void bound_sliding_trees(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                        VelocityProductLink<T>* all, Real<T> h, const T* qvel) {
-  const auto square = [](auto x) { return T(Real<T>(x * x)); };
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkConstants<Real<T>>& link = m.link[i];
     if (!slides_on_axis(link.joint) || link.parent < 0) return;
-    const Vec3<T>&w = state[link.parent].v.w, &r = state[i].r, r0 = load3<T>(link.r0);
-    const Vec3<T> moved = cross(w, state[i].R.column_z()) * (qvel[link.qvel] * T(h)), lever = cross(w, r);
-    const Mask<T> near = dot(moved, moved) > dot(lever, lever) * square(kBoundAngle);
-    const Mask<T> far = dot(r, r) > dot(r0, r0) * square(kFarOut);
-    tree.bounded = tree.bounded | near | (far & (dot(w, w) * T(h * h) > square(kSlidingAngle)));
+    const Vec3<T>& w = state[link.parent].v.w;
+    const Vec3<T> moved = cross(w, state[i].R.column_z()) * (qvel[link.qvel] * T(h)), lever = cross(w, state[i].r);
+    tree.bounded = tree.bounded | (dot(moved, moved) > dot(lever, lever) * T(Real<T>(kBoundAngle * kBoundAngle)));
   });
 }
 
@@ -465,7 +467,7 @@ TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const 
                                              VelocityProductLink<T>* all, Real<T> h) {
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const Vec3<T> w = mul_add(state[i].a.w, T(h), state[i].v.w);
-    tree.bounded = tree.bounded | (dot(w, w) * T(h * h) > T(Real<T>(kBoundAngle * kBoundAngle)));
+    tree.bounded = tree.bounded | (dot(w, w) * T(h * h) > tree.bound_angle * tree.bound_angle);
   });
 }
 
@@ -483,7 +485,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     for_each_tree<T>(m, all, [&](const Tree& tree) { some = some || any(tree.bounded); });
     return some;
   };
-  begin_trees(m, state, all, h), bound_sliding_trees(m, state, all, h, qvel);
+  begin_trees(m, state, all, h, alone), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
     known = some_are_bounded();
     if (known) {
@@ -496,11 +498,18 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   }
   T *const undamped = scratch + 4 * m.nv, *const damped = undamped + m.nv;
   const Dampings& dampings = alone ? kAlone : kHeld;
+  const auto go_on_above = [&](double share) {
+    return go_on_where<T>(m, all, [&](const Tree& tree) { return tree.is_above(share); });
+  };
   const auto bound = [&] {  // @return something is left; the bound goes on there
     bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
-    return go_on_where<T>(m, all,
-                          [&](const Tree& tree) { return tree.gain > tree.most * T(Real<T>(dampings.momentum)); });
+    return go_on_above(dampings.momentum);
   };
+  const auto back_to_damped = [&] {
+    for_each_dof<T>(m, all,
+                    [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
+  };
+  keep_momentum(m, state, all, h, Q, K, qacc, true);
   if (!bound()) return;
   if (alone) {
     for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
@@ -509,14 +518,16 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     });
     keep_momentum(m, state, all, h, Q, K, qacc);
     if (!bound()) return;
-    for_each_dof<T>(m, all,
-                    [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
+    back_to_damped();
   }
   keep_momentum(m, state, all, h, Q, K, qacc);
-  bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
-  if (!go_on_where<T>(m, all, [&](const Tree& t) { return t.gain > t.most * T(Real<T>(kTolerated)); })) return;
-  spread_acceleration(m, state, all, qacc, [](const Tree& tree) { return tree.bounded; });
+  if (!bound()) return;
+  std::copy_n(qacc, m.nv, damped);
   slow_down(m, state, all, h, qvel, K, qacc);
+  find_gains(m, state, all, h, qvel, Q, K, qacc, [](const Tree& tree) { return tree.bounded; });
+  if (!go_on_above(10 * kTolerated)) return;
+  back_to_damped();  // where drives do the work, less speed is no less energy
+  spread_acceleration(m, state, qacc);
 }
 
 /// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait

@@ -260,6 +260,55 @@ TEST(VelocityProductsInSteps, WhatTurnsFarTakesNothingFromOthers) {
   }
 }
 
+/// A box whose centre is 5 cm from its origin, thrown at 10 m/s: its centre flies straight on.
+TEST(VelocityProductsInSteps, WhatTurnsFarFliesOn) {
+  const Model model =
+      compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody><body><freejoint/><geom type='box' pos='.05 0 0' "
+                         "size='.05 .1 .15'/></body></worldbody></mujoco>",
+                         "box", "."));
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    Data data(model), workspace(model);
+    const Vec3d axis = random.direction(), way = random.direction();
+    for (int k = 0; k < 3; ++k) data.qvel[k] = 10 * way[k], data.qvel[3 + k] = 15 * axis[k];
+    const auto at = [&](const auto& q) {
+      kinematics<double>(model, workspace, q, data.qvel);
+      const Momentum p = momentum<double>(model, workspace);
+      return std::pair{p.linear * (1 / p.mass), energy<double>(model, workspace, q, data.qvel).kinetic};
+    };
+    const auto [velocity, start] = at(data.qpos);
+    Stepper<double> stepper(model, data, {.dt = 1.0 / 60});
+    for (int i = 0; i < 600; ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      const auto [now, energy] = at(stepper.start_qpos());
+      ASSERT_LT(norm(now - velocity), 0.5) << "seed " << seed << ", step " << i;
+      ASSERT_LT(energy, 1.05 * start) << "seed " << seed << ", step " << i;
+    }
+  }
+}
+
+/// A turntable with two slides that stiff servos move in and out: they do the work, and it goes on turning.
+TEST(VelocityProductsInSteps, WhatDrivesPushGoesOnTurning) {
+  const std::string weight = "<inertial pos='0 0 0' mass='.5' diaginertia='1e-4 1e-4 1e-4'/></body>";
+  const Model model = compile(
+      parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody><body><joint axis='0 0 1'/><inertial pos='0 0 0' "
+                 "mass='1' diaginertia='.1 .1 .1'/><body pos='.1 0 0'><joint name='a' type='slide' axis='1 0 0'/>" +
+                     weight + "<body pos='-.1 0 0'><joint name='b' type='slide' axis='-1 0 0'/>" + weight +
+                     "</body></worldbody><actuator><position joint='a' kp='1e5' kv='316'/><position joint='b' "
+                     "kp='1e5' kv='316'/></actuator></mujoco>",
+                 "turntable", "."));
+  Data data(model);
+  data.qvel[0] = 5;
+  Stepper<double> stepper(model, data, {.dt = 1.0 / 60});
+  for (int i = 0; i < 120; ++i) {
+    data.ctrl[0] = data.ctrl[1] = 0.25 * (1 - std::cos(4 * kPi * i / 60));
+    ASSERT_EQ(stepper.step(data), 0);
+    const double r = 0.1 + data.qpos[1], momentum = (0.1002 + r * r) * data.qvel[0];
+    ASSERT_GT(momentum, 0.5) << "step " << i;  // 0.551 at the start
+    ASSERT_LT(momentum, 1) << "step " << i;
+  }
+}
+
 /// Roots of slides and three hinges, as many files have them, through the pose in which two of the hinges line up: slow
 /// bodies then have fast joints.
 TEST(VelocityProductsInSteps, RootsOfThreeHingesGainNoEnergyWhereTwoLineUp) {
