@@ -46,8 +46,8 @@ struct TreeMomentum {
 /// What the bound knows of one tree.
 template <class T>
 struct TreeBound {
-  TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint; and
-  Vec3<T> centre;          ///< the velocity of its centre of mass
+  TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint
+  Vec3<T> centre;          ///< a sum over its links; the velocity of its centre of mass
   T angle, slope;          ///< h|ω| of its fastest link, and θ's slope against it
   T bound_angle;           ///< h|ω| from which it is bounded
   T most, inner;           ///< T(q ⊟ h v, v), and that without its centre of mass's, of a tree on a free joint
@@ -171,11 +171,46 @@ void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
   }
 }
 
-/// qacc of free joints where their trees are bounded, and J q̈ in the links' a, with the momentum that forces leave; or
-/// with the linear one alone. Not where a drive holds the root: its joint inertia is a force too.
+/// Lanes in which a free joint's tree is bounded and floats: a drive that holds the root has joint inertia, which is a
+/// force too.
+template <class T>
+TARSUS_INLINE Mask<T> floats(const TreeBound<T>& tree, const T* K) {
+  return tree.bounded & (K[0] + K[1] + K[2] + K[3] == T(Real<T>(0)));
+}
+
+/// What floats flies on, in qacc and in J q̈, the links' a: with the linear momentum that forces leave.
+template <class T>
+void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                          const T* Q, const T* K, T* qacc) {
+  const T zero = T(Real<T>(0)), step = T(h), rate = T(1 / h);
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) { tree.centre = zero3<T>(), tree.sum = zero; });
+  for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
+    const LinkState<T>& s = state[i];
+    const RigidInertia<T> I = link_inertia(m, i, s.R);
+    const Vec3<T> w = mul_add(s.a.w, step, s.v.w), v = mul_add(s.a.v, step, s.v.v);
+    tree.centre += v * I.mass + cross(w, I.h), tree.sum += I.mass;
+  });
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    if (link.parent >= 0) continue;
+    TreeBound<T>& tree = all[i].tree;
+    if (!moves_freely(link.joint)) {
+      tree.centre = zero3<T>();
+      continue;
+    }
+    const Vec3<T> push = get3(Q + link.qvel) - against_gravity<T>(m) * tree.sum;
+    const Vec3<T> lost = (mul_add(push, step, tree.before.linear) - tree.centre) * (rate / tree.sum);
+    tree.centre = select<T>(floats(tree, K + link.qvel), lost, zero3<T>());
+    put3(qacc + link.qvel, get3(qacc + link.qvel) + tree.centre);
+  }
+  for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) { state[i].a.v += tree.centre; });
+}
+
+/// qacc of free joints whose trees are bounded and float, and J q̈ in the links' a, with the momentum that forces
+/// leave.
 template <class T>
 void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* Q,
-                   const T* K, T* qacc, bool linear_alone = false) {
+                   const T* K, T* qacc) {
   const T step = T(h), rate = T(1 / h);
   spread_acceleration(m, state, qacc);
   for (int i = 0; i < m.nlink; ++i) {
@@ -190,9 +225,9 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
     const LinkState<T>& s = state[i];
     const RigidInertia<T>& whole = s.Ic;
     T* x = qacc + link.qvel;
-    const T *force = Q + link.qvel, *inertia = K + link.qvel;
+    const T* force = Q + link.qvel;
     const TreeBound<T>& tree = all[i].tree;
-    const Mask<T> floats = tree.bounded & (inertia[0] + inertia[1] + inertia[2] + inertia[3] == T(Real<T>(0)));
+    const Mask<T> here = floats(tree, K + link.qvel);
     const Vec3<T> centre = whole.h * (T(Real<T>(1)) / whole.mass);
     const Vec3<T> f = get3(force), push = f - against_gravity<T>(m) * whole.mass;
     const Vec3<T> turn = s.R * get3(force + 3) - cross(centre, f);
@@ -203,10 +238,10 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
     const T inverse_mass = T(Real<T>(1)) / whole.mass;
     const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z,
                               c.x * c.x + c.z * c.z, -c.y * c.z, c.x * c.x + c.y * c.y};
-    const Vec3<T> w = linear_alone ? zero3<T>() : inverse(whole.I - parallel * inverse_mass) * angular;
+    const Vec3<T> w = inverse(whole.I - parallel * inverse_mass) * angular;
     const Vec3<T> v = linear * inverse_mass - cross(w, centre), local = transpose_mul(s.R, w);
     const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
-    for (int k = 0; k < 6; ++k) x[k] = select(floats, mul_add(by[k], rate, x[k]), x[k]);
+    for (int k = 0; k < 6; ++k) x[k] = select(here, mul_add(by[k], rate, x[k]), x[k]);
   }
   spread_acceleration(m, state, qacc);
 }

@@ -509,7 +509,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     for_each_dof<T>(m, all,
                     [&](int, int v, int, const Tree& tree) { qacc[v] = select(tree.bounded, damped[v], qacc[v]); });
   };
-  keep_momentum(m, state, all, h, Q, K, qacc, true);
+  keep_linear_momentum(m, state, all, h, Q, K, qacc);
   if (!bound()) return;
   if (alone) {
     for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
