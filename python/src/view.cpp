@@ -138,8 +138,7 @@ void bind_motion(nb::module_& m) {
       "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
         "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding. A skeleton, "
-        "which "
-        "retarget()\nneeds, is not in it, with a warning.");
+        "which retarget()\nneeds, is not in it, with a warning.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
   c.def_prop_ro(

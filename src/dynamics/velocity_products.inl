@@ -480,11 +480,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   using Tree = TreeBound<T>;
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
-  const auto some_are_bounded = [&] {
-    bool some = false;
-    for_each_tree<T>(m, all, [&](const Tree& tree) { some = some || any(tree.bounded); });
-    return some;
-  };
+  const auto some_are_bounded = [&] { return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded; }); };
   begin_trees(m, state, all, h, alone), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
     known = some_are_bounded();

@@ -29,9 +29,9 @@ class VelocityProducts {
   /// The same for a step of h seconds, with θ of each tree from its own state: ½ + h|ω|, at most 1, ω the angular
   /// velocity of its fastest link, and ½ of one link alone; and with the damping of joints that change the inertia of
   /// what they carry by a large share within the step, which the derivation describes. Unless `always`, worlds with
-  /// h|ω| below 3e-4 take maba(): there explicit velocity products cost nothing. Trees with h|ω| above 0.2, or with a
-  /// link that slides close to the axis that it is turned about or has slid far out, gain no more energy than forces
-  /// give them (dynamics/energy_bound.inl). qacc must not be joint_force.
+  /// h|ω| below 3e-4 take maba(): there explicit velocity products cost nothing. Trees with h|ω| above 0.2, long
+  /// chains with less, and those with a link that slides close to the axis that it is turned about gain no more energy
+  /// than forces give them (dynamics/energy_bound.inl). qacc must not be joint_force.
   /// @param alone no loop holds the trees: these are bounded with less damping
   /// @return whether all worlds took maba(): then, and only then, data holds the factors of M̂
   bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone, In<R> qpos, In<R> qvel,
