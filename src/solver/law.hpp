@@ -27,6 +27,9 @@ inline void term_law(const Term& term, const TermRow* rows, const double* y, dou
   }
 }
 
+/// ρ of each row. Rows that are projected together have one, or the projection would not be one.
+void metric(const Term& term, const TermRow* rows, double* rho);
+
 /// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ of one term at velocity u and impulse y; ρ is a row's
 /// inverse mass and compliance. @return Σ ρ² N²
 /// @param tangent unless null: G of Newton's step on it, y' = base - G (u' - u)  @param base [row]

@@ -6,9 +6,6 @@
 
 namespace tarsus {
 
-namespace {
-
-/// ρ. Rows that are projected together have one, or the projection would not be one.
 void metric(const Term& term, const TermRow* rows, double* rho) {
   for (int i = 0; i < term.nrow; ++i) rho[i] = rows[i].scale + rows[i].compliance;
   const auto share = [&](int first, int count) {
@@ -19,6 +16,8 @@ void metric(const Term& term, const TermRow* rows, double* rho) {
   if (term.law == Law::contact && term.nrow >= 3) share(1, 2);
   if (term.law == Law::contact && term.nrow >= 6) share(4, 2);
 }
+
+namespace {
 
 constexpr TermRow kUnit{.compliance = 1};
 constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "solver/friction_path.hpp"
 #include "solver/law.hpp"
 
 namespace tarsus {
@@ -18,13 +18,18 @@ constexpr int kActingIterations = 16;  ///< each of so many;
 constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
 constexpr double kFarOff = 1e-2;       ///< miss by more [m/s]
 constexpr int kOwnIterations = 25;     ///< from where the last step ended,
-constexpr int kOtherIterations = 40;   ///< from each other start,
-constexpr int kFrictionlessIterations = 30;      ///< without friction, until
-constexpr double kFrictionlessTolerance = 1e-3;  ///< so near [m/s]
-constexpr double kLost = 1e-2;                   ///< where the best misses by more [m/s],
-constexpr int kLastSweeps = 60;                  ///< so many are the answer
+constexpr int kOtherIterations = 40;   ///< from another start,
+constexpr int kFrictionlessIterations = 30;          ///< without friction, until
+constexpr double kFrictionlessTolerance = 1e-3;      ///< so near [m/s]
+constexpr int kPathIterations = 2000;                ///< along the curve to all of friction, with laws rounded by
+constexpr double kRoundings[] = {1e-3, 1e-4, 1e-5};  ///< this, then this [m/s]
+constexpr double kLost = 1e-2;                       ///< where the best misses by more [m/s],
+constexpr int kLastSweeps = 60;                      ///< so many are the answer
 
 }  // namespace
+
+StepNewton::StepNewton() = default;
+StepNewton::~StepNewton() = default;
 
 /// The linear problem of the tangents at hand.
 /// @param changes for x' - x, of an iterate whose velocities are those of its impulses: what is left of large numbers
@@ -196,8 +201,8 @@ bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bo
   return iterate(mass, tolerance, most, judged);
 }
 
-/// Where friction kept the problem from an end: without friction it is convex; and with it from that solution, from
-/// nothing, and from shares of each term's impulse drawn at random, which lie in other pieces of the map.
+/// Where friction kept the problem from an end: without friction it is convex; with it from that solution, or from
+/// where the curve that begins there leads.
 void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   const auto most = [&](int wanted) { return std::min(wanted, options.max_iterations - iterations_); };
   anew_.terms.assign(own_.terms.begin(), own_.terms.end());
@@ -207,17 +212,20 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   problem_.terms = anew_.terms;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   iterate_anew(mass, kFrictionlessTolerance, most(kFrictionlessIterations), false);
-  anew_.impulse = now_.impulse;
-  if (!std::isfinite(history_.back())) std::fill(anew_.impulse.begin(), anew_.impulse.end(), 0.0);
   problem_.terms = own_.terms;
-  std::minstd_rand random;
-  for (int start = 0; start < options.max_iterations && !met_ && !costly_ && most(1) > 0; ++start) {
-    for (std::size_t i = 0; i < own_.terms.size(); ++i) {
-      const double share = start == 0 ? 1 : start == 1 ? 0 : 2 * double(random()) / double(std::minstd_rand::max());
-      const int first = own_.terms[i].first_row;
-      for (int k = first; k < first + own_.terms[i].nrow; ++k) now_.impulse[k] = share * anew_.impulse[k];
-    }
-    iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+  if (!std::isfinite(history_.back())) return;
+  if (!anew_.path) anew_.path = std::make_unique<FrictionPath>();
+  FrictionPath& path = *anew_.path;
+  path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
+  anew_.impulse = now_.impulse;
+  iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+  for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && most(1) > 0;) {
+    now_.impulse = anew_.impulse;
+    const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
+    iterations_ += path.factorisations();
+    apply_impulses(mass, own_, now_.impulse, now_.velocity);
+    if (!there || !path.join(own_, now_.velocity, now_.impulse)) ++k;  // or once more, with those that act there
+    if (there && most(1) > 0) iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
   }
 }
 

@@ -23,13 +23,14 @@
 //   acting    where they are few, the terms that act are a problem of their own, by their rows alone; then all terms
 //             at their impulses, again with those that act now.
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
-//             problem itself, by Newton's steps alone, then from nothing, then from other and other shares of them.
+//             problem itself, by Newton's steps alone, or from where the curve of solutions leads that begins there as
+//             friction grows (solver/friction_path.hpp). That curve always comes to a solution.
 //   cap       the best that was found, and its residual; where that is far, what sweeps from nothing make. Bounded
 //             impulses are within their bounds: one linear solve more, where they are not.
 //
-// Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
-// promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13; sweeps before Newton's steps: Gräser & Kornhuber
-// 2009]
+// Symmetric laws are one convex function. Coulomb's friction is not, and may have several solutions: one of them, or
+// where iterations run out the best iterate, and its residual, are what is promised. [Alart & Curnier 1991; Acary &
+// Brogliato 2008, ch. 13; sweeps before Newton's steps: Gräser & Kornhuber 2009]
 //
 // The mass, and where rows act, belong to the operator: a tree, or a dense matrix in tests. Bilateral rows are the
 // operator's as well: every x it returns satisfies them.
@@ -87,7 +88,7 @@ inline void apply_impulses(StepOperator& mass, const StepProblem& problem, std::
 
 struct NewtonOptions {
   /// One more may follow, where what is best by then has impulses beyond their bounds.
-  int max_iterations = 1000;
+  int max_iterations = 3000;
   double tolerance = 1e-6;  ///< [m/s]
 };
 
@@ -98,8 +99,12 @@ struct NewtonReport {
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
 };
 
+class FrictionPath;
+
 class StepNewton {
  public:
+  StepNewton();
+  ~StepNewton();
   /// @param y [row] in: impulse before projection at which the first tangent is taken; out: that of the solution
   /// @param impulse [row] out: y' of the best iterate
   NewtonReport solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options, std::span<double> y,
@@ -113,10 +118,11 @@ class StepNewton {
     std::vector<Tangent> tangent;         ///< [term] G
     std::vector<double> carried, change;  ///< [row] g; where the problem is for changes γ̄, and what it adds to γ
   };
-  struct Anew {                   ///< of start_anew()
-    bool begun = false;           ///< in this problem: no more sweeps
-    std::vector<Term> terms;      ///< without friction
-    std::vector<double> impulse;  ///< of their solution
+  struct Anew {                          ///< of start_anew()
+    bool begun = false;                  ///< in this problem: no more sweeps
+    std::vector<Term> terms;             ///< without friction
+    std::vector<double> impulse;         ///< of their solution
+    std::unique_ptr<FrictionPath> path;  ///< once one was needed
   };
   struct Acting {  ///< the terms that act, as a problem of their own
     std::unique_ptr<StepNewton> newton;

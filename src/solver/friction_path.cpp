@@ -1,0 +1,311 @@
+#include "solver/friction_path.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "math/dense_lu.hpp"
+#include "solver/law.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr std::size_t kMostRows = 600;  ///< on the way: A of all is written out
+constexpr double kMostWork = 1e9;       ///< operations of a problem's factorisations
+constexpr double kFirstLength = 0.1;    ///< of a step along the curve,
+constexpr double kMostLength = 0.3;     ///< of the impulses there; not below 1
+constexpr double kLeastLength = 1e-10;  ///< below which it is given up
+constexpr int kCorrections = 6;         ///< of a step, until
+constexpr double kCorrected = 1e-9;     ///< no more is missed; altogether they are not longer than
+constexpr double kMostMoved = 2;        ///< so many steps
+constexpr double kTurn = 0.3;           ///< cosine of the angle by which the curve may turn in a step
+constexpr double kActive = 1e-6;        ///< derivative of a row's projection, below which its impulse stands
+
+double norm(std::span<const double> a) {
+  double sum = 0;
+  for (const double x : a) sum += x * x;
+  return std::sqrt(sum);
+}
+
+/// The larger of two, rounded; its derivatives.
+struct Larger {
+  double value, by_a, by_b;
+  Larger(double a, double b, double epsilon) {
+    const double difference = a - b, root = std::sqrt(difference * difference + 4 * epsilon * epsilon);
+    value = 0.5 * (a + b + root), by_a = 0.5 * (1 + difference / root), by_b = 0.5 * (1 - difference / root);
+  }
+};
+
+/// P(z) of one term with s times its friction and rounded corners.
+class RoundedLaw {
+ public:
+  double projected[kTermRows] = {}, by_s[kTermRows] = {};
+  Tangent by_z{};
+
+  RoundedLaw(const Term& term, const double* rho, const double* z, double rounding, double s)
+      : term_(term), rho_(rho), z_(z), rounding_(rounding), s_(s) {
+    switch (term.law) {
+      case Law::interval: interval(); break;
+      case Law::ball: disc(0, 3, term.upper, 0, 0); break;
+      case Law::contact:
+        normal();
+        friction(1, 2, term.friction), friction(3, 1, term.torsional), friction(4, 2, term.rolling);
+    }
+  }
+
+ private:
+  double epsilon(int row) const { return rounding_ / rho_[row]; }
+  void interval() {
+    double y = z_[0], slope = 1;
+    if (term_.lower > -kUnbounded) {
+      const Larger above(z_[0], term_.lower, epsilon(0));
+      y = above.value, slope = above.by_a;
+    }
+    if (term_.upper < kUnbounded) {
+      const Larger beyond(z_[0] - term_.upper, 0, epsilon(0));
+      y -= beyond.value, slope -= beyond.by_a;
+    }
+    projected[0] = y, by_z.at[0][0] = slope;
+  }
+  void normal() {
+    const Larger y(z_[0], 0, epsilon(0));
+    projected[0] = y.value, by_z.at[0][0] = y.by_a;
+  }
+  void friction(int first, int count, double bound) {
+    if (term_.nrow < first + count) return;
+    disc(first, count, s_ * bound * projected[0], s_ * bound * by_z.at[0][0], bound * projected[0]);
+  }
+  /// @param by_normal, of_s the radius' derivatives
+  void disc(int first, int count, double radius, double by_normal, double of_s) {
+    const double e = epsilon(first);
+    double square = e * e;
+    for (int k = first; k < first + count; ++k) square += z_[k] * z_[k];
+    const double length = std::sqrt(square);
+    const Larger larger(radius, length, e);
+    const double share = radius / larger.value;
+    const double by_radius = (1 - share * larger.by_a) / larger.value;
+    const double by_length = -share * larger.by_b / larger.value;
+    for (int k = first; k < first + count; ++k) {
+      projected[k] = z_[k] * share, by_s[k] = z_[k] * by_radius * of_s;
+      for (int c = first; c < first + count; ++c)
+        by_z.at[k][c] = (k == c ? share : 0) + z_[k] * z_[c] * by_length / length;
+      if (first > 0) by_z.at[k][0] = z_[k] * by_radius * by_normal;
+    }
+  }
+
+  const Term& term_;
+  const double *rho_, *z_;
+  double rounding_, s_;
+};
+
+}  // namespace
+
+void FrictionPath::clear(std::size_t terms) { acted_.assign(terms, 0), work_ = 0; }
+
+bool FrictionPath::join(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
+  bool some = false;
+  for (std::size_t t = 0; t < acted_.size(); ++t) {
+    const int first = problem.terms[t].first_row;
+    if (acted_[t] || !acts(problem.terms[t], &problem.rows[first], &velocity[first], &impulse[first])) continue;
+    acted_[t] = some = true;
+  }
+  return some;
+}
+
+/// @return false: there are too many rows, or the operator gave up
+bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem) {
+  Problem& p = problem_;
+  p.terms.clear(), p.row.clear(), p.rows.clear();
+  for (std::size_t t = 0; t < acted_.size(); ++t) {
+    if (!acted_[t]) continue;
+    Term& term = p.terms.emplace_back(problem.terms[t]);
+    const int first = term.first_row;
+    term.first_row = int(p.row.size());
+    for (int r = first; r < first + term.nrow; ++r) p.row.push_back(r), p.rows.push_back(problem.rows[r]);
+  }
+  const std::size_t n = p.row.size();
+  if (n > kMostRows) return false;
+  p.A.resize(n * n), p.free.resize(n), p.rho.resize(n);
+  for (const Term& term : p.terms) metric(term, &p.rows[term.first_row], &p.rho[term.first_row]);
+  std::vector<double> y(problem.rows.size(), 0.0), u(y.size()), rest(y.size());
+  if (!mass.solve({}, y, rest)) return false;
+  for (std::size_t i = 0; i < n; ++i) {
+    double& one = y[p.row[i]];
+    one = 1 / p.rows[i].scale;
+    if (!mass.solve({}, y, u)) return false;
+    for (std::size_t k = 0; k < n; ++k) p.A[i * n + k] = (u[p.row[k]] - rest[p.row[k]]) / one;
+    one = 0;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    p.free[i] = problem.free_velocity[p.row[i]] + rest[p.row[i]];
+    for (std::size_t k = 0; k < i; ++k) p.A[i * n + k] = p.A[k * n + i] = 0.5 * (p.A[i * n + k] + p.A[k * n + i]);
+  }
+  return true;
+}
+
+/// What is missed at that point, and its derivatives.
+void FrictionPath::look_at(const Point& at) {
+  const Problem& p = problem_;
+  const std::size_t n = p.row.size();
+  now_.missed.resize(n), now_.by_friction.resize(n), now_.projection.resize(p.terms.size());
+  now_.active.clear(), now_.term_of.clear();
+  std::vector<double>& y = factors_.right;
+  y.resize(n);
+  for (std::size_t i = 0; i < n; ++i) y[i] = at[i] / p.rho[i];
+  for (std::size_t t = 0; t < p.terms.size(); ++t) {
+    const Term& term = p.terms[t];
+    double z[kTermRows];
+    for (int k = 0; k < term.nrow; ++k) {
+      const std::size_t i = std::size_t(term.first_row + k);
+      double u = p.free[i];
+      for (std::size_t c = 0; c < n; ++c) u += p.A[i * n + c] * y[c];
+      z[k] = y[i] - miss(p.rows[i], u, y[i]) / p.rho[i];
+    }
+    const RoundedLaw law(term, &p.rho[term.first_row], z, rounding_, at.back());
+    now_.projection[t] = law.by_z;
+    for (int k = 0; k < term.nrow; ++k) {
+      const std::size_t i = std::size_t(term.first_row + k);
+      now_.missed[i] = at[i] - p.rho[i] * law.projected[k], now_.by_friction[i] = -p.rho[i] * law.by_s[k];
+      const double* const row = law.by_z.at[k];
+      if (std::abs(now_.by_friction[i]) > kActive * unit_ ||
+          std::any_of(row, row + term.nrow, [](double d) { return std::abs(d) > kActive; }))
+        now_.active.push_back(int(i)), now_.term_of.push_back(int(t));
+    }
+  }
+}
+
+/// With `along` as the last row.  @return the determinant's sign; 0: it has none
+int FrictionPath::factor(const Point& along) {
+  const Problem& p = problem_;
+  const std::size_t n = p.row.size(), m = now_.active.size();
+  factors_.matrix.assign((m + 1) * (m + 1), 0.0), factors_.pivot.resize(m + 1);
+  for (std::size_t a = 0; a <= m; ++a) {
+    double* const row = &factors_.matrix[a * (m + 1)];
+    if (a == m) {
+      for (std::size_t c = 0; c < m; ++c) row[c] = along[now_.active[c]];
+      row[m] = along.back();
+      break;
+    }
+    const int i = now_.active[a];
+    const Term& term = p.terms[now_.term_of[a]];
+    const double* const D = now_.projection[now_.term_of[a]].at[i - term.first_row];
+    row[a] = 1, row[m] = now_.by_friction[i] / unit_;
+    for (int k = 0; k < term.nrow; ++k) {  // of z: 1 - (A + R)/ρ
+      const std::size_t r = std::size_t(term.first_row + k);
+      if (D[k] == 0) continue;
+      const double share = D[k] * p.rho[i] / p.rho[r];
+      for (std::size_t c = 0; c < m; ++c) {
+        const std::size_t j = std::size_t(now_.active[c]);
+        row[c] += share * p.A[r * n + j] / p.rho[j];
+        if (j == r) row[c] -= share * (p.rho[r] - p.rows[r].compliance) / p.rho[r];
+      }
+    }
+  }
+  ++factorisations_, work_ += 2.0 / 3 * double(m * m * m);
+  if (!factor_lu(factors_.matrix, factors_.pivot)) return 0;
+  int sign = 1;
+  for (std::size_t k = 0; k <= m; ++k) {
+    if ((factors_.matrix[k * (m + 2)] < 0) != (factors_.pivot[k] != int(k))) sign = -sign;
+  }
+  return sign;
+}
+
+/// @param x [row] and s: right side, in units; out: the solution
+void FrictionPath::solve(std::span<double> x) {
+  std::vector<double>& right = factors_.right;
+  right.clear();
+  for (const int i : now_.active) right.push_back(x[i]);
+  right.push_back(x.back());
+  solve_lu(factors_.matrix, factors_.pivot, right);
+  for (std::size_t a = 0; a < now_.active.size(); ++a) x[now_.active[a]] = right[a];
+  x.back() = right.back();
+}
+
+/// To the curve, across `along`.  @return how often it moved, times the sign that factor() returned there; 0: in vain
+int FrictionPath::correct(Point& at, const Point& along, double length) {
+  Point step(at.size());
+  double last = kUnbounded;
+  for (int k = 1; k <= kCorrections + 1; ++k) {
+    look_at(at);
+    double most = 0;
+    for (const double r : now_.missed) most = std::max(most, std::abs(r) / unit_);
+    const int sign = factor(along);
+    if (most < kCorrected || sign == 0) return k * sign;
+    if ((k > 2 && most > last) || k > kCorrections) return 0;
+    last = most;
+    for (std::size_t i = 0; i < now_.missed.size(); ++i) step[i] = -now_.missed[i] / unit_;
+    step.back() = 0;
+    solve(step);
+    if (!(norm(step) <= kMostMoved * length)) return 0;
+    for (std::size_t i = 0; i < now_.missed.size(); ++i) at[i] += unit_ * step[i];
+    at.back() += step.back();
+  }
+  return 0;
+}
+
+/// Of the curve where correct() ended, by what it left.
+bool FrictionPath::find_direction(Point& along) {
+  std::fill(along.begin(), along.end(), 0.0), along.back() = 1;
+  solve(along);
+  const double length = norm(along);
+  for (double& x : along) x /= length;
+  return std::isfinite(length);
+}
+
+bool FrictionPath::follow(StepOperator& mass, const StepProblem& problem, double rounding, int most,
+                          std::span<double> impulse) {
+  factorisations_ = 0;
+  if (!gather(mass, problem)) return false;
+  Point at(problem_.row.size() + 1, 0.0);
+  for (std::size_t i = 0; i + 1 < at.size(); ++i) at[i] = problem_.rho[i] * impulse[problem_.row[i]];
+  rounding_ = rounding, unit_ = std::max(norm(at), 1e-3);
+  if (!follow(most, at)) return false;
+  for (std::size_t i = 0; i + 1 < at.size(); ++i) impulse[problem_.row[i]] = at[i] / problem_.rho[i];
+  return true;
+}
+
+bool FrictionPath::follow(int most, Point& at) {
+  const std::size_t n = at.size() - 1;
+  const auto moved = [&](const Point& from, const Point& by, double times) {
+    Point to(n + 1);
+    for (std::size_t i = 0; i < n; ++i) to[i] = from[i] + times * unit_ * by[i];
+    to[n] = from[n] + times * by[n];
+    return to;
+  };
+  Point along(n + 1, 0.0), ahead(n + 1), last(n + 1, 0.0);
+  along[n] = last[n] = 1;
+  const int started = correct(at, along, 1);
+  if (started == 0 || !find_direction(along)) return false;
+  double length = kFirstLength;
+  while (length > kLeastLength && factorisations_ < most && work_ < kMostWork) {
+    Point next = moved(at, along, length);
+    int corrections = correct(next, along, length);
+    // On another curve that is near, the determinant may have the other sign.
+    bool good = corrections != 0 && (corrections > 0) == (started > 0) && find_direction(ahead);
+    if (good) {
+      double cosine = 0;
+      for (std::size_t i = 0; i <= n; ++i) cosine += along[i] * ahead[i];
+      good = cosine > kTurn;
+    }
+    if (!good) {
+      length /= 3;
+      continue;
+    }
+    if (next[n] >= 1) {  // over the end
+      const double share = (1 - at[n]) / (next[n] - at[n]);
+      for (std::size_t i = 0; i < n; ++i) next[i] = at[i] + share * (next[i] - at[i]);
+      next[n] = 1;
+      if (correct(next, last, length) != 0) return at = next, true;
+      length *= 0.5 * share;
+      continue;
+    }
+    corrections = std::abs(corrections) - 1;
+    std::swap(at, next), std::swap(along, ahead);
+    length = std::min(std::max(1.0, kMostLength * norm(at) / unit_), length * (corrections <= 2   ? 2
+                                                                               : corrections == 3 ? 1.3
+                                                                                                  : 0.8));
+  }
+  return false;
+}
+
+}  // namespace tarsus
