@@ -688,7 +688,7 @@ void bind_batch(nb::module_& m) {
       nb::sig("def __init__(self, model: Model, worlds: int, dt: float = 1/60, threads: int = 1, dtype: type | str | "
               "None = None, *, drives: Drives | None = None, contacts: bool = False, joint_limits: bool = False, "
               "integrator: str = 'semi_implicit_euler', speed_limit: float = 1e6, restitution: float = 0.0, tolerance: "
-              "float = 1e-6, max_iterations: int = 1000, loops: str = 'spook', velocity_products: str = 'auto', "
+              "float = 1e-6, max_iterations: int = 3000, loops: str = 'spook', velocity_products: str = 'auto', "
               "actuation: str = 'implicit', "
               "captures: bool = False) -> None"),
       "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; None: the "

@@ -451,7 +451,7 @@ void bind_sim(nb::module_& m) {
       "limits"_a = std::vector<PyUserLimit>(),
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
-              "tolerance: float = 1e-6, max_iterations: int = 1000, loops: str = 'spook', equalities: Equalities | "
+              "tolerance: float = 1e-6, max_iterations: int = 3000, loops: str = 'spook', equalities: Equalities | "
               "None = None, "
               "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False, "
               "limits: typing.Sequence[UserLimit] = ()) -> None"),

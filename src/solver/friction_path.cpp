@@ -14,11 +14,14 @@ constexpr std::size_t kMostRows = 600;  ///< on the way: A of all is written out
 constexpr double kMostWork = 1e9;       ///< operations of a problem's factorisations
 constexpr double kFirstLength = 0.1;    ///< of a step along the curve,
 constexpr double kMostLength = 0.3;     ///< of the impulses there; not below 1
+constexpr double kLonger = 3, kShorter = 1.0 / 3;
 constexpr double kLeastLength = 1e-10;  ///< below which it is given up
-constexpr int kCorrections = 6;         ///< of a step, until
-constexpr double kCorrected = 1e-9;     ///< no more is missed; altogether they are not longer than
-constexpr double kMostMoved = 2;        ///< so many steps
-constexpr double kTurn = 0.3;           ///< cosine of the angle by which the curve may turn in a step
+constexpr int kFactored = 7;            ///< corrections of a step, until
+constexpr double kCorrected = 1e-7;     ///< no more was missed before one, nor did it move by more than
+constexpr double kLastMoved = 1e-2;     ///< such a share of the step; they are not longer than
+constexpr int kEasy = 3;                ///< after no more than so many the next step is longer
+constexpr double kMostMoved = 2;        ///< so many steps, or than those of length
+constexpr double kShort = 1e-4;         ///< where they are shorter: what was left before counts then
 constexpr double kActive = 1e-6;        ///< derivative of a row's projection, below which its impulse stands
 
 double norm(std::span<const double> a) {
@@ -221,24 +224,30 @@ void FrictionPath::solve(std::span<double> x) {
   x.back() = right.back();
 }
 
-/// To the curve, across `along`.  @return how often it moved, times the sign that factor() returned there; 0: in vain
+/// @param by in units
+void FrictionPath::move(Point& at, const Point& by, double times) const {
+  for (std::size_t i = 0; i + 1 < at.size(); ++i) at[i] += times * unit_ * by[i];
+  at.back() += times * by.back();
+}
+
+/// To the curve, across `along`.  @return how often it was factored, times the last determinant's sign; 0: in vain
 int FrictionPath::correct(Point& at, const Point& along, double length) {
   Point step(at.size());
   double last = kUnbounded;
-  for (int k = 1; k <= kCorrections + 1; ++k) {
+  for (int k = 1; k <= kFactored; ++k) {
     look_at(at);
     double most = 0;
     for (const double r : now_.missed) most = std::max(most, std::abs(r) / unit_);
     const int sign = factor(along);
-    if (most < kCorrected || sign == 0) return k * sign;
-    if ((k > 2 && most > last) || k > kCorrections) return 0;
+    if (sign == 0 || (k > 2 && most > last)) return 0;
     last = most;
     for (std::size_t i = 0; i < now_.missed.size(); ++i) step[i] = -now_.missed[i] / unit_;
     step.back() = 0;
     solve(step);
-    if (!(norm(step) <= kMostMoved * length)) return 0;
-    for (std::size_t i = 0; i < now_.missed.size(); ++i) at[i] += unit_ * step[i];
-    at.back() += step.back();
+    const double moved = norm(step);
+    if (!(moved <= kMostMoved * std::max(length, kShort))) return 0;
+    move(at, step, 1);
+    if (most < kCorrected && moved <= kLastMoved * length) return k * sign;
   }
   return 0;
 }
@@ -266,29 +275,18 @@ bool FrictionPath::follow(StepOperator& mass, const StepProblem& problem, double
 
 bool FrictionPath::follow(int most, Point& at) {
   const std::size_t n = at.size() - 1;
-  const auto moved = [&](const Point& from, const Point& by, double times) {
-    Point to(n + 1);
-    for (std::size_t i = 0; i < n; ++i) to[i] = from[i] + times * unit_ * by[i];
-    to[n] = from[n] + times * by[n];
-    return to;
-  };
   Point along(n + 1, 0.0), ahead(n + 1), last(n + 1, 0.0);
   along[n] = last[n] = 1;
   const int started = correct(at, along, 1);
   if (started == 0 || !find_direction(along)) return false;
   double length = kFirstLength;
   while (length > kLeastLength && factorisations_ < most && work_ < kMostWork) {
-    Point next = moved(at, along, length);
-    int corrections = correct(next, along, length);
+    Point next = at;
+    move(next, along, length);
+    const int corrections = correct(next, along, length);
     // On another curve that is near, the determinant may have the other sign.
-    bool good = corrections != 0 && (corrections > 0) == (started > 0) && find_direction(ahead);
-    if (good) {
-      double cosine = 0;
-      for (std::size_t i = 0; i <= n; ++i) cosine += along[i] * ahead[i];
-      good = cosine > kTurn;
-    }
-    if (!good) {
-      length /= 3;
+    if (corrections == 0 || (corrections > 0) != (started > 0) || !find_direction(ahead)) {
+      length *= kShorter;
       continue;
     }
     if (next[n] >= 1) {  // over the end
@@ -299,11 +297,10 @@ bool FrictionPath::follow(int most, Point& at) {
       length *= 0.5 * share;
       continue;
     }
-    corrections = std::abs(corrections) - 1;
     std::swap(at, next), std::swap(along, ahead);
-    length = std::min(std::max(1.0, kMostLength * norm(at) / unit_), length * (corrections <= 2   ? 2
-                                                                               : corrections == 3 ? 1.3
-                                                                                                  : 0.8));
+    const int count = std::abs(corrections);
+    length *= count <= kEasy ? kLonger : count == kEasy + 1 ? 1.3 : 0.8;
+    length = std::min(length, std::max(1.0, kMostLength * norm(at) / unit_));
   }
   return false;
 }

@@ -57,6 +57,7 @@ class FrictionPath {
   void look_at(const Point& at);
   int factor(const Point& along);
   void solve(std::span<double> x);
+  void move(Point& at, const Point& by, double times) const;
   int correct(Point& at, const Point& along, double length);
   bool find_direction(Point& along);
   bool follow(int most, Point& at);

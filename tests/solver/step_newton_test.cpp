@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 
+#include "solver/friction_path.hpp"
 #include "support/dense_solve.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
@@ -312,6 +313,65 @@ TEST(StepNewton, CoulombFrictionEndsFromAnotherStart) {
   }
   std::printf("%d of 1200 took more than 25 iterations\n", long_ones);
   EXPECT_GT(long_ones, 5);
+}
+
+/// Of these, starts drawn at random left one in fifteen, by metres a second, after a thousand iterations.
+TEST(StepNewton, CoulombFrictionEndsHoweverManyContactsAct) {
+  int long_ones = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem p = random_problem(seed, 30, 40, 10, 2, 0);
+    const Solution s = solve(p, {.tolerance = 1e-8});
+    EXPECT_TRUE(s.report.converged) << s.report.iterations << " iterations, residual " << s.report.residual;
+    EXPECT_LT(law_missed(p, s), 1e-7);
+    EXPECT_LT(momentum_missed(p, s), 1e-9);
+    long_ones += s.report.iterations > 65;
+  }
+  EXPECT_GT(long_ones, 5);
+}
+
+/// From the impulses without friction, with every term that acts on the way.
+TEST(FrictionPath, LeadsToASolution) {
+  int joined = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem p = random_problem(seed, 8, 12, 4, 1, int(seed % 3));
+    const std::vector<Term> terms = p.terms;
+    for (Term& term : p.terms) term.friction = term.torsional = term.rolling = 0;
+    const Solution smooth = solve(p, {.tolerance = 1e-9});
+    ASSERT_TRUE(smooth.report.converged);
+    p.terms = terms;
+    const std::vector<double> free = p.free_rows();
+    const StepProblem problem{p.terms, p.rows, free};
+    p.mass.terms = p.terms;
+    std::vector<double> velocity(p.rows.size());
+    Eigen::Map<VectorXd>(velocity.data(), p.mass.J.rows()) = p.mass.J * smooth.velocity;
+    FrictionPath path;
+    Solution s = smooth;
+    path.clear(p.terms.size()), path.join(problem, velocity, smooth.impulse);
+    do {
+      s.impulse = smooth.impulse;
+      ASSERT_TRUE(path.follow(p.mass, problem, 1e-3, 5000, s.impulse));
+      apply_impulses(p.mass, problem, s.impulse, velocity);
+      ++joined;
+    } while (path.join(problem, velocity, s.impulse));
+    --joined;
+    s.velocity = p.free + p.mass.x;
+    EXPECT_LT(law_missed(p, s), 1e-2);
+    EXPECT_LT(momentum_missed(p, s), 1e-9);
+  }
+  EXPECT_GT(joined, 10);
+}
+
+TEST(FrictionPath, EndsWithinItsFactorisations) {
+  Problem p = random_problem(3, 8, 12, 4, 1, 0);
+  const std::vector<double> free = p.free_rows(), none(p.rows.size(), 0.0);
+  FrictionPath path;
+  path.clear(p.terms.size()), path.join({p.terms, p.rows, free}, free, none);
+  std::vector<double> impulse = none;
+  EXPECT_FALSE(path.follow(p.mass, {p.terms, p.rows, free}, 1e-3, 3, impulse));
+  EXPECT_LE(path.factorisations(), 3 + 7);  // the last step's
+  EXPECT_EQ(impulse, none);
 }
 
 /// One sweep, and as many as it takes.
