@@ -80,13 +80,14 @@ def test_replicas_turn_by_multiples_of_the_angles(sequence):
     ('<motor name="n" site="s" refsite="w"/>', 0), ('<motor name="n" cranksite="w" slidersite="s" cranklength="1"/>', 0),
     ('<adhesion name="n" body="b" gain="1" ctrlrange="0 1"/>', 2)])
 def test_actuators_on_replicas_are_replicated(part, count):
-    theirs, model = read_both(SCENE.format(f"{TENDONS}<actuator>{part}</actuator>"))
-    assert model.nu == theirs.nu == count
+    theirs, model = read_both(SCENE.format(f'{TENDONS}<actuator>{part}</actuator><sensor><actuatorfrc actuator="n"/></sensor>'))
+    assert model.nu == theirs.nu == theirs.nsensordata == count
     assert any("left out" in str(d) for d in model.diagnostics) == (count == 0)
     d, data = mujoco.MjData(theirs), tarsus.Data(model)
     d.ctrl[:] = np.arange(1, theirs.nu + 1) / 4
     data.ctrl = d.ctrl
     mujoco.mj_forward(theirs, d)
+    assert tarsus.sensors(model, data).size == count
     if "adhesion" not in part:
         np.testing.assert_allclose(tarsus.actuation(model, data)["qfrc_actuator"], d.qfrc_actuator, atol=1e-9)
 

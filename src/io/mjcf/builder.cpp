@@ -98,6 +98,10 @@ int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, co
     found = find(kind, full);
     if (found >= 0 || replica == 0) break;
   }
+  if (found < 0 && kind == Kind::actuator && replicas_.actuators_left_out.count(full) > 0) {
+    e.warn(fmt::format("refers to actuator {}, which is left out, and is left out too", quote(base)));
+    return -2;
+  }
   if (found < 0) {
     const char* why = made_in(kind, full) ? ": no replica has it and what else is named here" : "";
     const std::string text = fmt::format("there is no {} named {}{}", mjcf::name(kind), quote(base), why);
@@ -154,6 +158,8 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
   if (!found) return {scope};  // whose reader says what is not there
   if (out.empty()) {
     e.all_attributes();
+    if (const auto name = e.peek("name"))
+      replicas_.actuators_left_out.insert(scope.naming.of(*name));  // equalities: unused
     e.warn(fmt::format("this <{}> refers to what is replicated and to what is not, and is left out", e.name()));
   }
   return out;

@@ -220,6 +220,7 @@ class Builder {
     std::vector<Replica> all{{}};                         ///< in the order of the walk; the first is what is in none
     std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → which of them
     int opened = 0;                                       ///< attachments and replicas
+    std::set<std::string> actuators_left_out;             ///< that refer to what is replicated and to what is not
   };
   Replicas replicas_;
 
