@@ -41,6 +41,19 @@ def test_a_damping_ratio_on_every_transmission(on, kind, law):
     check(type=kind, actuator=f"<{law} {on}/>")
 
 
+def test_a_damping_ratio_of_what_moves_by_rounding_alone():
+    """A crank between two sites of one body has a moment of some 1e-18."""
+    text = """<mujoco><worldbody><body pos=".1 .2 .3"><joint axis="1 2 3"/><geom size=".1" pos=".2 0 0"/><site name="a" pos="-.03 .02 -.1"/><site name="b"/></body></worldbody>
+      <actuator><position kp="20" dampratio=".5" cranksite="b" slidersite="a" cranklength=".2"/></actuator></mujoco>"""
+    theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(model)
+    d.qpos[:], d.qvel[:] = 0.7, 3
+    data.qpos, data.qvel = d.qpos, d.qvel
+    mujoco.mj_forward(theirs, d)
+    np.testing.assert_allclose(tarsus.actuation(model, data)["actuator_force"], d.actuator_force, rtol=1e-9)
+    assert any("'dampratio' has no effect" in str(one) for one in model.diagnostics)
+
+
 @pytest.mark.parametrize("joint", ['springdamper=".3 1"', 'springdamper=".3 1" stiffness="5" damping="3"'])
 def test_a_motors_damping_adds_to_that_of_a_springdamper(joint):
     check(joint=joint, actuator='<motor joint="x" damping=".9" gear="2"/>')

@@ -33,8 +33,10 @@ void Builder::settle_by_inertia() {
   }
   for (const auto& [index, ratio] : damping_ratios_) {
     ActuatorSpec& actuator = spec_.actuators[static_cast<std::size_t>(index)];
-    const double mobility = pose.mobility(pose.moment(actuators[index]));
-    if (!(mobility > 0)) {
+    const std::vector<double> moment = pose.moment(actuators[index]);
+    const bool moves = std::any_of(moment.begin(), moment.end(), [](double m) { return std::abs(m) > 1e-15; });
+    const double mobility = pose.mobility(moment);
+    if (!moves || !(mobility > 0)) {
       sink_.add(Severity::warning, actuator.where, "'dampratio' has no effect: nothing moves what this acts on");
       continue;
     }
