@@ -482,7 +482,7 @@ bool capture(AnyBatch& any, int world, handle path) {
     npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});
     npz.add<std::uint64_t>("model_hash", std::array{any.model_hash()}, {1});
     npz.finish();
-    return same_fault(step_again(b.model(), c), c.fault);
+    return same_fault(c.fault, step_again(b.model(), c));
   });
 }
 
@@ -646,7 +646,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "Writes one world to an .npz: a bad one as it was before the step that made it so, with the inputs of that "
         "step; any other as it\nis now. `tarsus run FILE` takes that step again. Returns whether it then "
         "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "
-        "start and may end otherwise.");
+        "start and may end otherwise. True of a world that is ok,\nwhose step has not been taken.");
   c.def(
       "clear_parameters", [](AnyBatch& any) { any.alone([](auto& b) { b.clear_parameters(); }); },
       "All as in the model and the drives again.");

@@ -145,9 +145,11 @@ WorldFault step_again(const Model& model, const WorldCapture& capture) {
   return capture.single ? step_once<float>(model, capture) : step_once<double>(model, capture);
 }
 
-bool same_fault(const WorldFault& a, const WorldFault& b) {
-  return a.status == b.status && std::string_view(a.array) == b.array && a.index == b.index &&
-         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+bool same_fault(const WorldFault& captured, const WorldFault& again) {
+  if (captured.status == WorldStatus::ok) return true;
+  return captured.status == again.status && std::string_view(captured.array) == again.array &&
+         captured.index == again.index &&
+         std::bit_cast<std::uint64_t>(captured.value) == std::bit_cast<std::uint64_t>(again.value);
 }
 
 }  // namespace tarsus

@@ -946,7 +946,7 @@ TEST(BatchCaptures, ABadStepIsTakenAgainToTheBit) {
       EXPECT_TRUE(same_fault(capture.fault, batch.fault(world)));
       const WorldCapture read = from_arrays(model, to_arrays(model, capture), "capture");
       const WorldFault again = step_again(model, read);
-      EXPECT_TRUE(same_fault(again, batch.fault(world)))
+      EXPECT_TRUE(same_fault(batch.fault(world), again))
           << scene.name << ": " << again.text() << " for " << batch.fault(world).text();
     }
     EXPECT_EQ(batch.fault(1).text(), "bad_input: qpos_target[0] is nan");

@@ -28,7 +28,7 @@ bool is_capture(const std::string& meta);
 
 /// How that world's step ends, taken once more in a batch of one. @throws as Batch
 WorldFault step_again(const Model& model, const WorldCapture& capture);
-/// The same status, array, index and bits.
-bool same_fault(const WorldFault& a, const WorldFault& b);
+/// The same status, array, index and bits. True of a world captured while it was ok, which had not taken the step.
+bool same_fault(const WorldFault& captured, const WorldFault& again);
 
 }  // namespace tarsus
