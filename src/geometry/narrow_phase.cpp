@@ -1,5 +1,6 @@
 #include "tarsus/geometry/narrow_phase.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "geometry/pairs.hpp"
@@ -114,7 +115,7 @@ int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const Shape
   const double side = swapped ? -1 : 1;
   for (int i = 0; i < list.size(); ++i) {
     const ContactPoint& p = list[i];
-    if (!finite(p.position) || !finite(p.normal)) continue;
+    if (!finite(p.position) || !(std::abs(dot(p.normal, p.normal) - 1) < 1e-6)) continue;
     ContactPoint& q = out[static_cast<std::size_t>(count++)];
     q.position = p.position + origin;
     q.normal = p.normal * side;

@@ -282,6 +282,26 @@ TEST_P(NarrowPhase, NotFiniteInputGivesNoContact) {
   }
 }
 
+TEST_P(NarrowPhase, LengthsWithoutFourthPowersGiveUnitNormalsOrNone) {
+  Random random(5);
+  for (const double scale : {1e-160, 1e-100, 1e80, 1e140, 1e286}) {
+    for (int k = 0; k < 100; ++k) {
+      Scene s = random_scene(GetParam().a, GetParam().b, random);
+      if (k & 1) s.a.size = scale * s.a.size;
+      if (k & 2) s.b.size = scale * s.b.size;
+      if (k & 4) s.pa.position = scale * s.pa.position, s.pb.position = scale * s.pb.position;
+      const double margin = k & 8 ? scale : kMargin;
+      const Contacts c = contacts(s, margin);
+      for (int i = 0; i < c.count; ++i) {
+        const ContactPoint& p = c.points[static_cast<std::size_t>(i)];
+        EXPECT_TRUE(std::isfinite(norm(1 / std::max(scale, 1.0) * p.position)) && p.distance <= margin)
+            << scale << ' ' << k;
+        EXPECT_NEAR(norm(p.normal), 1, 1e-6) << scale << ' ' << k;
+      }
+    }
+  }
+}
+
 TEST_P(NarrowPhase, ZeroSizesAndCoincidentCentresStayFinite) {
   Random random(4);
   for (int k = 0; k < 200; ++k) {

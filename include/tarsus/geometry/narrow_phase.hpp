@@ -29,7 +29,8 @@ inline constexpr int kMaxManifold = 8;
 /// `out`. When there are more than fit, the deepest and the most widely spread stay. Swapping A and B gives the same
 /// points with the opposite normals.
 /// Never throws, loops without a bound or writes what is not finite: poses, sizes or margins that are not finite and
-/// pairs that never touch give no contact. Where shapes overlap so deeply that EPA runs out of its iterations, the
+/// pairs that never touch give no contact, nor do lengths of which no normal comes because no double holds their fourth
+/// powers (beyond some 1e75 m or under 1e-75 m). Where shapes overlap so deeply that EPA runs out of iterations, the
 /// distance is that of a direction along which they can be parted, perhaps not the shortest.
 /// @param parting of these two shapes, what an earlier call left there, zero before the first: an axis that parted them
 /// by more than the margin. Most that still do so are told apart by it at once; the points do not depend on it.
