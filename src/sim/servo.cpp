@@ -6,6 +6,7 @@
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/dynamics/spring_rule.hpp"
+#include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
