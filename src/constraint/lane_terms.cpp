@@ -263,8 +263,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     for (R** to : {&report.iterations, &report.residual, &report.penetration, &report.contacts, &report.touching,
                    &report.limits, &report.saturated, &report.missed})
       *to = at, at += width_;
-    report.ground = &ground_[p * 3 * std::size_t(model.njoint() * width_)];
-    t.packs[p].drive_force = &drive_force_[p * std::size_t(model.nv * width_)];
+    report.ground = ground_.data() + p * 3 * std::size_t(model.njoint() * width_);
+    t.packs[p].drive_force = drive_force_.data() + p * std::size_t(model.nv * width_);
   }
 }
 
@@ -299,9 +299,9 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
     LanePack<R>& pack = tables_->packs[std::size_t(p)];
     pack.view = data.view(model_, p), pack.state = data.state(p);
-    pack.qpos = &data.qpos[q], pack.qvel = &data.qvel[v];
-    pack.Q = &joint_force[v], pack.K = &joint_inertia[v], pack.given = &found[std::size_t(p) * width_];
-    pack.push = drives ? &push[v] : nullptr, pack.velocity = &velocity[v];
+    pack.qpos = data.qpos.data() + q, pack.qvel = data.qvel.data() + v;
+    pack.Q = joint_force.data() + v, pack.K = joint_inertia.data() + v, pack.given = &found[std::size_t(p) * width_];
+    pack.push = drives ? push.data() + v : nullptr, pack.velocity = velocity.data() + v;
     pack.memory = reinterpret_cast<std::byte*>(memory_[std::size_t(p)].data());
     const WorldTable<R>* own = data.own ? &data.own[p] : nullptr;
     pack.own_mass = own ? get(own->row_mass) : nullptr;

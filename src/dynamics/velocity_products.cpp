@@ -47,8 +47,8 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     const bool slow = kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
-                                                     alone, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
-                                                     &joint_inertia[v], &qacc[v]);
+                                                     alone, scratch_.data(), qpos.data() + q, qvel.data() + v,
+                                                     joint_force.data() + v, joint_inertia.data() + v, qacc.data() + v);
     factors = factors && slow;
   }
   return factors;
@@ -66,8 +66,8 @@ void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernels.begin_step(data.view(model, pack), data.state(pack), links_.data(), h, use == Use::always,
-                       use == Use::never, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v], &joint_inertia[v],
-                       &qacc[v], &found[std::size_t(pack * data.width())]);
+                       use == Use::never, scratch_.data(), qpos.data() + q, qvel.data() + v, joint_force.data() + v,
+                       joint_inertia.data() + v, qacc.data() + v, &found[std::size_t(pack * data.width())]);
   }
 }
 

@@ -23,7 +23,8 @@ BasicData<R>::BasicData(const Model& model, int worlds)
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
   // Packs start 64 bytes apart from each other's lines: a multiple of 64 bytes each.
   const std::size_t line = 64 / sizeof(R);
-  const std::size_t scalars = sizeof(LinkState<R>) / sizeof(R) * std::size_t(nlink_ + nmocap_) * width_;
+  const int states = std::max(nlink_ + nmocap_, 1);  // so that there is a first one
+  const std::size_t scalars = sizeof(LinkState<R>) / sizeof(R) * std::size_t(states) * width_;
   state_stride_ = (scalars + line - 1) / line * line;
 #ifdef NDEBUG
   state_.resize(state_stride_ * packs_);

@@ -591,7 +591,8 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
     });
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
-      manifold_slope(model_, width_, &rk4_.u[p * pack], &rk4_.stage_qvel[p * pack], &rk4_.slope_q[p * pack]);
+      manifold_slope(model_, width_, rk4_.u.data() + p * pack, rk4_.stage_qvel.data() + p * pack,
+                     rk4_.slope_q.data() + p * pack);
     }
     for (std::size_t i = 0; i < rk4_.u.size(); ++i) {
       rk4_.sum_q[i] += weights[stage] * rk4_.slope_q[i];

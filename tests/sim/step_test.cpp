@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "support/random_model.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/batch.hpp"
 #include "tarsus/sim/track.hpp"
 
 namespace tarsus::test {
@@ -23,6 +25,26 @@ void start(const Model& model, Data& data, const std::vector<State>& states) {
     data.set(data.qpos, model.nq, world, states[world].qpos);
     data.set(data.qvel, model.nv, world, states[world].qvel);
     data.set(data.tau, model.nv, world, states[world].tau);
+  }
+}
+
+/// Its arrays are empty, which the address sanitizer looks at.
+TEST(Step, AModelThatCannotMoveIsStepped) {
+  const char* plane =
+      "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body mocap='true'><geom "
+      "size='.1'/></body></worldbody></mujoco>";
+  for (const char* text : {"<mujoco/>", plane}) {
+    const Model model = compile(parse_mjcf(text, "still", {}));
+    for (int k = 0; k < 16; ++k) {
+      BatchOptions options;
+      options.step.integrator = k & 8 ? Integrator::rk4 : Integrator::semi_implicit_euler;
+      options.step.rows.contacts = (k & 9) == 1;
+      options.step.velocity_products = k & 2 ? VelocityProductMode::on : VelocityProductMode::off;
+      if (k & 4) options.drives = Drives::uniform(model);
+      Batch<double> batch(model, 9, options);
+      EXPECT_EQ(batch.step(), 0) << text << ' ' << k;
+      EXPECT_EQ(batch.steps(8), 1) << text << ' ' << k;
+    }
   }
 }
 
