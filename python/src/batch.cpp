@@ -421,7 +421,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     for (const auto& [key, mine] : settings_of(any, b)) {
       const nb::object other = theirs.attr("pop")(key, nb::none());
       if (other.equal(mine)) continue;
-      const auto words = [&](handle value) {
+      const auto words = [&, &key = key](handle value) {  // clang 14 captures no binding by itself
         return std::string(nb::str(key).c_str()) + " " + nb::repr(value).c_str();
       };
       throw ValueError("state", "saved with " + words(other), words(mine));
