@@ -14,15 +14,15 @@ constexpr std::size_t kMostRows = 600;  ///< on the way: A of all is written out
 constexpr double kMostWork = 1e9;       ///< operations of a problem's factorisations
 constexpr double kFirstLength = 0.1;    ///< of a step along the curve,
 constexpr double kMostLength = 0.3;     ///< of the impulses there; not below 1
-constexpr double kLonger = 3, kShorter = 1.0 / 3;
 constexpr double kLeastLength = 1e-10;  ///< below which it is given up
-constexpr int kFactored = 7;            ///< corrections of a step, until
-constexpr double kCorrected = 1e-7;     ///< no more was missed before one, nor did it move by more than
-constexpr double kLastMoved = 1e-2;     ///< such a share of the step; they are not longer than
-constexpr int kEasy = 3;                ///< after no more than so many the next step is longer
-constexpr double kMostMoved = 2;        ///< so many steps, or than those of length
-constexpr double kShort = 1e-4;         ///< where they are shorter: what was left before counts then
-constexpr double kActive = 1e-6;        ///< derivative of a row's projection, below which its impulse stands
+constexpr double kLonger = 3, kShorter = 1.0 / 3;
+constexpr int kEasy = 3;          ///< factorisations of a step after which the next is longer
+constexpr int kFactored = 7;      ///< of a step at most. It is there when
+constexpr double kMissed = 1e-7;  ///< no more was missed before the last correction,
+constexpr double kMoved = 1e-2;   ///< and that was no more of the step
+constexpr double kAstray = 2;     ///< A longer correction, in steps, leads elsewhere; of steps shorter than
+constexpr double kShort = 1e-4;   ///< this, in these: the point before them is not nearer to the curve
+constexpr double kActive = 1e-6;  ///< derivative of a row's projection, below which its impulse stands
 
 double norm(std::span<const double> a) {
   double sum = 0;
@@ -35,7 +35,8 @@ struct Larger {
   double value, by_a, by_b;
   Larger(double a, double b, double epsilon) {
     const double difference = a - b, root = std::sqrt(difference * difference + 4 * epsilon * epsilon);
-    value = 0.5 * (a + b + root), by_a = 0.5 * (1 + difference / root), by_b = 0.5 * (1 - difference / root);
+    value = std::max(a, b) + 2 * epsilon * epsilon / (std::abs(difference) + root);  // ½ (a + b + root)
+    by_a = 0.5 * (1 + difference / root), by_b = 0.5 * (1 - difference / root);
   }
 };
 
@@ -103,6 +104,9 @@ class RoundedLaw {
 
 }  // namespace
 
+bool FrictionPath::spent() const { return work_ >= kMostWork; }
+bool FrictionPath::is_over() const { return factorisations_ >= most_ || spent(); }
+
 void FrictionPath::clear(std::size_t terms) { acted_.assign(terms, 0), work_ = 0; }
 
 bool FrictionPath::join(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
@@ -115,8 +119,9 @@ bool FrictionPath::join(const StepProblem& problem, std::span<const double> velo
   return some;
 }
 
+/// Velocities are moved by shares of `rounding`, so that nothing is symmetric.
 /// @return false: there are too many rows, or the operator gave up
-bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem) {
+bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double rounding) {
   Problem& p = problem_;
   p.terms.clear(), p.row.clear(), p.rows.clear();
   for (std::size_t t = 0; t < acted_.size(); ++t) {
@@ -129,20 +134,28 @@ bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem) {
   const std::size_t n = p.row.size();
   if (n > kMostRows) return false;
   p.A.resize(n * n), p.free.resize(n), p.rho.resize(n);
-  for (const Term& term : p.terms) metric(term, &p.rows[term.first_row], &p.rho[term.first_row]);
+  const auto measure = [&] {
+    for (const Term& term : p.terms) metric(term, &p.rows[term.first_row], &p.rho[term.first_row]);
+  };
+  measure();
   std::vector<double> y(problem.rows.size(), 0.0), u(y.size()), rest(y.size());
   if (!mass.solve({}, y, rest)) return false;
   for (std::size_t i = 0; i < n; ++i) {
     double& one = y[p.row[i]];
-    one = 1 / p.rows[i].scale;
+    one = 1 / p.rho[i];
     if (!mass.solve({}, y, u)) return false;
     for (std::size_t k = 0; k < n; ++k) p.A[i * n + k] = (u[p.row[k]] - rest[p.row[k]]) / one;
     one = 0;
   }
+  double share = 0;  // multiples of the golden ratio, less whole ones
   for (std::size_t i = 0; i < n; ++i) {
-    p.free[i] = problem.free_velocity[p.row[i]] + rest[p.row[i]];
+    share += 0.6180339887498949, share -= std::floor(share);
+    p.free[i] = problem.free_velocity[p.row[i]] + rest[p.row[i]] + rounding * (share - 0.5);
     for (std::size_t k = 0; k < i; ++k) p.A[i * n + k] = p.A[k * n + i] = 0.5 * (p.A[i * n + k] + p.A[k * n + i]);
+    const double own = std::max(0.0, p.A[i * (n + 1)]);
+    p.rows[i].scale = p.rows[i].scale > 0 ? std::min(p.rows[i].scale, own) : own;
   }
+  measure();
   return true;
 }
 
@@ -234,20 +247,20 @@ void FrictionPath::move(Point& at, const Point& by, double times) const {
 int FrictionPath::correct(Point& at, const Point& along, double length) {
   Point step(at.size());
   double last = kUnbounded;
-  for (int k = 1; k <= kFactored; ++k) {
+  for (int k = 1; k <= kFactored && !is_over(); ++k) {
     look_at(at);
-    double most = 0;
-    for (const double r : now_.missed) most = std::max(most, std::abs(r) / unit_);
+    double missed = 0;
+    for (const double r : now_.missed) missed = std::max(missed, std::abs(r) / unit_);
     const int sign = factor(along);
-    if (sign == 0 || (k > 2 && most > last)) return 0;
-    last = most;
+    if (sign == 0 || (k > 2 && missed > last)) return 0;
+    last = missed;
     for (std::size_t i = 0; i < now_.missed.size(); ++i) step[i] = -now_.missed[i] / unit_;
     step.back() = 0;
     solve(step);
     const double moved = norm(step);
-    if (!(moved <= kMostMoved * std::max(length, kShort))) return 0;
+    if (!(moved <= kAstray * std::max(length, kShort))) return 0;
     move(at, step, 1);
-    if (most < kCorrected && moved <= kLastMoved * length) return k * sign;
+    if (missed < kMissed && moved <= kMoved * length) return k * sign;
   }
   return 0;
 }
@@ -263,24 +276,24 @@ bool FrictionPath::find_direction(Point& along) {
 
 bool FrictionPath::follow(StepOperator& mass, const StepProblem& problem, double rounding, int most,
                           std::span<double> impulse) {
-  factorisations_ = 0;
-  if (!gather(mass, problem)) return false;
+  factorisations_ = 0, most_ = most;
+  if (is_over() || !gather(mass, problem, rounding)) return false;
   Point at(problem_.row.size() + 1, 0.0);
   for (std::size_t i = 0; i + 1 < at.size(); ++i) at[i] = problem_.rho[i] * impulse[problem_.row[i]];
   rounding_ = rounding, unit_ = std::max(norm(at), 1e-3);
-  if (!follow(most, at)) return false;
+  if (!follow(at)) return false;
   for (std::size_t i = 0; i + 1 < at.size(); ++i) impulse[problem_.row[i]] = at[i] / problem_.rho[i];
   return true;
 }
 
-bool FrictionPath::follow(int most, Point& at) {
+bool FrictionPath::follow(Point& at) {
   const std::size_t n = at.size() - 1;
   Point along(n + 1, 0.0), ahead(n + 1), last(n + 1, 0.0);
   along[n] = last[n] = 1;
   const int started = correct(at, along, 1);
   if (started == 0 || !find_direction(along)) return false;
   double length = kFirstLength;
-  while (length > kLeastLength && factorisations_ < most && work_ < kMostWork) {
+  while (length > kLeastLength && !is_over()) {
     Point next = at;
     move(next, along, length);
     const int corrections = correct(next, along, length);

@@ -1,14 +1,15 @@
 // Follows the solution of a step's problem from no friction to all of it.
 //
 // With s times its friction a problem's solutions are N(y, s) = 0, the natural map of step_newton.hpp. At s = 0 it is
-// convex and has one. A curve of solutions begins there and ends at s = 1: it has no second end at s = 0, and it stays
-// bounded, since impulses minimise a quadratic function within the bounds that they make for each other, and none at
-// all are within these too. It may turn back in between, where two solutions meet: it is followed by its length, with s
-// as one more unknown. [Klarbring 1990; Allgower and Georg 1990, ch. 2]
+// convex and has one. A curve of solutions begins there. It has no second end at s = 0, and it stays bounded: impulses
+// minimise a quadratic function within the bounds that they make for each other, and so are no worse than some that are
+// within these whatever s. So it ends at s = 1, but for coincidences, where it meets another curve, as symmetric
+// problems' do: free velocities are moved by up to half of ε for that. It may turn back in between, where two solutions
+// meet: it is followed by its length, with s as one more unknown. [Klarbring 1990; Allgower and Georg 1990, ch. 2]
 //
-// The curve has corners where contacts open, stick or slip, which are rounded: max(0, x) is ½ (x + √(x² + 4 ε²)), and a
-// disc of radius r, or an interval about zero, makes of v v r/max(r, |v|). From where it ends, Newton's steps lead to
-// the solution itself.
+// The curve has corners where contacts open, stick or slip, which are rounded, by ε/ρ of each row: max(a, b) is
+// ½ (a + b + √((a - b)² + 4 (ε/ρ)²)), and what a disc of radius r, or an interval about zero, makes of z is
+// z r/max(r, √(z² + (ε/ρ)²)). From where it ends, Newton's steps lead to the solution itself.
 #pragma once
 
 #include <span>
@@ -29,6 +30,7 @@ class FrictionPath {
   /// @return it came there
   bool follow(StepOperator& mass, const StepProblem& problem, double rounding, int most, std::span<double> impulse);
   int factorisations() const { return factorisations_; }  ///< of the last follow()
+  bool spent() const;                                     ///< its operations are used up, since clear()
 
  private:
   /// [row] x = ρ y [m/s | rad/s], then s
@@ -53,21 +55,22 @@ class FrictionPath {
     std::vector<int> pivot;
   };
 
-  bool gather(StepOperator& mass, const StepProblem& problem);
+  bool gather(StepOperator& mass, const StepProblem& problem, double rounding);
+  bool is_over() const;
   void look_at(const Point& at);
   int factor(const Point& along);
   void solve(std::span<double> x);
   void move(Point& at, const Point& by, double times) const;
   int correct(Point& at, const Point& along, double length);
   bool find_direction(Point& along);
-  bool follow(int most, Point& at);
+  bool follow(Point& at);
 
   std::vector<char> acted_;  ///< [term of the whole problem] it is on the way
   Problem problem_;
   Derivatives now_;
   Factors factors_;
   double rounding_ = 0, unit_ = 1;  ///< ε; |x| at s = 0, which lengths are in units of [m/s]
-  int factorisations_ = 0;
+  int factorisations_ = 0, most_ = 0;
   double work_ = 0;  ///< operations of all factorisations since clear()
 };
 

@@ -219,7 +219,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
   anew_.impulse = now_.impulse;
   iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
-  for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && most(1) > 0;) {
+  for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
     now_.impulse = anew_.impulse;
     const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
     iterations_ += path.factorisations();
@@ -276,7 +276,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   sweeps_.begin(problem);
   begin(mass, y);
   iterate(mass, options.tolerance, std::min(kOwnIterations, options.max_iterations) - 1, true);
-  if (!met_ && best_residual_ < kUnbounded) {
+  if (!met_ && !costly_ && best_residual_ < kUnbounded) {
     start_anew(mass, options);
     if (!met_ && !costly_ && best_residual_ > kLost) end_by_sweeps(mass);
     if (!met_ && !costly_) bound_impulses(mass);

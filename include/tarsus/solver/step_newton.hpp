@@ -24,7 +24,7 @@
 //             at their impulses, again with those that act now.
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
 //             problem itself, by Newton's steps alone, or from where the curve of solutions leads that begins there as
-//             friction grows (solver/friction_path.hpp). That curve always comes to a solution.
+//             friction grows (solver/friction_path.hpp). That curve ends at a solution.
 //   cap       the best that was found, and its residual; where that is far, what sweeps from nothing make. Bounded
 //             impulses are within their bounds: one linear solve more, where they are not.
 //
