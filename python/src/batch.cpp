@@ -593,7 +593,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         });
       },
       "world"_a = nb::none(), nb::sig("def state_hash(self, world: int | None = None) -> int"),
-      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal runs.");
+      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal states.");
   c.def("measure", &measure, "what"_a = nb::none(),
         nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
         "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "

@@ -64,9 +64,17 @@ void check_room(const Model& model, int worlds) {
     throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
 }
 
-WorldReport report_of(const RowsReport& r) {
-  return {r.residual, r.penetration, r.iterations, r.contacts,
-          r.touching, r.limits,      r.saturated,  r.status > StepStatus::swept};
+/// Of a world's last step.
+template <class R>
+WorldReport report_of(const Stepper<R>& stepper, int world) {
+  WorldReport out;
+  if (const RowsReport* r = stepper.rows_report(world)) {
+    out = {r->residual, r->penetration, r->iterations, r->contacts,
+           r->touching, r->limits,      r->saturated,  r->status > StepStatus::swept};
+  } else if (const std::optional<LimitReport> limits = stepper.limit_report(world)) {
+    out.iterations = limits->rounds, out.saturated = limits->saturated, out.unsolved = !limits->converged;
+  }
+  return out;
 }
 
 }  // namespace
@@ -586,7 +594,7 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   };
   put(one.data.qpos, state_.qpos, model_.nq), put(one.data.qvel, state_.qvel, model_.nv);
   put(one.data.qacc, state_.qacc, model_.nv), put(one.data.act, state_.act, model_.na);
-  if (const RowsReport* rows = one.stepper.rows_report(0)) state_.reports[at(world)] = report_of(*rows);
+  state_.reports[at(world)] = report_of(one.stepper, 0);
   one.stepper.ground_force(0, part(state_.ground_force, 3 * model_.njoint(), world));
   return true;
 }
@@ -624,7 +632,6 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       continue;
     }
     ++state_.steps[at(world)];
-    if (!rows) continue;
     if (!solved && worker.alone && step_alone(worker, world)) {
       StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory, lane / width_);
@@ -633,8 +640,8 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       worker.live[at(lane)] = 0, all = false;
       continue;
     }
-    state_.reports[at(world)] = report_of(*rows);
-    if (width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
+    state_.reports[at(world)] = report_of(worker.stepper, lane);
+    if (rows && width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
   worker.held = all && how.hold, worker.behind = worker.held && !how.show;
   if (!worker.behind) show(worker, first);

@@ -45,7 +45,7 @@ struct WorldFault {
 
 /// How the last step of a world was solved. All zero for worlds without contacts, limits and drives with limits.
 struct WorldReport {
-  double residual = 0;     ///< natural residual [m/s]
+  double residual = 0;     ///< natural residual [m/s]; 0 where nothing but drives has limits
   double penetration = 0;  ///< deepest beyond the margin, at the start of the step [m]
   std::int32_t iterations = 0;
   std::int32_t contacts = 0, touching = 0;  ///< touching: with a force
