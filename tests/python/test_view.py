@@ -115,6 +115,49 @@ def test_tendons_are_in_frames_live_and_in_pages():
     assert not np.array_equal(recording.frames[0].tendons[-1], recording.frames[-1].tendons[-1])
 
 
+HOOK = """<mujoco><worldbody><body name="hook" mocap="true" pos="0 0 1"><geom size=".05"/><site name="hook"/>
+  <body pos="0 .2 0"><geom size=".02"/></body></body>
+  <body name="bob" pos="0 0 .5"><freejoint/><geom size=".05"/><site name="bob"/></body></worldbody>
+  <tendon><spatial stiffness="20"><site site="hook"/><site site="bob"/></spatial></tendon>
+  <keyframe><key name="aside" mpos=".5 0 1" mquat="0 0 0 1"/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("worlds", [1, 5])
+def test_mocap_bodies_are_drawn_where_they_are(worlds):
+    """Each world's, by a loop of one's own; steps back take them back."""
+    model = tarsus.Model.from_xml_string(HOOK)
+    data = tarsus.Data(model, worlds=worlds)
+    source = ModelSource(model, data, spacing=1e-9)
+    before, start = source.state(), source.frame().poses.reshape(worlds, -1, 7)
+    places = 0.1 * np.arange(3 * worlds).reshape(worlds, 3)
+    for world, place in enumerate(places):
+        if worlds == 1:
+            data.mocap_pos[0] = place
+        else:
+            data.mocap_pos[world // data.width, 0, :, world % data.width] = place
+    later, now = source.snapshot(), source.frame()
+    assert np.allclose(now.poses.reshape(worlds, -1, 7)[:, 1, :3], places, atol=1e-6)
+    assert np.allclose(now.poses.reshape(worlds, -1, 7)[:, 2, :3], places + [0, 0.2, 0], atol=1e-6)
+    if worlds == 1:
+        assert np.allclose(now.tendons[0, :3], places[0], atol=1e-6)
+    source.restore(before)
+    assert np.array_equal(source.frame().poses.reshape(worlds, -1, 7), start)
+    assert np.array_equal(later().poses, now.poses)
+
+
+@pytest.mark.parametrize("how", ["--keyframe=aside", "--keyframe=0"])
+def test_mocap_bodies_of_a_keyframe_are_drawn_there(how, tmp_path):
+    (tmp_path / "hook.xml").write_text(HOOK)
+    words = [how, "--duration=0.1", "--out", "run.npz", "--page", "run.html"]
+    subprocess.run([sys.executable, "-m", "tarsus", "run", "hook.xml", *words], cwd=tmp_path, check=True, capture_output=True)
+    page = json.loads(re.search(ROOM.replace("null", "(.*?)"), (tmp_path / "run.html").read_text(), re.S)[1])
+    recording = record(open_source(tmp_path / "run.npz"), 1.0)
+    assert "target" not in np.load(tmp_path / "run.npz") and "tracking error" not in [name for name, _ in recording.series]
+    live = record(open_source(tmp_path / "hook.xml", keyframe="aside"), 0.1)
+    for poses in (floats(page["poses"]).reshape(page["frames"], -1, 7), recording.poses, live.poses):
+        assert np.allclose(poses[:, 1, :3], [0.5, 0, 1], atol=1e-6) and np.allclose(poses[:, 2, :3], [0.5, -0.2, 1], atol=1e-6)
+
+
 def test_controls_of_actuators_are_sliders():
     model = tarsus.Model.from_xml_string(TENDONS)
     source = ModelSource(model, contacts=False)
