@@ -265,6 +265,7 @@ void Batch<R>::check_use(WorldParameter which) const {
     const auto& geometry = options_.step.rows.geometry;
     if (!options_.step.rows.contacts) refuse("a batch with contacts");
     if (geometry->crowded()) refuse("a model whose pairs of shapes are found without a broad phase");
+    if (geometry->empty()) refuse("a model with shapes that may touch");
   } else if (which == WorldParameter::damping_scale) {
     const auto damped = [](const JointSpec& j) {
       return j.damping != 0 || j.damping_polynomial != std::array{0.0, 0.0};
@@ -274,6 +275,10 @@ void Batch<R>::check_use(WorldParameter which) const {
       refuse("a model with damped joints");
   } else {
     if (!options_.drives) refuse("a batch with drives");
+    const auto zero = [](double gain) { return gain == 0; };
+    const Drives& drives = *options_.drives;
+    if (which == WorldParameter::kp_scale && std::ranges::all_of(drives.kp, zero)) refuse("drives with stiffness");
+    if (which == WorldParameter::kd_scale && std::ranges::all_of(drives.kd, zero)) refuse("drives with damping");
     if (which == WorldParameter::force_scale && !options_.drives->limited()) refuse("drives with force limits");
   }
 }

@@ -740,6 +740,12 @@ def test_inputs_that_would_do_nothing_are_refused(humanoid):
             batch.rollout(**{name: np.zeros((3, 2, n))})
         assert batch.state_hash() == before and (batch.steps == 0).all()
     own.rollout(ctrl=np.zeros((3, 2, model.nu))), driven.rollout(qvel_target=np.zeros((3, 2, model.nv)))
+    limp = tarsus.Batch(model, 2, drives=tarsus.Drives.uniform(model, 0, 1, 0, 0))
+    pendulum = tarsus.Batch(tarsus.Model.load(str(MODELS / "pendulum.xml")), 2, contacts=True)
+    for batch, name, lacks in ((limp, "kp_scale", "stiffness"), (pendulum, "friction_scale", "shapes that may touch")):
+        with pytest.raises(ValueError, match=f"{name}: is given, expected .*{lacks}"):
+            batch.set_parameters(**{name: np.array([1.0, 2.0])})
+    limp.set_parameters(kd_scale=np.array([1.0, 2.0]))
 
 
 def test_a_state_fits_the_batch_that_it_is_of(humanoid):
