@@ -785,6 +785,8 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
         with pytest.raises(ValueError, match="state: is with 'qpos_targets', expected what save"):
             batch.restore(wrong)
         assert batch.state_hash() == before and len(wrong) == keys
+    with pytest.raises(ValueError, match="state: is saved with width 4096, expected width "):
+        batch.restore({**saved, "settings": {**saved["settings"], "width": 4096}})
     batch.restore(saved)
     assert saved.keys() == batch.save().keys()
 

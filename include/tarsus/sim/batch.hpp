@@ -147,7 +147,8 @@ class Batch {
   std::span<R> qvel_target() { return state_.qvel_target; }  ///< [nv]
   // By the last step.
   std::span<const R> qacc() const { return state_.qacc; }  ///< [nv]
-  /// [nlink][3] force on each link by what is fixed to the world, world axes [N]. Zero without contacts.
+  /// [nlink][3] force on each link by what is fixed to the world and by mocap bodies, world axes [N]. Zero without
+  /// contacts.
   std::span<const R> ground_force() const { return state_.ground_force; }
   std::span<const WorldReport> reports() const { return state_.reports; }
 
