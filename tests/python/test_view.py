@@ -400,6 +400,16 @@ def test_friction_is_a_rigid_worlds_control():
     source.step()
 
 
+def test_gravity_of_a_rigid_world_keeps_its_direction():
+    source = RigidSource("box_stack:2", gravity=(3, 0, -4))
+    assert next(c["value"] for c in source.controls() if c["name"] == "gravity") == 5
+    source.control("gravity", 10.0)
+    assert np.allclose(source.world.options["gravity"], [6, 0, -8])
+    source.control("gravity", 0.0)
+    source.control("gravity", 5.0)
+    assert np.allclose(source.world.options["gravity"], [3, 0, -4])
+
+
 # -- files --
 
 

@@ -29,6 +29,8 @@ class RigidSource(Source):
         self.named, self.model, self.options = scene, model, dict(options)
         self.world = self._make()
         self.dt = self.world.options["dt"]
+        gravity = np.array(self.world.options["gravity"])
+        self.down = gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0, 0, -1.0])
         self.scene = json.loads(tarsus.scene_json(model)) if model is not None else self._scene()
         self.scene["name"] = name or (scene if model is None else self.scene["name"])
         poses = self.world.poses
@@ -129,7 +131,7 @@ class RigidSource(Source):
         o = self.world.options
         solvers = ["lanes", "gauss_seidel"]
         return [slider("dt", self.dt, 1 / 1000, 1 / 30, "s", log=True, label="step"),
-                slider("gravity", -float(o["gravity"][2]), 0, 20, "m/s²"),
+                slider("gravity", float(np.linalg.norm(o["gravity"])), 0, 20, "m/s²"),
                 slider("friction", float(self.options.get("friction", 0.5)), 0, 2),
                 slider("iterations", int(o["iterations"]), 1, 200, log=True),
                 *([choice("solver", o["solver"], solvers)] if o["solver"] in solvers else [])]
@@ -142,8 +144,8 @@ class RigidSource(Source):
             self.options["dt"] = self.dt
             self.world.set_options(dt=self.dt)
         elif name == "gravity":
-            self.options["gravity"] = (0, 0, -value)
-            self.world.set_options(gravity=(0, 0, -value))
+            self.options["gravity"] = tuple(value * self.down)
+            self.world.set_options(gravity=self.options["gravity"])
         elif name == "iterations":
             self.options["iterations"] = int(np.clip(round(value), 1, 200))
             self.world.set_options(iterations=self.options["iterations"])
