@@ -958,6 +958,24 @@ def test_orders_play_pause_and_step(viewer):
     asyncio.run(go())
 
 
+def test_a_keyframe_sets_the_sliders_of_the_controls(tmp_path):
+    keys = "<keyframe><key name='low' ctrl='.1'/><key name='high' ctrl='.7'/></keyframe>"
+    arm = "<body><joint name='j'/><geom size='.1'/></body></worldbody><actuator><motor joint='j' ctrlrange='0 1'/></actuator>"
+    (tmp_path / "arm.xml").write_text(f"<mujoco><worldbody>{arm}{keys}</mujoco>")
+
+    async def tries(viewer):
+        async with connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as socket:
+            await socket.send(json.dumps({"do": "keyframe", "index": 1}))
+            while True:
+                message = await asyncio.wait_for(socket.recv(), 20)
+                found = json.loads(message) if isinstance(message, str) else {}
+                if found.get("type") == "controls":
+                    return {c["name"]: c["value"] for c in found["controls"]}
+
+    with tarsus.Viewer(tmp_path / "arm.xml", playing=False) as viewer:
+        assert asyncio.run(tries(viewer))["ctrl 0"] == 0.7
+
+
 def test_nonsense_is_answered_and_does_no_harm(viewer):
     orders = ["", "{", "[]", "1", '{"do": "nosuch"}', '{"do": "step"}', '{"do": "step", "n": "x"}', '{"do": "step", "n": 1e999}',
               '{"do": "control", "name": "nosuch", "value": 1}', '{"do": "control", "name": "dt", "value": []}',
