@@ -11,9 +11,9 @@ namespace tarsus {
 
 namespace {
 
-/// Of a bilateral row's own inverse mass, that Σ_e is raised by, at least what rounding makes of rows that depend on one
-/// another; and proximal steps that take it out again, as long as each takes its share of what is left: the error of
-/// what can be moved falls as the power.
+/// Of a bilateral row's own inverse mass, that Σ_e is raised by, at least what rounding makes of rows that depend on
+/// one another; and proximal steps that take it out again, as long as each takes its share of what is left: the error
+/// of what can be moved falls as the power.
 template <class R>
 constexpr double kRaised = sizeof(R) == 8 ? 1e-10 : 1e-7;
 constexpr int kProximalSteps = 10;
