@@ -357,14 +357,14 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   use_keyframe(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
+    const std::span<const double> target = run.driven() ? f.target : std::span<const double>();
     if (page) {
       const PageContacts contacts = contacts_of(f);
-      page->frame(f.time, f.qpos, f.qvel, run.driven() ? f.target : std::span<const double>(), f.error_mean,
-                  run.with_contacts ? &contacts : nullptr);
+      page->frame(f.time, f.qpos, f.qvel, target, f.error_mean, run.with_contacts ? &contacts : nullptr);
     }
     if (f.step == 0) return;
     if (run.replay) enough = !(*run.replay)(f.qpos, f.qvel);
-    if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+    if (recording) recording->frame(f.time, f.qpos, f.qvel, target);
     progress.update(double(f.step) / f.steps,
                     fmt::format("t = {:6.2f} s", f.time) +
                         (run.driven() ? fmt::format("  error {:.4f} m", f.error_mean) : std::string()));
@@ -491,7 +491,10 @@ void execute(Run run) {
     recording.emplace(out, model);
   }
   std::optional<PageWriter> page;
-  if (!run.page.empty() && !run.replay) page.emplace(model);
+  if (!run.page.empty() && !run.replay) {
+    const KeyframeSpec* key = find_keyframe(model, run.keyframe);
+    page.emplace(model, key ? MocapPoses{key->mocap_position, key->mocap_orientation} : MocapPoses{});
+  }
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
   const TrackReport report =

@@ -372,6 +372,7 @@ nb::dict settings_of(AnyBatch& any, const Batch<R>& b) {
   out["speed_limit"] = a.speed_limit, out["tolerance"] = a.tolerance, out["max_iterations"] = a.max_iterations;
   out["loops"] = a.loops, out["velocity_products"] = a.velocity_products, out["actuation"] = a.actuation;
   out["drives"] = b.options().drives ? nb::object(nb::int_(hash_of(*b.options().drives))) : nb::none();
+  out["width"] = b.pack_width();  // another machine's instructions may have other lanes
   return out;
 }
 
@@ -593,7 +594,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         });
       },
       "world"_a = nb::none(), nb::sig("def state_hash(self, world: int | None = None) -> int"),
-      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal runs.");
+      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal states.");
   c.def("measure", &measure, "what"_a = nb::none(),
         nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
         "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "
@@ -704,8 +705,8 @@ void bind_batch(nb::module_& m) {
       [](auto& b) {
         return std::pair(b.ground_force(), Shape{size(b.model().njoint()), 3});
       },
-      "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world, world axes [N]; zero "
-      "without\ncontacts.");
+      "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world and by mocap bodies, "
+      "world\naxes [N]; zero without contacts.");
   bind_mocap(
       c, "mocap_pos", [](auto& b) { return b.mocap_pos(); }, 3,
       "[worlds, nmocap, 3] where the mocap bodies are, yours to set [m]; in the order of the bodies.");

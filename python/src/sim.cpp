@@ -490,8 +490,8 @@ void bind_sim(nb::module_& m) {
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
   c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
         nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
-        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
-        "limits yet.");
+        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: "
+        "it had none.");
   c.def_prop_ro(
       "rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
       "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, piled (terms "

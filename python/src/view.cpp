@@ -22,22 +22,43 @@ using nb::handle;
 
 namespace {
 
-nb::object poses_of(const Model& model, handle qpos) {
+/// Memory of the poses of mocap bodies: of one state, or of n where `many`.
+class Mocap {
+ public:
+  Mocap(const Model& model, handle position, handle orientation, std::size_t n, bool many)
+      : position_(read("mocap_pos", position, model, 3, n, many)),
+        orientation_(read("mocap_quat", orientation, model, 4, n, many)) {}
+  MocapPoses poses() const { return {position_.span(), orientation_.span()}; }
+
+ private:
+  static Input<double> read(const char* name, handle given, const Model& model, std::size_t numbers, std::size_t n,
+                            bool many) {
+    if (given.is_none()) return {};
+    Shape shape{std::size_t(model.nmocap()), numbers};
+    if (many && shape_of(name, given).size() == 3) shape.insert(shape.begin(), n);
+    return Input<double>(name, given, shape, sizeof(double));
+  }
+  Input<double> position_, orientation_;
+};
+
+nb::object poses_of(const Model& model, handle qpos, handle mocap_pos, handle mocap_quat) {
   const Shape shape = shape_of("qpos", qpos);
-  const std::size_t n = shape.size() == 2 ? shape[0] : 1;
-  const Input<double> in(
-      "qpos", qpos, shape.size() == 2 ? Shape{n, std::size_t(model.nq)} : Shape{std::size_t(model.nq)}, sizeof(double));
+  const bool many = shape.size() == 2;
+  const std::size_t n = many ? shape[0] : 1, nq = std::size_t(model.nq);
+  const Input<double> in("qpos", qpos, many ? Shape{n, nq} : Shape{nq}, sizeof(double));
+  const Mocap mocap(model, mocap_pos, mocap_quat, n, many);
   AlignedVector<float> out(n * model.nbody() * 7);
   {
     const nb::gil_scoped_release release;
-    body_poses(model, in.span(), out);
+    body_poses(model, in.span(), out, mocap.poses());
   }
   return own_array(std::move(out), {n, std::size_t(model.nbody()), 7});
 }
 
-nb::object segments_of(const Model& model, handle qpos) {
+nb::object segments_of(const Model& model, handle qpos, handle mocap_pos, handle mocap_quat) {
   const Input<double> in("qpos", qpos, Shape{std::size_t(model.nq)}, sizeof(double));
-  const std::vector<float> found = tendon_segments(model, in.span());
+  const std::vector<float> found =
+      tendon_segments(model, in.span(), Mocap(model, mocap_pos, mocap_quat, 1, false).poses());
   return new_array(found, {found.size() / 6, 6});
 }
 
@@ -169,14 +190,17 @@ void bind_view(nb::module_& m) {
   m.def("scene_json", &scene_json, "model"_a,
         "What a viewer draws of a model: JSON with bodies, shapes, meshes, joints, loops and keyframes "
         "(docs/viewer.md).");
-  m.def("poses_of", &poses_of, "model"_a, "qpos"_a,
-        nb::sig("def poses_of(model: Model, qpos: numpy.ndarray) -> numpy.ndarray"),
+  m.def("poses_of", &poses_of, "model"_a, "qpos"_a, "mocap_pos"_a = nb::none(), "mocap_quat"_a = nb::none(),
+        nb::sig("def poses_of(model: Model, qpos: numpy.ndarray, mocap_pos: numpy.ndarray | None = None, mocap_quat: "
+                "numpy.ndarray | None = None) -> numpy.ndarray"),
         "Poses of all bodies in the states qpos [n][nq] (or [nq]): float32 [n][nbody][7], position [m] and orientation "
-        "w, x, y, z\nin the world.");
-  m.def("tendon_segments", &segments_of, "model"_a, "qpos"_a,
-        nb::sig("def tendon_segments(model: Model, qpos: numpy.ndarray) -> numpy.ndarray"),
+        "w, x, y, z\nin the world. mocap_pos [nmocap][3] and mocap_quat [nmocap][4], or [n] of them: where mocap "
+        "bodies are (None: where the\nfile has them).");
+  m.def("tendon_segments", &segments_of, "model"_a, "qpos"_a, "mocap_pos"_a = nb::none(), "mocap_quat"_a = nb::none(),
+        nb::sig("def tendon_segments(model: Model, qpos: numpy.ndarray, mocap_pos: numpy.ndarray | None = None, "
+                "mocap_quat: numpy.ndarray | None = None) -> numpy.ndarray"),
         "Where the spatial tendons run in the state qpos [nq]: float32 [n][6], both ends of each straight part in the "
-        "world [m];\narcs around geoms as chords of at most 15 degrees.");
+        "world [m];\narcs around geoms as chords of at most 15 degrees. mocap_pos, mocap_quat: as poses_of.");
   nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
   bind_motion(m);
   copies_are_itself(c);

@@ -62,6 +62,7 @@ const handlers = {
     if (!source.live) seek.min = source.start, seek.max = source.end;
     handlers.state();
   },
+  controls: layControls,
   frame(frame) {
     stage.update(frame);
     $('time').textContent = `${frame.time.toFixed(2)} s`;

@@ -96,6 +96,9 @@ export class Live {
       this.gallery = message.gallery;
       this.history = [];
       this.handlers.opened();
+    } else if (message.type === 'controls') {
+      this.controls = message.controls;
+      this.handlers.controls();
     } else if (message.type === 'error') {
       this.handlers.message(message.text, true);
     } else if (message.type === 'state') {

@@ -11,9 +11,11 @@ namespace tarsus {
 
 namespace {
 
-/// Of a bilateral row's own inverse mass, that Σ_e is raised by; and proximal steps that take it out again, as long as
-/// each takes its share of what is left: the error of what can be moved falls as the power.
-constexpr double kRaised = 1e-10;
+/// Of a bilateral row's own inverse mass, that Σ_e is raised by, at least what rounding makes of rows that depend on
+/// one another; and proximal steps that take it out again, as long as each takes its share of what is left: the error
+/// of what can be moved falls as the power.
+template <class R>
+constexpr double kRaised = sizeof(R) == 8 ? 1e-10 : 1e-7;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
 constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
@@ -67,7 +69,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
       const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
       double largest = least;
       for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
-      for (int i = begin; i < end; ++i) raised_[i] = kRaised * largest;
+      for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
     }
   }
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];

@@ -133,18 +133,10 @@ void PassiveForces::weigh_immersed() {
     if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
   }
   const std::vector<RigidInertia<double>> inertia = link_inertias(model_);
-  for (Immersed& one : immersed_) {
+  for (std::size_t k = 0; k < immersed_.size(); ++k) {
+    Immersed& one = immersed_[k];
     const std::size_t link = std::size_t(one.frame.link);
-    const Transformd& X = one.frame.X;
-    const RigidInertia<double>& whole = inertia[link];
-    const RigidInertia<double> here = shift_back(whole, -X.p);
-    const Eigen::Matrix<double, 6, 6> inverse =
-        double(shapes[link]) *
-        spatial_matrix({here.mass, transpose_mul(X.R, here.h), rotate(transpose(X.R), here.I)}).inverse();
-    for (int k = 0; k < 6; ++k) {
-      const double w = inverse(k, k);
-      (k < 3 ? one.inverse_mass.n[k] : one.inverse_mass.f[k - 3]) = w > 0 && std::isfinite(w) ? w : kInfinity;
-    }
+    one.sharing = shapes[link], one.inverse_mass = inverse_mass(k, inertia[link]);
     std::vector<char> used(std::size_t(model_.nv), 0);
     mark_dofs(model_, one.frame.link, used);
     for (int v = 0; v < model_.nv; ++v) {
@@ -152,6 +144,20 @@ void PassiveForces::weigh_immersed() {
     }
     one.floats = moves_freely(model_.joints[link].type) && !carries[link];
   }
+}
+
+Force<double> PassiveForces::inverse_mass(std::size_t k, const RigidInertia<double>& link) const {
+  const Transformd& X = immersed_[k].frame.X;
+  const RigidInertia<double> here = shift_back(link, -X.p);
+  const Eigen::Matrix<double, 6, 6> inverse =
+      double(immersed_[k].sharing) *
+      spatial_matrix({here.mass, transpose_mul(X.R, here.h), rotate(transpose(X.R), here.I)}).inverse();
+  Force<double> out;
+  for (int i = 0; i < 6; ++i) {
+    const double w = inverse(i, i);
+    (i < 3 ? out.n[i] : out.f[i - 3]) = w > 0 && std::isfinite(w) ? w : kInfinity;
+  }
+  return out;
 }
 
 void PassiveForces::add_fluid(const LinkState<double>* links) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -24,6 +25,17 @@ constexpr int kPose = 7, kSegment = 6, kContact = 10;
 constexpr std::size_t kMostArrows = 400;  ///< more hide what they belong to
 /// Where a page has room for its recording.
 constexpr std::string_view kRoom = "<script id=\"recording\" type=\"application/json\">null</script>";
+
+/// Mocap bodies where they are in all states, or in state i of n.
+void place_mocap(Data& data, const MocapPoses& mocap, std::size_t i = 0, std::size_t n = 1) {
+  const auto take = [&](const char* name, std::span<const double> from, AlignedVector<double>& to) {
+    if (from.empty()) return;
+    const bool each = from.size() != to.size();
+    check_size(name, from.size(), (each ? n : 1) * to.size());
+    std::copy_n(from.begin() + std::ptrdiff_t(each ? i * to.size() : 0), to.size(), to.begin());
+  };
+  take("mocap_pos", mocap.position, data.mocap_pos), take("mocap_quat", mocap.orientation, data.mocap_quat);
+}
 
 void pose_row(const Model& model, Data& data, std::span<const double> qpos, float* out) {
   kinematics<double>(model, data, qpos);
@@ -52,20 +64,24 @@ std::string in_script(std::string json) {
 
 }  // namespace
 
-void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses) {
+void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses, const MocapPoses& mocap) {
   const std::size_t nq = std::size_t(model.nq), row = std::size_t(kPose) * model.nbody(), n = poses.size() / row;
   check_size("poses", poses.size(), n * row), check_size("qpos", qpos.size(), n * nq);
   Data data(model);
-  for (std::size_t i = 0; i < n; ++i) pose_row(model, data, qpos.subspan(i * nq, nq), poses.data() + i * row);
+  for (std::size_t i = 0; i < n; ++i) {
+    place_mocap(data, mocap, i, n);
+    pose_row(model, data, qpos.subspan(i * nq, nq), poses.data() + i * row);
+  }
 }
 
-std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos) {
+std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos, const MocapPoses& mocap) {
   check_size("qpos", qpos.size(), std::size_t(model.nq));
   std::vector<float> out;
   if (model.spec.tendons.empty()) return out;
   const TendonSet tendons = TendonSet::of(model);
   if (!tendons.spatial()) return out;
   Data data(model);
+  place_mocap(data, mocap);
   kinematics<double>(model, data, qpos);
   add_segments(model, tendons, data, out);
   return out;
@@ -123,7 +139,9 @@ struct PageWriter::State {
   }
 };
 
-PageWriter::PageWriter(const Model& model) : state_(std::make_unique<State>(model)) {}
+PageWriter::PageWriter(const Model& model, const MocapPoses& mocap) : state_(std::make_unique<State>(model)) {
+  place_mocap(state_->data, mocap);
+}
 PageWriter::~PageWriter() = default;
 
 void PageWriter::frame(double time, std::span<const double> qpos, std::span<const double> qvel,

@@ -34,6 +34,7 @@ std::string_view attribute(const CosmeticSpec& c, std::string_view name) {
 }
 
 const CosmeticSpec* find(const ModelSpec& spec, std::string_view kind, std::string_view name) {
+  if (name.empty()) return nullptr;  // not the one without a name, as skies are
   for (const CosmeticSpec& c : spec.cosmetics) {
     if (c.kind == kind && c.name == name) return &c;
   }

@@ -48,6 +48,9 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
     : model_(model), clip_(std::move(clip)), drives_(std::move(drives)), options_(std::move(options)) {
   if (model.joints.empty() || !moves_freely(model.joints[0].type))
     throw ValueError("model", model.name, "one whose first joint is free");
+  const auto free = [](const Joint& joint) { return moves_freely(joint.type); };
+  if (std::any_of(model.joints.begin() + 1, model.joints.end(), free))
+    throw ValueError("model", model.name + " with several free joints", "its first joint alone to be free");
   if (clip_.nq() != model.nq || clip_.nv() != model.nv)
     throw ValueError("clip", "bound to another model", "bound to this one");
   if (!(clip_.duration() > 0)) throw ValueError("clip", "a single frame", "a motion");

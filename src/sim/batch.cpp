@@ -64,9 +64,17 @@ void check_room(const Model& model, int worlds) {
     throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
 }
 
-WorldReport report_of(const RowsReport& r) {
-  return {r.residual, r.penetration, r.iterations, r.contacts,
-          r.touching, r.limits,      r.saturated,  r.status > StepStatus::swept};
+/// Of a world's last step.
+template <class R>
+WorldReport report_of(const Stepper<R>& stepper, int world) {
+  WorldReport out;
+  if (const RowsReport* r = stepper.rows_report(world)) {
+    out = {r->residual, r->penetration, r->iterations, r->contacts,
+           r->touching, r->limits,      r->saturated,  r->status > StepStatus::swept};
+  } else if (const std::optional<LimitReport> limits = stepper.limit_report(world)) {
+    out.iterations = limits->rounds, out.saturated = limits->saturated, out.unsolved = !limits->converged;
+  }
+  return out;
 }
 
 }  // namespace
@@ -257,6 +265,7 @@ void Batch<R>::check_use(WorldParameter which) const {
     const auto& geometry = options_.step.rows.geometry;
     if (!options_.step.rows.contacts) refuse("a batch with contacts");
     if (geometry->crowded()) refuse("a model whose pairs of shapes are found without a broad phase");
+    if (geometry->empty()) refuse("a model with shapes that may touch");
   } else if (which == WorldParameter::damping_scale) {
     const auto damped = [](const JointSpec& j) {
       return j.damping != 0 || j.damping_polynomial != std::array{0.0, 0.0};
@@ -266,6 +275,10 @@ void Batch<R>::check_use(WorldParameter which) const {
       refuse("a model with damped joints");
   } else {
     if (!options_.drives) refuse("a batch with drives");
+    const auto zero = [](double gain) { return gain == 0; };
+    const Drives& drives = *options_.drives;
+    if (which == WorldParameter::kp_scale && std::ranges::all_of(drives.kp, zero)) refuse("drives with stiffness");
+    if (which == WorldParameter::kd_scale && std::ranges::all_of(drives.kd, zero)) refuse("drives with damping");
     if (which == WorldParameter::force_scale && !options_.drives->limited()) refuse("drives with force limits");
   }
 }
@@ -586,7 +599,7 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   };
   put(one.data.qpos, state_.qpos, model_.nq), put(one.data.qvel, state_.qvel, model_.nv);
   put(one.data.qacc, state_.qacc, model_.nv), put(one.data.act, state_.act, model_.na);
-  if (const RowsReport* rows = one.stepper.rows_report(0)) state_.reports[at(world)] = report_of(*rows);
+  state_.reports[at(world)] = report_of(one.stepper, 0);
   one.stepper.ground_force(0, part(state_.ground_force, 3 * model_.njoint(), world));
   return true;
 }
@@ -624,7 +637,6 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       continue;
     }
     ++state_.steps[at(world)];
-    if (!rows) continue;
     if (!solved && worker.alone && step_alone(worker, world)) {
       StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory, lane / width_);
@@ -633,8 +645,8 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       worker.live[at(lane)] = 0, all = false;
       continue;
     }
-    state_.reports[at(world)] = report_of(*rows);
-    if (width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
+    state_.reports[at(world)] = report_of(worker.stepper, lane);
+    if (rows && width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
   worker.held = all && how.hold, worker.behind = worker.held && !how.show;
   if (!worker.behind) show(worker, first);

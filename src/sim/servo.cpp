@@ -354,11 +354,14 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
   const LinkState<double>* links = actuation_.data().links();
   const auto part = [](const Force<double>& force, int i) { return i < 3 ? force.n[i] : force.f[i - 3]; };
   one_.arm.resize(std::size_t(model_.nv));
-  for (const Immersion& body : actuation_.passive().immersions()) {
+  const bool heavy = own && !own->inertia.empty();
+  const PassiveForces& passive = actuation_.passive();
+  for (std::size_t k = 0; k < passive.immersions().size(); ++k) {
+    const Immersion& body = passive.immersions()[k];
     const Mat3d& axes = body.pose.R;
-    const double scale = mass_scale(body.link, own);
+    const Force<double> inverse = heavy ? passive.inverse_mass(k, own_inertia(body.link, own)) : body.inverse_mass;
     for (int i = 0; i < 6; ++i) {
-      const double inverse_mass = part(body.inverse_mass, i) / scale, resisted = dt * part(body.fluid.resistance, i);
+      const double inverse_mass = part(inverse, i), resisted = dt * part(body.fluid.resistance, i);
       if (!(resisted * inverse_mass >= kDragFelt)) continue;
       const double growing = dt * part(body.fluid.growing, i), x = growing > 0 ? growing * inverse_mass : 0;
       Force<double> axis{{0, 0, 0}, {0, 0, 0}};
@@ -391,9 +394,8 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
       push_arm(body, -1, world);
     }
     const LinkState<double>& link = links[one.link];
-    const double scale = mass_scale(one.link, own);
-    RigidInertia<double> inertia = link_inertia(model_.view<double>(), one.link, link.R);
-    inertia = {inertia.mass * scale, inertia.h * scale, inertia.I * scale};
+    const RigidInertia<double> mine = own_inertia(one.link, own);
+    const RigidInertia<double> inertia{mine.mass, link.R * mine.h, rotate(link.R, mine.I)};
     const Vec3d w = one.pose.R * one.velocity.w, v = one.pose.R * one.velocity.v;
     const Motion<double> velocity{w, v - cross(w, one.pose.p - link.o)};
     find_arm(one, link.o, turning_over(all.subspan(first, next - first), link.o, inertia, velocity, dt));
@@ -401,11 +403,12 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
   }
 }
 
-/// @return how many times the model's is the mass of that link in this world
+/// The link's inertia along its axes, in this world.
 template <class R>
-double Servos<R>::mass_scale(int link, const WorldTable<R>* own) const {
-  const double mass = model_.view<double>().link[link].mass;
-  return own && !own->inertia.empty() && mass > 0 ? double(own->inertia[std::size_t(10 * link)]) / mass : 1;
+RigidInertia<double> Servos<R>::own_inertia(int link, const WorldTable<R>* own) const {
+  if (!own || own->inertia.empty()) return model_inertia(model_.view<double>().link[link], identity3<double>());
+  const R* n = &own->inertia[std::size_t(10 * link)];
+  return {n[0], {n[1], n[2], n[3]}, {n[4], n[5], n[6], n[7], n[8], n[9]}};
 }
 
 /// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.

@@ -202,7 +202,7 @@ void Stepper<R>::step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos
     if (one.stepper.status(0) != WorldStatus::ok) continue;
     data.set(next_.qpos, model_.nq, world, one.data.qpos), data.set(next_.qvel, model_.nv, world, one.data.qvel);
     data.set(data.qacc, model_.nv, world, one.data.qacc);
-    if (now_.limited_by_terms) data.set(drive_force_, model_.nv, world, one.stepper.drive_force());
+    if (now_.limits == Limits::terms) data.set(drive_force_, model_.nv, world, one.stepper.drive_force());
     one.stepper.ground_force(0, one.ground_force);
     lane_rows_->put(world, *one.stepper.rows_report(0), one.ground_force);
     restart(data, world);
@@ -217,7 +217,8 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   data.place_mocap(model_);
   if (options_.screen) screen(data, target, qvel_target);
   make_unit(data);
-  now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = false;
+  now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = now_.solves_terms = false;
+  now_.limits = Limits::none;
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
     now_.user_tau.assign(data.tau.begin(), data.tau.end());
@@ -308,7 +309,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
-    now_.limited_by_terms = false;
+    now_.limits = Limits::limiter;
     drive_force_.assign(limiter_->applied().begin(), limiter_->applied().end());
     if (!loops_) return;
   }
@@ -436,9 +437,9 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
-  now_.limited_by_terms = drives.limited();
+  if (drives.limited()) now_.limits = Limits::terms;
   clock_.lap(Stage::terms);
-  if (!now_.limited_by_terms) return;
+  if (!drives.limited()) return;
   drive_force_.resize(data.size(model_.nv));
   if (split_.all_limited)
     std::fill(drive_force_.begin(), drive_force_.end(), R(0));
@@ -455,8 +456,9 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
 
 template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
-  if (!now_.limited_by_terms) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
-  const RowsReport& rows = *rows_report(world);
+  if (now_.limits == Limits::none) return {};
+  if (now_.limits == Limits::limiter) return limiter_->report(world);
+  const RowsReport& rows = lane_rows_ ? lane_rows_->report(world) : rows_->report();
   return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
 
@@ -486,7 +488,7 @@ void Stepper<R>::restart(const BasicData<R>& data, int world) {
 template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
   if (lane_rows_) return &lane_rows_->report(world);
-  return rows_ ? &rows_->report() : nullptr;
+  return rows_ && (options_.rows.any() || now_.solves_terms) ? &rows_->report() : nullptr;
 }
 
 template <class R>
@@ -539,6 +541,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   const auto solve = [&](In<R> tau) {
     if (options_.rows.any() || (loops_ && drives.limited()) || (now_.solves_rows && width_ == 1)) {
       if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      now_.solves_terms = true;
       return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);

@@ -27,6 +27,7 @@ Model from_text(const std::string& body) {
 TEST(Scene, ShapesHaveTheirMaterialsColoursAndMeshes) {
   const Model model = from_text(R"(
     <asset>
+      <texture type='skybox' builtin='gradient' rgb1='.3 .5 .7' rgb2='0 0 0' width='8' height='8'/>
       <texture name='checks' type='2d' builtin='checker' rgb1='.5 1 0' rgb2='0 0 0' width='8' height='8'/>
       <material name='red' rgba='1 0 0 .5'/> <material name='checked' texture='checks' rgba='1 .5 1 1'/>
       <mesh name='tetra' vertex='0 0 0  1 0 0  0 1 0  0 0 1'/>

@@ -380,6 +380,38 @@ def test_passive_forces_have_the_worlds_masses_and_damping(arguments, dtype):
         assert np.array_equal(batch.qpos[world], one.qpos[0]) and np.array_equal(batch.qvel[world], one.qvel[0])
 
 
+FISH = """<mujoco><option density="400"/><worldbody><body name="trunk" pos="0 0 1"><freejoint/>
+  <inertial pos=".05 0 .1" mass="{}" diaginertia="{} {} {}"/><body name="fin" pos="0 .3 0"><inertial pos="0 .05 0" mass="{}" diaginertia="{} {} {}"/></body>
+  </body></worldbody></mujoco>"""
+
+
+def test_drag_feels_the_worlds_masses_of_bodies_on_one_link():
+    """To the bit as in a model with these masses; what its drag and lift feel is that of both bodies."""
+    numbers = np.array([0.5, 0.01, 0.02, 0.015, 0.25, 0.002, 0.0005, 0.002])
+    scales = np.array([[1, 1], [0.25, 4], [8, 0.5]])
+    batch = tarsus.Batch(tarsus.Model.from_xml_string(FISH.format(*numbers)), 3)
+    batch.set_parameters(mass_scale=np.insert(scales, 0, 1, axis=1))
+    batch.qvel[:] = [2, -3, 1, 4, -2, 1]
+    batch.rollout(30, states=False)
+    for world, scale in enumerate(scales):
+        one = tarsus.Batch(tarsus.Model.from_xml_string(FISH.format(*numbers * np.repeat(scale, 4))), 1)
+        one.qvel[:] = [2, -3, 1, 4, -2, 1]
+        one.rollout(30, states=False)
+        assert np.array_equal(batch.qpos[world], one.qpos[0]) and np.array_equal(batch.qvel[world], one.qvel[0])
+
+
+def test_reports_are_of_the_worlds_own_last_step(humanoid):
+    drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
+    drives.force_limit = np.r_[np.full(6, np.inf), np.full(humanoid.nv - 6, 5.0)]
+    batch = tarsus.Batch(humanoid, 3, drives=drives)  # limits of force alone
+    batch.qpos_target[1, 7:] += 0.5
+    batch.step()
+    assert np.array_equal(batch.reports["saturated"] > 3, [False, True, False]) and (batch.reports["iterations"] > 0).all()
+    fish = tarsus.Batch(tarsus.Model.from_xml_string(FISH.format(0.5, 0.01, 0.02, 0.015, 0.25, 0.002, 0.0005, 0.002)), 3)
+    fish.qvel[1, 0] = 30  # drag that takes rows, which slow ones are without
+    fish.step()
+    assert np.array_equal(fish.reports["iterations"] > 0, [False, True, False])
+
 def test_factors_on_limits_go_with_the_limits(humanoid):
     batch = stands(humanoid, 2)
     drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
@@ -710,6 +742,12 @@ def test_inputs_that_would_do_nothing_are_refused(humanoid):
             batch.rollout(**{name: np.zeros((3, 2, n))})
         assert batch.state_hash() == before and (batch.steps == 0).all()
     own.rollout(ctrl=np.zeros((3, 2, model.nu))), driven.rollout(qvel_target=np.zeros((3, 2, model.nv)))
+    limp = tarsus.Batch(model, 2, drives=tarsus.Drives.uniform(model, 0, 1, 0, 0))
+    pendulum = tarsus.Batch(tarsus.Model.load(str(MODELS / "pendulum.xml")), 2, contacts=True)
+    for batch, name, lacks in ((limp, "kp_scale", "stiffness"), (pendulum, "friction_scale", "shapes that may touch")):
+        with pytest.raises(ValueError, match=f"{name}: is given, expected .*{lacks}"):
+            batch.set_parameters(**{name: np.array([1.0, 2.0])})
+    limp.set_parameters(kd_scale=np.array([1.0, 2.0]))
 
 
 def test_a_state_fits_the_batch_that_it_is_of(humanoid):
@@ -749,6 +787,8 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
         with pytest.raises(ValueError, match="state: is with 'qpos_targets', expected what save"):
             batch.restore(wrong)
         assert batch.state_hash() == before and len(wrong) == keys
+    with pytest.raises(ValueError, match="state: is saved with width 4096, expected width "):
+        batch.restore({**saved, "settings": {**saved["settings"], "width": 4096}})
     batch.restore(saved)
     assert saved.keys() == batch.save().keys()
 

@@ -313,6 +313,16 @@ def test_actions_are_exponential_maps():
             expected = a
         assert np.allclose(target[joint.qpos], expected, rtol=0, atol=1e-14)
 
+def test_a_second_free_body_is_refused():
+    """No action would move it and no clip say where it is: six numbers of actions did nothing."""
+    text = (MODELS / "humanoid.xml").read_text()
+    box = '<body name="box" pos="2 0 1"><freejoint name="box"/><geom size=".1"/></body></worldbody>'
+    model = tarsus.Model.from_xml_string(text.replace("</worldbody>", box))
+    table = table_of("humanoid")
+    table["joints"]["box"] = {"kp": 0, "kd": 0, "force": 1, "weight": 0}
+    with pytest.raises(ValueError, match="several free joints"):
+        tarsus.tasks.motion_task(model, MODELS / "clips" / "humanoid_walk.json", table)
+
 
 def test_bad_tables_are_named():
     table = table_of("humanoid")

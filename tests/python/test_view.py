@@ -115,6 +115,49 @@ def test_tendons_are_in_frames_live_and_in_pages():
     assert not np.array_equal(recording.frames[0].tendons[-1], recording.frames[-1].tendons[-1])
 
 
+HOOK = """<mujoco><worldbody><body name="hook" mocap="true" pos="0 0 1"><geom size=".05"/><site name="hook"/>
+  <body pos="0 .2 0"><geom size=".02"/></body></body>
+  <body name="bob" pos="0 0 .5"><freejoint/><geom size=".05"/><site name="bob"/></body></worldbody>
+  <tendon><spatial stiffness="20"><site site="hook"/><site site="bob"/></spatial></tendon>
+  <keyframe><key name="aside" mpos=".5 0 1" mquat="0 0 0 1"/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("worlds", [1, 5])
+def test_mocap_bodies_are_drawn_where_they_are(worlds):
+    """Each world's, by a loop of one's own; steps back take them back."""
+    model = tarsus.Model.from_xml_string(HOOK)
+    data = tarsus.Data(model, worlds=worlds)
+    source = ModelSource(model, data, spacing=1e-9)
+    before, start = source.state(), source.frame().poses.reshape(worlds, -1, 7)
+    places = 0.1 * np.arange(3 * worlds).reshape(worlds, 3)
+    for world, place in enumerate(places):
+        if worlds == 1:
+            data.mocap_pos[0] = place
+        else:
+            data.mocap_pos[world // data.width, 0, :, world % data.width] = place
+    later, now = source.snapshot(), source.frame()
+    assert np.allclose(now.poses.reshape(worlds, -1, 7)[:, 1, :3], places, atol=1e-6)
+    assert np.allclose(now.poses.reshape(worlds, -1, 7)[:, 2, :3], places + [0, 0.2, 0], atol=1e-6)
+    if worlds == 1:
+        assert np.allclose(now.tendons[0, :3], places[0], atol=1e-6)
+    source.restore(before)
+    assert np.array_equal(source.frame().poses.reshape(worlds, -1, 7), start)
+    assert np.array_equal(later().poses, now.poses)
+
+
+@pytest.mark.parametrize("how", ["--keyframe=aside", "--keyframe=0"])
+def test_mocap_bodies_of_a_keyframe_are_drawn_there(how, tmp_path):
+    (tmp_path / "hook.xml").write_text(HOOK)
+    words = [how, "--duration=0.1", "--out", "run.npz", "--page", "run.html"]
+    subprocess.run([sys.executable, "-m", "tarsus", "run", "hook.xml", *words], cwd=tmp_path, check=True, capture_output=True)
+    page = json.loads(re.search(ROOM.replace("null", "(.*?)"), (tmp_path / "run.html").read_text(), re.S)[1])
+    recording = record(open_source(tmp_path / "run.npz"), 1.0)
+    assert "target" not in np.load(tmp_path / "run.npz") and "tracking error" not in [name for name, _ in recording.series]
+    live = record(open_source(tmp_path / "hook.xml", keyframe="aside"), 0.1)
+    for poses in (floats(page["poses"]).reshape(page["frames"], -1, 7), recording.poses, live.poses):
+        assert np.allclose(poses[:, 1, :3], [0.5, 0, 1], atol=1e-6) and np.allclose(poses[:, 2, :3], [0.5, -0.2, 1], atol=1e-6)
+
+
 def test_controls_of_actuators_are_sliders():
     model = tarsus.Model.from_xml_string(TENDONS)
     source = ModelSource(model, contacts=False)
@@ -355,6 +398,16 @@ def test_friction_is_a_rigid_worlds_control():
     source.control("gravity", 1.0)
     assert np.allclose(source.world.options["gravity"], [0, 0, -1]) and source.options["friction"] == 0.9
     source.step()
+
+
+def test_gravity_of_a_rigid_world_keeps_its_direction():
+    source = RigidSource("box_stack:2", gravity=(3, 0, -4))
+    assert next(c["value"] for c in source.controls() if c["name"] == "gravity") == 5
+    source.control("gravity", 10.0)
+    assert np.allclose(source.world.options["gravity"], [6, 0, -8])
+    source.control("gravity", 0.0)
+    source.control("gravity", 5.0)
+    assert np.allclose(source.world.options["gravity"], [3, 0, -4])
 
 
 # -- files --
@@ -903,6 +956,24 @@ def test_orders_play_pause_and_step(viewer):
             await state_of(socket, playing=False)
 
     asyncio.run(go())
+
+
+def test_a_keyframe_sets_the_sliders_of_the_controls(tmp_path):
+    keys = "<keyframe><key name='low' ctrl='.1'/><key name='high' ctrl='.7'/></keyframe>"
+    arm = "<body><joint name='j'/><geom size='.1'/></body></worldbody><actuator><motor joint='j' ctrlrange='0 1'/></actuator>"
+    (tmp_path / "arm.xml").write_text(f"<mujoco><worldbody>{arm}{keys}</mujoco>")
+
+    async def tries(viewer):
+        async with connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as socket:
+            await socket.send(json.dumps({"do": "keyframe", "index": 1}))
+            while True:
+                message = await asyncio.wait_for(socket.recv(), 20)
+                found = json.loads(message) if isinstance(message, str) else {}
+                if found.get("type") == "controls":
+                    return {c["name"]: c["value"] for c in found["controls"]}
+
+    with tarsus.Viewer(tmp_path / "arm.xml", playing=False) as viewer:
+        assert asyncio.run(tries(viewer))["ctrl 0"] == 0.7
 
 
 def test_nonsense_is_answered_and_does_no_harm(viewer):

@@ -82,6 +82,8 @@ class PassiveForces {
 
   /// The bodies in the fluid, whose forces are part of force(): those of one link are neighbours.
   std::span<const Immersion> immersions() const { return immersions_; }
+  /// The inverse_mass of immersions()[k] where its link has this inertia, along the link's axes.
+  Force<double> inverse_mass(std::size_t k, const RigidInertia<double>& link) const;
 
  private:
   struct Compensated {
@@ -95,6 +97,7 @@ class PassiveForces {
     bool ellipsoid;
     std::array<double, 5> coefficients;
     Vec3d virtual_mass{}, virtual_inertia{};
+    int sharing = 1;          ///< how many share the link's inertia
     std::vector<int> dofs{};  ///< this and what follows: see Immersion
     Force<double> inverse_mass{};
     bool floats = false;

@@ -17,12 +17,18 @@ namespace tarsus {
 /// float32 or int32.
 std::string scene_json(const Model& model);
 
+/// Where mocap bodies are, as in Data; empty: where the file has them.
+struct MocapPoses {
+  std::span<const double> position = {};     ///< [nmocap][3] [m]
+  std::span<const double> orientation = {};  ///< [nmocap][4] w x y z, of any length
+};
+
 /// Poses of all bodies in the world, in n states: position [m] and orientation w x y z.
-/// @param qpos [n][nq]   @param poses [n][nbody][7]   @throws ShapeError
-void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses);
+/// @param qpos [n][nq]   @param poses [n][nbody][7]   @param mocap of all states, or [n] of them   @throws ShapeError
+void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses, const MocapPoses& mocap = {});
 
 /// Spatial tendons of one state in straight segments, in the world [m]: from (3 numbers), to (3).  @throws ShapeError
-std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos);
+std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos, const MocapPoses& mocap = {});
 
 /// Contacts of the step that led to a frame.
 struct PageContacts {
@@ -36,7 +42,8 @@ struct PageContacts {
 /// Collects a run and writes it into a page: one HTML file that plays the run in any browser, without a network.
 class PageWriter {
  public:
-  explicit PageWriter(const Model& model);
+  /// @param mocap of all frames  @throws ShapeError
+  explicit PageWriter(const Model& model, const MocapPoses& mocap = {});
   ~PageWriter();
 
   /// Frames that follow the last one kept by less than 1/60 s are left out, but for the last of all.

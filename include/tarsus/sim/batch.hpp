@@ -45,7 +45,7 @@ struct WorldFault {
 
 /// How the last step of a world was solved. All zero for worlds without contacts, limits and drives with limits.
 struct WorldReport {
-  double residual = 0;     ///< natural residual [m/s]
+  double residual = 0;     ///< natural residual [m/s]; 0 where nothing but drives has limits
   double penetration = 0;  ///< deepest beyond the margin, at the start of the step [m]
   std::int32_t iterations = 0;
   std::int32_t contacts = 0, touching = 0;  ///< touching: with a force
@@ -147,7 +147,8 @@ class Batch {
   std::span<R> qvel_target() { return state_.qvel_target; }  ///< [nv]
   // By the last step.
   std::span<const R> qacc() const { return state_.qacc; }  ///< [nv]
-  /// [nlink][3] force on each link by what is fixed to the world, world axes [N]. Zero without contacts.
+  /// [nlink][3] force on each link by what is fixed to the world and by mocap bodies, world axes [N]. Zero without
+  /// contacts.
   std::span<const R> ground_force() const { return state_.ground_force; }
   std::span<const WorldReport> reports() const { return state_.reports; }
 

@@ -92,7 +92,7 @@ class Servos {
   void add_polynomial_rows(int world, double dt);
   void find_drags(int world, double dt, const WorldTable<R>* own);
   void mend_lift(int world, double dt, const WorldTable<R>* own);
-  double mass_scale(int link, const WorldTable<R>* own) const;
+  RigidInertia<double> own_inertia(int link, const WorldTable<R>* own) const;
   void find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force);
   void push_arm(const Immersion& body, double factor, int world);
   void add_drag_rows(int world);

@@ -121,8 +121,8 @@ class Stepper {
   /// worlds in its place, and after.  @param data as for the constructor
   void exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack = 0);
 
-  /// How the force limits of the last step's drives were kept; nothing before the first step of drives with limits. An
-  /// rk4 step clamps explicitly, four times; this is the last.
+  /// How the force limits of the last step's drives were kept; nothing where they had none. An rk4 step clamps
+  /// explicitly, four times; this is the last.
   std::optional<LimitReport> limit_report(int world) const;
   /// The drives' forces over the last step of drives with limits [pack][nv][lane]; empty before it.
   std::span<const R> drive_force() const { return drive_force_; }
@@ -147,11 +147,13 @@ class Stepper {
   In<R> ground_forces() const { return lane_rows_ ? lane_rows_->ground_forces() : In<R>(); }
 
  private:
-  struct Now {                      ///< of this step, or the last
-    bool actuated = false;          ///< it is under the model's own actuators
-    bool solves_rows = false;       ///< it has force rows
-    bool limited_by_terms = false;  ///< its drives with limits were terms
-    AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
+  enum class Limits { none, limiter, terms };  ///< what keeps the drives' force limits
+  struct Now {                                 ///< of this step, or the last
+    bool actuated = false;                     ///< it is under the model's own actuators
+    bool solves_rows = false;                  ///< it has force rows
+    bool solves_terms = false;                 ///< it is solved as one problem of terms
+    Limits limits = Limits::none;
+    AlignedVector<R> user_tau;  ///< data.tau while the step has all applied forces in its place
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;

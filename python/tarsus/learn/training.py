@@ -227,8 +227,9 @@ class Training:
             if out and now - printed > 5:
                 rate = (self.samples - first_samples) / (now - first)
                 left = max(0, min((samples - self.samples) / rate, 60 * minutes - (now - began)))
-                print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  return {row['normalized_return']:.3f}"
-                      f"  episodes {row['episode_seconds']:5.2f} s  noise {row['noise']:.3f}"
+                ended = f"return {row['normalized_return']:.3f}  episodes {row['episode_seconds']:5.2f} s"
+                print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  "
+                      f"{ended if np.isfinite(row['normalized_return']) else 'no episode ended'}  noise {row['noise']:.3f}"
                       + (f"  best {self.best['normalized_return']:.3f}" if self.best["samples"] else "") + f"  {rate:6.0f} samples/s"
                       f"  {left / 60:5.1f} min left", file=out, flush=True)
                 printed = now

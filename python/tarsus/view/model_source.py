@@ -106,8 +106,19 @@ class ModelSource(Source):
         packed[: self.worlds] = rows
         array[...] = packed.reshape(packs, width, n).transpose(0, 2, 1)
 
-    def _poses(self, qpos):
-        poses = tarsus.poses_of(self.model, np.ascontiguousarray(qpos, np.float64))
+    def _mocap(self):
+        """Where each world's mocap bodies are: [worlds, nmocap, 3] and [worlds, nmocap, 4], copies."""
+        out = []
+        for array, numbers in ((self.data.mocap_pos, 3), (self.data.mocap_quat, 4)):
+            n = self.model.nmocap * numbers
+            rows = self._rows(array.reshape(len(array), n, array.shape[-1]) if array.ndim == 4 else array.reshape(1, n))
+            out.append(np.array(rows, np.float64, order="C").reshape(self.worlds, self.model.nmocap, numbers))
+        return out
+
+    def _poses(self, qpos, mocap=None):
+        """Of the first worlds; mocap: where their mocap bodies are, if not where they are now."""
+        qpos = np.ascontiguousarray(qpos, np.float64)
+        poses = tarsus.poses_of(self.model, qpos, *(rows[: len(qpos)] for rows in mocap or self._mocap()))
         poses[:, :, :3] += self.offsets[: len(poses)]
         return poses.reshape(-1, 7)
 
@@ -198,12 +209,15 @@ class ModelSource(Source):
             return
         self._forced = factor != 1 or self.held is not None
         tau = np.zeros((self.worlds, model.nv))
+        places = self._mocap()
         if factor != 1:
             for world in range(self.worlds):
+                scratch.mocap_pos, scratch.mocap_quat = (rows[world] for rows in places)
                 qpos = np.ascontiguousarray(self._qpos()[world], np.float64)
                 tau[world] += (1 - factor) * tarsus.bias_force(model, scratch, qpos, np.zeros(model.nv))
         if self.held is not None:
             body, world, point, target = self.held
+            scratch.mocap_pos, scratch.mocap_quat = (rows[world] for rows in places)
             qpos = np.ascontiguousarray(self._qpos()[world], np.float64)
             qvel = np.ascontiguousarray(self._qvel()[world], np.float64)
             inertia = np.ascontiguousarray(self._rows(self.data.joint_inertia)[world], np.float64)
@@ -231,10 +245,12 @@ class ModelSource(Source):
     # -- state, controls --
 
     def state(self):
-        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy(), self.data.act.copy()
+        data = self.data
+        return data.time, *(array.copy() for array in (data.qpos, data.qvel, data.act, data.mocap_pos, data.mocap_quat))
 
     def restore(self, state):
-        self.data.time, self.data.qpos, self.data.qvel, self.data.act = state
+        data = self.data
+        data.time, data.qpos, data.qvel, data.act, data.mocap_pos, data.mocap_quat = state
         self._make_stepper()
 
     def controls(self):
@@ -339,18 +355,18 @@ class ModelSource(Source):
                    *(of_step if self.known else [float("nan")] * len(of_step))]
         return values + [self.timing]
 
-    def _worlds_frame(self, time, qpos, timing):
+    def _worlds_frame(self, time, qpos, mocap, timing):
         """Of many worlds. The reference is that of the first GHOSTS, and shown only where those are all."""
-        poses, ghost, values = self._poses(qpos), None, [timing]
+        poses, ghost, values = self._poses(qpos, mocap), None, [timing]
         if self.has_ghost:
-            ghost = self._poses(self._target(time, GHOSTS)[0])
+            ghost = self._poses(self._target(time, GHOSTS)[0], mocap)
             values.insert(0, self._tracking_error(poses, ghost))
         return Frame(time, poses, ghost if self.worlds <= GHOSTS else None, values=values)
 
     def snapshot(self):
         if self.worlds == 1:
             return super().snapshot()
-        return functools.partial(self._worlds_frame, self.data.time, np.array(self._qpos(), np.float64), self.timing)
+        return functools.partial(self._worlds_frame, self.data.time, np.array(self._qpos(), np.float64), self._mocap(), self.timing)
 
     def frame(self):
         if self.worlds > 1:
@@ -361,5 +377,5 @@ class ModelSource(Source):
         contacts = [(*c["position"], *c["force"], *c["normal"], c["friction"]) for c in found]
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
         self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
-        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64))
+        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64), *(rows[0] for rows in self._mocap()))
         return Frame(self.data.time, poses, ghost, arrows(contacts), self._values(poses, ghost), tendons)

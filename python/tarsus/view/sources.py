@@ -29,6 +29,8 @@ class RigidSource(Source):
         self.named, self.model, self.options = scene, model, dict(options)
         self.world = self._make()
         self.dt = self.world.options["dt"]
+        gravity = np.array(self.world.options["gravity"])
+        self.down = gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0, 0, -1.0])
         self.scene = json.loads(tarsus.scene_json(model)) if model is not None else self._scene()
         self.scene["name"] = name or (scene if model is None else self.scene["name"])
         poses = self.world.poses
@@ -129,7 +131,7 @@ class RigidSource(Source):
         o = self.world.options
         solvers = ["lanes", "gauss_seidel"]
         return [slider("dt", self.dt, 1 / 1000, 1 / 30, "s", log=True, label="step"),
-                slider("gravity", -float(o["gravity"][2]), 0, 20, "m/s²"),
+                slider("gravity", float(np.linalg.norm(o["gravity"])), 0, 20, "m/s²"),
                 slider("friction", float(self.options.get("friction", 0.5)), 0, 2),
                 slider("iterations", int(o["iterations"]), 1, 200, log=True),
                 *([choice("solver", o["solver"], solvers)] if o["solver"] in solvers else [])]
@@ -142,8 +144,8 @@ class RigidSource(Source):
             self.options["dt"] = self.dt
             self.world.set_options(dt=self.dt)
         elif name == "gravity":
-            self.options["gravity"] = (0, 0, -value)
-            self.world.set_options(gravity=(0, 0, -value))
+            self.options["gravity"] = tuple(value * self.down)
+            self.world.set_options(gravity=self.options["gravity"])
         elif name == "iterations":
             self.options["iterations"] = int(np.clip(round(value), 1, 200))
             self.world.set_options(iterations=self.options["iterations"])
@@ -249,9 +251,12 @@ class ParticleSource(Source):
 
 
 class PlaybackSource(Source):
-    """A recording (npz of `tarsus run` or `tarsus scene`) or a clip, played as it is."""
+    """A recording (npz of `tarsus run` or `tarsus scene`) or a clip, played as it is.
 
-    def __init__(self, model, times, qpos, qvel=None, target=None, name=None):
+    keyframe: of which mocap bodies have their places.
+    """
+
+    def __init__(self, model, times, qpos, qvel=None, target=None, name=None, keyframe=None):
         self.model, self.times, self.qpos, self.qvel, self.target = model, np.asarray(times), qpos, qvel, target
         self.scene = json.loads(tarsus.scene_json(model))
         self.scene["name"] = name or self.scene["name"]
@@ -261,6 +266,9 @@ class PlaybackSource(Source):
         if target is not None:
             self.series = [("tracking error", "m"), *self.series]
         self.data = tarsus.Data(model)
+        if keyframe is not None:
+            self.data.reset(keyframe)
+        self.mocap = self.data.mocap_pos.copy(), self.data.mocap_quat.copy()
         self.dt = float(np.diff(self.times).mean()) if len(self.times) > 1 else 1 / 60
         self.index = 0
 
@@ -290,8 +298,8 @@ class PlaybackSource(Source):
 
     def frame(self):
         i, values = self.index, []
-        poses = tarsus.poses_of(self.model, np.ascontiguousarray(self.qpos[i]))[0]
-        ghost = None if self.target is None else tarsus.poses_of(self.model, np.ascontiguousarray(self.target[i]))[0]
+        poses = tarsus.poses_of(self.model, np.ascontiguousarray(self.qpos[i]), *self.mocap)[0]
+        ghost = None if self.target is None else tarsus.poses_of(self.model, np.ascontiguousarray(self.target[i]), *self.mocap)[0]
         if ghost is not None:
             moving = [k for k, b in enumerate(self.scene["bodies"]) if k and b["mass"] > 0]
             values.append(float(np.linalg.norm(poses[moving, :3] - ghost[moving, :3], axis=1).mean()))
@@ -300,7 +308,7 @@ class PlaybackSource(Source):
             tarsus.kinematics(self.model, self.data, qpos, qvel)
             energy = tarsus.energy(self.model, self.data, qpos, qvel)
             values += [energy.kinetic, energy.potential + energy.spring]
-        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self.qpos[i]))
+        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self.qpos[i]), *self.mocap)
         return Frame(self.time, poses, ghost, values=values, tendons=tendons)
 
 
@@ -397,12 +405,17 @@ def is_motion(path):
         return False  # open_recording() says what it is
 
 
+def arguments_of(meta):
+    """(option, value) of each argument of the run that a recording is of."""
+    try:
+        return [str(word).partition("=")[::2] for word in json.loads(meta.get("arguments") or "[]")]
+    except (TypeError, ValueError):
+        return []
+
+
 def reading_of(meta):
     """Model.load's options among the arguments of the run that a recording is of."""
-    try:
-        given = [str(word).partition("=")[::2] for word in json.loads(meta.get("arguments") or "[]")]
-    except (TypeError, ValueError):
-        given = []
+    given = arguments_of(meta)
     names = [name for name, _ in given]
     folders = [str(Path(meta.get("folder") or "") / value) for name, value in given if name == "--package-path"]
     return {"lenient": "--lenient" in names, "floating_base": "--floating-base" in names,
@@ -442,8 +455,10 @@ def open_recording(path, model=None, reading=None):
         shape = arrays[name].shape if name in arrays else (len(times), n)
         if shape != (len(times), n):
             raise tarsus.InputError(f"{path}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
+    started = dict(arguments_of(meta)).get("--keyframe")
+    keyframe = next((i for i, named in enumerate(loaded.keyframes) if started in (named, str(i))), None)
     return PlaybackSource(loaded, times, arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
-                          name=Path(path).stem)
+                          name=Path(path).stem, keyframe=keyframe)
 
 
 def open_clip(path, model, mapping=None, reading=None):

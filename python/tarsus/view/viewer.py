@@ -209,6 +209,7 @@ class Viewer:
                 self.source.reset(int(order["index"]) if what == "keyframe" else None)
                 self.history.clear()
                 self.error = ""
+                self.server.tell({"type": "controls", "controls": self.source.controls()})  # a keyframe has its own
                 self._show()
             elif what == "control":
                 self.source.control(str(order["name"]), order["value"])
