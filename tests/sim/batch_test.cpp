@@ -676,13 +676,13 @@ std::vector<double> own_numbers(const Model& model, WorldParameter which, unsign
   if (which == WorldParameter::gravity) return {0.3 * world, -0.2, -9.81 + 0.5 * world};
   return factors(numbers(model, which), 100 * world + unsigned(which) + 5);
 }
-bool acts(WorldParameter which, const BatchOptions& options) {
-  if (which == WorldParameter::friction_scale) return options.step.rows.contacts;
+bool acts(WorldParameter which, const Model& model, const BatchOptions& options) {
+  if (which == WorldParameter::friction_scale) return options.step.rows.contacts && !ContactGeometry(model).empty();
   return which != WorldParameter::force_scale || options.drives->limited();
 }
 void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
   for (const WorldParameter which : kAllParameters) {
-    if (!acts(which, batch.options())) continue;
+    if (!acts(which, batch.model(), batch.options())) continue;
     std::vector<double> all;
     for (const unsigned world : names) {
       const std::vector<double> own = own_numbers(batch.model(), which, world);
