@@ -458,7 +458,7 @@ template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
   if (now_.limits == Limits::none) return {};
   if (now_.limits == Limits::limiter) return limiter_->report(world);
-  const RowsReport& rows = lane_rows_ ? lane_rows_->report(world) : rows_->report();
+  const RowsReport& rows = *rows_report(world);
   return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
 

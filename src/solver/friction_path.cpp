@@ -49,31 +49,27 @@ class RoundedLaw {
   RoundedLaw(const Term& term, const double* rho, const double* z, double rounding, double s)
       : term_(term), rho_(rho), z_(z), rounding_(rounding), s_(s) {
     switch (term.law) {
-      case Law::interval: interval(); break;
+      case Law::interval: interval(term.lower, term.upper); break;
       case Law::ball: disc(0, 3, term.upper, 0, 0); break;
       case Law::contact:
-        normal();
+        interval(0, kUnbounded);
         friction(1, 2, term.friction), friction(3, 1, term.torsional), friction(4, 2, term.rolling);
     }
   }
 
  private:
   double epsilon(int row) const { return rounding_ / rho_[row]; }
-  void interval() {
+  void interval(double lower, double upper) {
     double y = z_[0], slope = 1;
-    if (term_.lower > -kUnbounded) {
-      const Larger above(z_[0], term_.lower, epsilon(0));
+    if (lower > -kUnbounded) {
+      const Larger above(z_[0], lower, epsilon(0));
       y = above.value, slope = above.by_a;
     }
-    if (term_.upper < kUnbounded) {
-      const Larger beyond(z_[0] - term_.upper, 0, epsilon(0));
+    if (upper < kUnbounded) {
+      const Larger beyond(z_[0] - upper, 0, epsilon(0));
       y -= beyond.value, slope -= beyond.by_a;
     }
     projected[0] = y, by_z.at[0][0] = slope;
-  }
-  void normal() {
-    const Larger y(z_[0], 0, epsilon(0));
-    projected[0] = y.value, by_z.at[0][0] = y.by_a;
   }
   void friction(int first, int count, double bound) {
     if (term_.nrow < first + count) return;
@@ -110,13 +106,7 @@ bool FrictionPath::is_over() const { return factorisations_ >= most_ || spent();
 void FrictionPath::clear(std::size_t terms) { acted_.assign(terms, 0), work_ = 0; }
 
 bool FrictionPath::join(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
-  bool some = false;
-  for (std::size_t t = 0; t < acted_.size(); ++t) {
-    const int first = problem.terms[t].first_row;
-    if (acted_[t] || !acts(problem.terms[t], &problem.rows[first], &velocity[first], &impulse[first])) continue;
-    acted_[t] = some = true;
-  }
-  return some;
+  return mark_acting(problem.terms, problem.rows, velocity, impulse, acted_);
 }
 
 /// Velocities are moved by shares of `rounding`, so that nothing is symmetric.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 
 #include "tarsus/solver/term.hpp"
 
@@ -46,6 +47,9 @@ inline double miss(const TermRow& row, double velocity, double impulse) {
 
 /// It has an impulse, or P(z) of the natural map is one.
 bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
+/// Those that act are marked from now on. @param acted [term] in and out  @return there are more than before
+bool mark_acting(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
+                 std::span<const double> impulse, std::span<char> acted);
 
 /// How far `impulse` is outside of its set, of the set's size: intervals and balls.
 double excess(const Term& term, const double* impulse);

@@ -138,6 +138,18 @@ bool acts(const Term& term, const TermRow* rows, const double* velocity, const d
   return nonzero(term, projected);
 }
 
+bool mark_acting(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
+                 std::span<const double> impulse, std::span<char> acted) {
+  bool more = false;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (acted[i]) continue;
+    const int first = terms[i].first_row;
+    acted[i] = acts(terms[i], &rows[first], &velocity[first], &impulse[first]);
+    more |= acted[i] != 0;
+  }
+  return more;
+}
+
 double excess(const Term& term, const double* impulse) {
   if (term.law == Law::contact) return 0;
   if (term.law == Law::ball) {

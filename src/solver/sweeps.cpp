@@ -61,14 +61,7 @@ int Sweeps::due(std::span<const double> residuals, double early) {
 
 std::span<const int> Sweeps::acting(const StepProblem& problem, std::span<const double> velocity,
                                     std::span<const double> impulse) {
-  bool more = false;
-  for (std::size_t i = 0; i < problem.terms.size(); ++i) {
-    if (acted_[i]) continue;
-    const int first = problem.terms[i].first_row;
-    acted_[i] = acts(problem.terms[i], &problem.rows[first], &velocity[first], &impulse[first]);
-    more |= acted_[i] != 0;
-  }
-  if (!more) return terms_;
+  if (!mark_acting(problem.terms, problem.rows, velocity, impulse, acted_)) return terms_;
   terms_.clear(), stale_ = true;
   for (std::size_t i = 0; i < acted_.size(); ++i) {
     if (acted_[i]) terms_.push_back(int(i));
