@@ -5,6 +5,7 @@
 
 #include "constraint/lane_links.inl"
 #include "constraint/term_constants.hpp"
+#include "tarsus/constraint/half_turn.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -272,18 +273,18 @@ class LaneProblem {
     for (int i = 0; i < m_.nlimit; ++i) {
       const int joint = m_.limit[i];
       const LinkConstants<R>& link = v_.link[joint];
-      const T low = T(m_.range[2 * i]), high = T(m_.range[2 * i + 1]);
+      const R* range = m_.range + 4 * i;
+      const T low = T(range[0]), high = T(range[1]);
       if (!turns_freely(link.joint)) {
         const T q = qpos[link.qpos], speed = qvel[link.qvel], next = ahead[link.qvel];
         f(joint, 2 * i, Vec3<T>{one(), zero(), zero()}, q - low, speed, next, where);
         f(joint, 2 * i + 1, Vec3<T>{-one(), zero(), zero()}, high - q, -speed, -next, where);
         continue;
       }
-      // Far from its range without a logarithm: an angle is at most π sin(angle/2).
       const T* q = qpos + link.qpos;
-      const Vec3<T> w = get3(qvel + link.qvel), rate = get3(turns + link.qvel), vec = get3(q + 1);
-      const T room = (high - reach - norm(rate) * T(step_.h)) * T(R(0.31830988618379067));
-      const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
+      const Vec3<T> w = get3(qvel + link.qvel), rate = get3(turns + link.qvel);
+      const T nearest = mul_add(norm(rate), T(step_.h), reach);
+      const Mask<T> far = ends_before(absolute(q[0]), nearest, T(range[2]), T(range[3]));
       if (all_lanes(far)) continue;
       // As StepTerms::each_end(): where it ends, if it leaves its range.
       const Quat<T> at = get_quat(q);

@@ -6,6 +6,7 @@
 
 #include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
+#include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -232,7 +233,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     const Joint& joint = model.joints[i];
     if (joint.limited && !moves_freely(joint.type)) {
       t.limits.push_back(i);
-      t.ranges.push_back(R(joint.lower())), t.ranges.push_back(R(joint.upper()));
+      const HalfTurn half(joint.upper());
+      t.ranges.insert(t.ranges.end(), {R(joint.lower()), R(joint.upper()), R(half.cosine), R(half.sine)});
       t.limit_laws.push_back(t.law_of(limit_parameters(model, i)));
     }
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)

@@ -65,7 +65,7 @@ struct LaneModel {
   const LanePairGroup<R>* group;
   const R* mass;         ///< [nlink][3] ReferenceMass: linear, angular, joint
   const int* limit;      ///< [nlimit] joints with a range
-  const R* range;        ///< [nlimit][2]
+  const R* range;        ///< [nlimit][4] low, high, and HalfTurn of high
   const int* limit_law;  ///< [nlimit] of law; -1: none of its own
   const LaneSolverLaw<R>* law;
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint

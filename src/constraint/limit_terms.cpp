@@ -27,16 +27,16 @@ double norm3(const R* v) {
 /// in that, which lanes do not know: one problem has one row.
 template <class R>
 template <class F>
-void StepTerms<R>::each_end(int joint, double way, In<R> ahead, const F& f) {
+void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F& f) {
+  const int joint = range.joint;
   const Joint& j = model_.joints[joint];
   const R* const q = &step_.qpos[j.qpos];
-  if (j.nv() == 1) {
+  if (range.axial) {
     f(0, JointRows{joint, JointRows::Part::axial, 1, {1, 0, 0}}, q[0] - j.lower());
     f(1, JointRows{joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.upper() - q[0]);
     return;
   }
-  // An angle is at most π sin(angle / 2): most joints are far from their range without a logarithm.
-  if (norm3(q + 1) < (j.upper() - way) / std::numbers::pi) return;
+  if (ends_before(std::abs(double(q[0])), way, range.half.cosine, range.half.sine)) return;  // mostly
   const Quatd at{double(q[0]), double(q[1]), double(q[2]), double(q[3])};
   const R* const rate = &ahead[j.qvel];
   const Vec3d turn = log_map(at), w{double(rate[0]), double(rate[1]), double(rate[2])};
@@ -67,7 +67,7 @@ void StepTerms<R>::add_limits() {
     }
     const int i = range.joint;
     const double way = range.axial ? 0 : kLimitReach + step_.h * norm3(&step_.qvel[range.qvel]);
-    each_end(i, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
+    each_end(range, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
       const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
       if (joined({Kind::limit, identity})) return;
       limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i], false);
@@ -147,7 +147,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
     }
     const int i = range.joint;
     const double turn = range.axial ? 0 : step_.h * norm3(&velocity[range.qvel]);
-    each_end(i, turn, velocity, [&](int side, const JointRows& rows, double gap) {
+    each_end(range, turn, velocity, [&](int side, const JointRows& rows, double gap) {
       const double end = end_of(rows, gap);
       if (gap > 0 && end >= 0) return;
       Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};

@@ -34,10 +34,7 @@ Vec3d Core::support(const Vec3d& d) const {
       p = {size.x * s.x * scale, size.y * s.y * scale, size.z * s.z * scale};
       break;
     }
-    case ShapeType::convex:
-      hint = hull->support(e, hint);
-      p = hull->vertices()[static_cast<std::size_t>(hint)];
-      break;
+    case ShapeType::convex: p = hull->farthest(e).at; break;
     default: break;  // a sphere's centre
   }
   return pose.position + pose.rotation * p;
@@ -93,8 +90,8 @@ void cylinder_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
 }
 
 /// A face of many corners is thinned: those left still lie in it.
-void hull_feature(const ConvexHull& hull, const Vec3d& e, int hint, Feature& out) {
-  const int f = hull.face_towards(e, hint);
+void hull_feature(const ConvexHull& hull, const Vec3d& e, Feature& out) {
+  const int f = hull.face_towards(e);
   const auto& face = hull.faces()[static_cast<std::size_t>(f)];
   const auto corners = hull.corners(face);
   const std::size_t step = (corners.size() + kMaxCorners - 1) / kMaxCorners;
@@ -127,7 +124,7 @@ void Core::feature(const Vec3d& d, Feature& out) const {
       break;
     case ShapeType::box: box_feature(size, e, out); break;
     case ShapeType::cylinder: cylinder_feature(size, e, out); break;
-    case ShapeType::convex: hull_feature(*hull, e, hint, out); break;
+    case ShapeType::convex: hull_feature(*hull, e, out); break;
     default: break;
   }
   for (int k = 0; k < out.count; ++k) {

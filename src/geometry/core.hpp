@@ -25,8 +25,7 @@ struct Core {
   const ConvexHull* hull = nullptr;
   std::array<Vec3d, 3> triangle{};  ///< of a height field, counter-clockwise from above; when `is_triangle`
   bool is_triangle = false;
-  double radius = 0;      ///< around the core; the shape's surface is so far outside of it
-  mutable int hint = -1;  ///< last vertex of a hull
+  double radius = 0;  ///< around the core; the shape's surface is so far outside of it
 
   explicit Core(const Body& body);
   Core() = default;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kGjkSteps = 96;
 constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
+constexpr double kFlat = 1e-14;      // height of a tetrahedron, of its size, that is rounding
 constexpr double kRounding = 1e-15;  // of the shapes' size, what rounding makes of the distance that a leap finds
 
 /// A vertex of A - B and the points that it comes from.
@@ -34,11 +35,13 @@ struct Simplex {
   std::array<double, 4> weight{};
   int count = 0;
 
-  void keep(std::array<int, 4> which, std::array<double, 4> weights, int n) {
-    const auto old = points;
-    for (int k = 0; k < n; ++k) {
-      points[static_cast<std::size_t>(k)] = old[static_cast<std::size_t>(which[static_cast<std::size_t>(k)])];
-      weight[static_cast<std::size_t>(k)] = weights[static_cast<std::size_t>(k)];
+  /// Those with a weight.
+  void keep(const std::array<double, 4>& weights) {
+    int n = 0;
+    for (std::size_t i = 0; i < std::size_t(count); ++i) {
+      if (!(weights[i] > 0)) continue;
+      if (n < int(i)) points[std::size_t(n)] = points[i];
+      weight[std::size_t(n++)] = weights[i];
     }
     count = n;
   }
@@ -52,70 +55,67 @@ struct Simplex {
   }
 };
 
-/// Which of a simplex's points the nearest point to the origin is made of, and how.
+/// The nearest point to the origin of a simplex, or a side of it: the weights of its points.
 struct Nearest {
-  std::array<int, 4> which{};
   std::array<double, 4> weight{};
-  int count = 0;
   double squared_distance = std::numeric_limits<double>::infinity();
 };
 
-Nearest nearest_of(const Simplex& s, std::array<int, 4> which, std::array<double, 4> weight, int count) {
+void take_nearer(const Nearest& other, Nearest& best) {
+  if (other.squared_distance < best.squared_distance) best = other;
+}
+
+Nearest nearest_on_segment(const Simplex& s, std::size_t i, std::size_t j) {
+  const Vec3d &a = s.points[i].w, u = s.points[j].w - a;
+  const double length2 = dot(u, u), t = length2 > 0 ? std::clamp(-dot(a, u) / length2, 0.0, 1.0) : 0;
+  const Vec3d v = mul_add(u, t, a);
   Nearest n;
-  Vec3d v{0, 0, 0};
-  for (int k = 0; k < count; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    if (!(weight[i] > 0)) continue;
-    n.which[static_cast<std::size_t>(n.count)] = which[i];
-    n.weight[static_cast<std::size_t>(n.count)] = weight[i];
-    ++n.count;
-    v = mul_add(s.points[static_cast<std::size_t>(which[i])].w, weight[i], v);
-  }
-  n.squared_distance = dot(v, v);
+  n.weight[i] = 1 - t, n.weight[j] = t, n.squared_distance = dot(v, v);
   return n;
 }
 
-Nearest nearest_on_segment(const Simplex& s, int i, int j) {
-  const Vec3d &a = s.points[static_cast<std::size_t>(i)].w, u = s.points[static_cast<std::size_t>(j)].w - a;
-  const double length2 = dot(u, u), t = length2 > 0 ? std::clamp(-dot(a, u) / length2, 0.0, 1.0) : 0;
-  return nearest_of(s, {i, j}, {1 - t, t}, 2);
-}
-
-Nearest nearest_on_triangle(const Simplex& s, int i, int j, int k) {
-  const Vec3d &a = s.points[static_cast<std::size_t>(i)].w, &b = s.points[static_cast<std::size_t>(j)].w,
-              &c = s.points[static_cast<std::size_t>(k)].w;
+/// Of a side whose last point is new: the one before, without it, is no nearer.
+Nearest nearest_on_triangle(const Simplex& s, std::size_t i, std::size_t j, std::size_t k) {
+  const Vec3d &a = s.points[i].w, &b = s.points[j].w, &c = s.points[k].w;
   const Vec3d n = cross(b - a, c - a);
   const double area2 = dot(n, n);
   // Barycentric coordinates of the origin's projection; inside if all are positive.
   const double u = dot(n, cross(b, c)), v = dot(n, cross(c, a)), w = dot(n, cross(a, b));
   if (area2 > 0 && u > 0 && v > 0 && w > 0) {
-    const double sum = u + v + w;
-    return nearest_of(s, {i, j, k}, {u / sum, v / sum, w / sum}, 3);
+    const double share = 1 / (u + v + w);
+    Nearest inside;
+    inside.weight[i] = u * share, inside.weight[j] = v * share, inside.weight[k] = w * share;
+    const Vec3d p = a * inside.weight[i] + b * inside.weight[j] + c * inside.weight[k];
+    inside.squared_distance = dot(p, p);
+    return inside;
   }
-  Nearest best = nearest_on_segment(s, i, j);
-  for (const Nearest& other : {nearest_on_segment(s, j, k), nearest_on_segment(s, i, k)}) {
-    if (other.squared_distance < best.squared_distance) best = other;
-  }
+  Nearest best = nearest_on_segment(s, i, k);
+  take_nearer(nearest_on_segment(s, j, k), best);
   return best;
 }
 
-/// False if the origin is inside the tetrahedron.
+Nearest nearest_on_face(const Simplex& s) {
+  Nearest best = nearest_on_triangle(s, 0, 1, 2);
+  if (!(best.weight[0] > 0 && best.weight[1] > 0 && best.weight[2] > 0)) take_nearer(nearest_on_segment(s, 0, 1), best);
+  return best;
+}
+
+/// Of a tetrahedron whose last point is new. False if the origin is inside.
 bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
-  static constexpr int kFaces[4][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}, {0, 2, 3, 1}, {1, 3, 2, 0}};
+  static constexpr std::size_t kFaces[3][4] = {{0, 1, 3, 2}, {1, 2, 3, 0}, {2, 0, 3, 1}};
+  double size2 = 0;
+  for (const Vertex& p : s.points) size2 += dot(p.w, p.w);
   bool outside = false;
   best = {};
   for (const auto& f : kFaces) {
-    const Vec3d &a = s.points[static_cast<std::size_t>(f[0])].w, &b = s.points[static_cast<std::size_t>(f[1])].w,
-                &c = s.points[static_cast<std::size_t>(f[2])].w, &d = s.points[static_cast<std::size_t>(f[3])].w;
+    const Vec3d &a = s.points[f[0]].w, &b = s.points[f[1]].w, &c = s.points[f[2]].w, &d = s.points[f[3]].w;
     const Vec3d n = cross(b - a, c - a);
     const double origin = -dot(a, n), fourth = dot(d - a, n);
     // The origin and the fourth vertex on the same side: inside as far as this face goes. A flat tetrahedron has no
     // inside.
-    const double flat = 1e-14 * norm(n) * (norm(a) + norm(d));
-    if (origin * fourth > 0 && std::abs(fourth) > flat) continue;
+    if (origin * fourth > 0 && fourth * fourth > squared(kFlat) * dot(n, n) * size2) continue;
     outside = true;
-    const Nearest here = nearest_on_triangle(s, f[0], f[1], f[2]);
-    if (here.squared_distance < best.squared_distance) best = here;
+    take_nearer(nearest_on_triangle(s, f[0], f[1], f[2]), best);
   }
   return outside;
 }
@@ -206,7 +206,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
       --s.count;
       return stuck();
     }
-    s.keep(nearest.which, nearest.weight, nearest.count);
+    s.keep(nearest.weight);
     v = s.sum(&Vertex::w);
     vv = nearest.squared_distance;
     if (complete && leaps()) return Found::leapt;
@@ -319,7 +319,8 @@ void Polytope::expand() {
     for (int k = 0; k < face_count_; ++k) {
       const Face& f = faces_[static_cast<std::size_t>(k)];
       if (dot(f.normal, next.w) - f.distance <= tolerance_) {
-        faces_[static_cast<std::size_t>(kept++)] = f;
+        if (kept < k) faces_[static_cast<std::size_t>(kept)] = f;
+        ++kept;
         continue;
       }
       for (std::size_t e = 0; e < 3; ++e) {
@@ -354,10 +355,10 @@ void Polytope::witness(Closest& out) const {
     Simplex s;
     for (std::size_t c = 0; c < 3; ++c) s.points[c] = vertices_[static_cast<std::size_t>(face.corners[c])];
     s.count = 3;
-    const Nearest nearest = nearest_on_triangle(s, 0, 1, 2);
+    const Nearest nearest = nearest_on_face(s);
     if (nearest.squared_distance >= best) continue;
     best = nearest.squared_distance;
-    s.keep(nearest.which, nearest.weight, nearest.count);
+    s.keep(nearest.weight);
     // Midway between the two; whoever asks takes off the depth along the normal.
     out.on_b = (s.sum(&Vertex::on_a) + s.sum(&Vertex::on_b)) * 0.5;
   }
@@ -413,27 +414,28 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
   return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
 }
 
-/// The axis that parted them parts them still. Tried on cores of their own: a hull's hint is where GJK would begin.
-static bool still_parted(const Body& a, const Body& b, const ContactList& out) {
+/// The axis that parted them parts them still.
+static bool still_parted(const Core& a, const Core& b, const ContactList& out) {
   const Vec3d* const parting = out.parting();
-  return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
+  return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, a, b, out.margin());
 }
 
-static void find_features(const Body& a, const Body& b, ContactList& out) {
-  const Core ca(a), cb(b);
+static void find_features(const Core& a, const Core& b, ContactList& out) {
   Closest closest;
-  const bool near = closest_points(ca, cb, out.margin(), closest);
+  const bool near = closest_points(a, b, out.margin(), closest);
   if (out.parting()) *out.parting() = near ? Vec3d{0, 0, 0} : transpose_mul(a.pose.rotation, closest.normal);
-  if (near) add_manifold(ca, cb, closest, out);
+  if (near) add_manifold(a, b, closest, out);
 }
 
 void closest_features(const Body& a, const Body& b, ContactList& out) {
-  if (!still_parted(a, b, out)) find_features(a, b, out);
+  const Core ca(a), cb(b);
+  if (!still_parted(ca, cb, out)) find_features(ca, cb, out);
 }
 
 void convex_pair(const Body& a, const Body& b, ContactList& out) {
-  if (boxes_still_parted(a, b, out) || still_parted(a, b, out) || boxes_apart(a, b, out)) return;
-  find_features(a, b, out);
+  if (boxes_still_parted(a, b, out)) return;
+  const Core ca(a), cb(b);
+  if (!still_parted(ca, cb, out) && !boxes_apart(a, b, out)) find_features(ca, cb, out);
 }
 
 }  // namespace tarsus::narrow

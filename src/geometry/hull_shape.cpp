@@ -16,8 +16,6 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kScan = 48;  // vertices up to which looking at all is quicker than climbing
-
 struct Plane {
   Vec3d normal;
   double offset, area;
@@ -106,27 +104,9 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
       box_.upper[i] = std::max(box_.upper[i], v[i]);
     }
   }
-  find_neighbours(triangles);
-  find_starts();
+  find_farthest();
   find_faces(triangles);
   if (faces_.empty()) throw ValueError("convex hull", "faces without an area", "points that span a volume");
-}
-
-void ConvexHull::find_neighbours(const std::vector<Triangle>& triangles) {
-  std::vector<std::vector<int>> near(vertices_.size());
-  for (const Triangle& t : triangles) {
-    for (std::size_t k = 0; k < 3; ++k) {
-      near[static_cast<std::size_t>(t[k])].push_back(t[(k + 1) % 3]);
-      near[static_cast<std::size_t>(t[k])].push_back(t[(k + 2) % 3]);
-    }
-  }
-  neighbour_first_.push_back(0);
-  for (auto& list : near) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-    for (const int v : list) neighbours_.push_back({vertices_[static_cast<std::size_t>(v)], v});
-    neighbour_first_.push_back(static_cast<int>(neighbours_.size()));
-  }
 }
 
 void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
@@ -190,70 +170,108 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
 
 namespace {
 
-constexpr int kCells = 12;  ///< along each edge of the cube of directions
+constexpr int kGrid = 8;         ///< cells along each edge of the cube of directions
+constexpr int kQuarters = 5;     ///< how often a cell is quartered at most
+constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
+constexpr int kFinest = kGrid << kQuarters;
 
-/// The cell of the cube that a direction points through.
-std::size_t cell_of(const Vec3d& d) {
-  const double x = std::abs(d.x), y = std::abs(d.y), z = std::abs(d.z);
-  const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
-  const double most = std::abs(d[axis]), scale = most > 0 ? 0.5 * kCells / most : 0;
-  const auto along = [&](int k) { return std::clamp(static_cast<int>((d[k] + most) * scale), 0, kCells - 1); };
-  const int face = 2 * axis + (d[axis] < 0);
-  return static_cast<std::size_t>((face * kCells + along((axis + 1) % 3)) * kCells + along((axis + 2) % 3));
-}
+/// Where a direction points through the cube: its face, and how far along in finest cells.
+struct Through {
+  int face, u, v;
+  explicit Through(const Vec3d& d) {
+    const double x = std::abs(d.x), y = std::abs(d.y), z = std::abs(d.z);
+    const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+    const double most = std::abs(d[axis]), scale = most > 0 ? 0.5 * kFinest / most : 0;
+    const auto along = [&](int k) { return std::clamp(static_cast<int>((d[k] + most) * scale), 0, kFinest - 1); };
+    face = 2 * axis + (d[axis] < 0), u = along((axis + 1) % 3), v = along((axis + 2) % 3);
+  }
+};
 
 }  // namespace
 
-void ConvexHull::find_starts() {
-  if (vertices_.size() <= kScan) return;
-  starts_.resize(6 * kCells * kCells);
-  int last = 0;
+/// Of a cube's face, from u to u + size.
+struct ConvexHull::Square {
+  int face;
+  double u, v, size;  ///< of the face's edge
+  int depth;
+
+  Square quarter(int k) const { return {face, u + size / 2 * (k / 2), v + size / 2 * (k % 2), size / 2, depth + 1}; }
+  /// A little beyond its corners, so that rounding takes no direction out of it.
+  Vec3d direction(double along_u, double along_v) const {
+    constexpr double kWider = 1e-6;
+    const auto at = [&](double from, double along) {
+      return 2 * (from + size * (along + kWider * (2 * along - 1))) - 1;
+    };
+    Vec3d d{0, 0, 0};
+    const int axis = face / 2;
+    d[axis] = face % 2 ? -1 : 1, d[(axis + 1) % 3] = at(u, along_u), d[(axis + 2) % 3] = at(v, along_v);
+    return d;
+  }
+};
+
+void ConvexHull::find_farthest() {
+  cells_.resize(6 * kGrid * kGrid);
+  std::vector<int> all(vertices_.size()), kept;
+  std::iota(all.begin(), all.end(), 0);
   for (int face = 0; face < 6; ++face) {
-    for (int cell = 0; cell < kCells * kCells; ++cell) {
-      Vec3d d{0, 0, 0};
-      const int axis = face / 2;
-      d[axis] = face % 2 ? -1 : 1;
-      d[(axis + 1) % 3] = (cell / kCells + 0.5) * 2 / kCells - 1,
-                     d[(axis + 2) % 3] = (cell % kCells + 0.5) * 2 / kCells - 1;
-      starts_[cell_of(d)] = last = climb(d, last);
+    for (int u = 0; u < kGrid; ++u) {
+      for (int v = 0; v < kGrid; ++v)
+        fill(static_cast<std::size_t>((face * kGrid + u) * kGrid + v),
+             {face, double(u) / kGrid, double(v) / kGrid, 1.0 / kGrid, 0}, all);
     }
   }
 }
 
-int ConvexHull::support(const Vec3d& direction, int start) const {
-  const std::size_t n = vertices_.size();
-  if (n <= kScan) {
-    std::size_t best = 0;
-    double most = dot(vertices_[0], direction);
-    for (std::size_t i = 1; i < n; ++i) {
-      const double here = dot(vertices_[i], direction);
-      if (here > most) most = here, best = i;
-    }
-    return static_cast<int>(best);
-  }
-  const int near = starts_[cell_of(direction)];
-  if (start < 0 || static_cast<std::size_t>(start) >= n) return climb(direction, near);
-  const auto along = [&](int v) { return dot(vertices_[static_cast<std::size_t>(v)], direction); };
-  return climb(direction, along(start) > along(near) ? start : near);
-}
-
-/// Strictly up, so it ends after as many steps as there are vertices at the most.
-int ConvexHull::climb(const Vec3d& direction, int start) const {
-  int best = start;
-  double most = dot(vertices_[static_cast<std::size_t>(start)], direction);
-  for (int from = -1; from != best;) {
-    from = best;
-    const int* first = &neighbour_first_[static_cast<std::size_t>(from)];
-    for (const Neighbour *n = &neighbours_[0] + first[0], *end = &neighbours_[0] + first[1]; n < end; ++n) {
-      const double here = dot(n->at, direction);
-      if (here > most) most = here, best = n->vertex;
+/// A vertex is none of a cell's if another one is farther along all four corners, and so along all between them. The
+/// others that are tried are those farthest along the corners and the middle.
+void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<int>& among) {
+  const Vec3d corners[] = {square.direction(0, 0), square.direction(0, 1), square.direction(1, 0),
+                           square.direction(1, 1), square.direction(0.5, 0.5)};
+  const double slack = 1e-12 * norm(box_.upper - box_.lower);
+  std::array<Vec3d, 5> best;
+  for (std::size_t k = 0; k < 5; ++k) {
+    double most = -std::numeric_limits<double>::infinity();
+    for (const int i : among) {
+      const Vec3d& p = vertices_[static_cast<std::size_t>(i)];
+      if (dot(p, corners[k]) > most) most = dot(p, corners[k]), best[k] = p;
     }
   }
-  return best;
+  std::vector<int> kept;
+  for (const int i : among) {
+    const Vec3d& p = vertices_[static_cast<std::size_t>(i)];
+    const bool behind = std::any_of(best.begin(), best.end(), [&](const Vec3d& q) {
+      const Vec3d d = q - p;
+      return dot(d, corners[0]) > slack && dot(d, corners[1]) > slack && dot(d, corners[2]) > slack &&
+             dot(d, corners[3]) > slack;
+    });
+    if (!behind) kept.push_back(i);
+  }
+  if (kept.size() <= kFewVertices || square.depth == kQuarters) {
+    cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
+    for (const int i : kept) farthest_.push_back({vertices_[static_cast<std::size_t>(i)], i});
+    return;
+  }
+  const std::size_t quarters = cells_.size();
+  cells_.resize(quarters + 4);
+  cells_[cell] = {static_cast<int>(quarters), 0};
+  for (int k = 0; k < 4; ++k) fill(quarters + std::size_t(k), square.quarter(k), kept);
 }
 
-int ConvexHull::face_towards(const Vec3d& direction, int start) const {
-  return face_at(support(direction, start), direction);
+const ConvexHull::Vertex& ConvexHull::farthest(const Vec3d& direction) const {
+  const Through at(direction);
+  const int grid = (at.face * kGrid + (at.u >> kQuarters)) * kGrid + (at.v >> kQuarters);
+  const Cell* cell = &cells_[static_cast<std::size_t>(grid)];
+  for (int bit = kQuarters - 1; cell->count == 0; --bit)
+    cell = &cells_[static_cast<std::size_t>(cell->first + 2 * (at.u >> bit & 1) + (at.v >> bit & 1))];
+  const Vertex *best = &farthest_[static_cast<std::size_t>(cell->first)], *end = best + cell->count;
+  double most = dot(best->at, direction);
+  for (const Vertex* v = best + 1; v < end; ++v) {
+    const double here = dot(v->at, direction);
+    const bool farther = here > most;
+    most = farther ? here : most;
+    best = farther ? v : best;
+  }
+  return *best;
 }
 
 int ConvexHull::face_at(int vertex, const Vec3d& direction) const {

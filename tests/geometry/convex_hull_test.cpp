@@ -66,24 +66,41 @@ TEST(ConvexHull, ACubeHasSixFacesAndAPrismTwoMore) {
   expect_sound(decagon);
 }
 
-TEST(ConvexHull, ClimbingFindsTheFarthestVertex) {
+TEST(ConvexHull, TheTableHasTheFarthestVertexOfEveryDirection) {
   Random random(1);
-  for (const int n : {4, 10, 50, 300, 2000}) {
-    const ConvexHull hull(sphere_points(n, random));
+  std::vector<std::vector<Vec3d>> clouds;
+  for (const int n : {4, 10, 50, 300, 2000}) clouds.push_back(sphere_points(n, random));
+  clouds.emplace_back();  // the rim of a coin, all of which is farthest along its axis
+  for (int k = 0; k < 400; ++k) {
+    for (const double z : {-0.01, 0.01}) clouds.back().push_back({std::cos(k * kPi / 200), std::sin(k * kPi / 200), z});
+  }
+  clouds.push_back(clouds[3]);  // a needle, far from the origin
+  for (Vec3d& p : clouds.back()) p = {1e-3 * p.x + 5, p.y - 7, 1e-4 * p.z};
+  std::vector<Vec3d> directions = sphere_points(300, random);
+  for (int x = -32; x <= 32; x += 4) {  // edges of the table's cells, next to them, and the axes
+    for (int y = -32; y <= 32; ++y) {
+      for (const double off : {0.0, 1e-15, -1e-15, 1e-7}) {
+        const Vec3d d{x / 32.0 + off, y / 32.0 - off, 1};
+        for (const Vec3d& e : {d, Vec3d{d.y, -d.z, d.x}, Vec3d{d.z, d.x, d.y}, -d}) directions.push_back(e);
+      }
+    }
+  }
+  for (const std::vector<Vec3d>& cloud : clouds) {
+    const ConvexHull hull(cloud);
     expect_sound(hull);
-    int start = 0;
-    for (const Vec3d& d : sphere_points(300, random)) {
+    for (const Vec3d& d : directions) {
       double most = -1e9, facing = -1e9;
       for (const Vec3d& v : hull.vertices()) most = std::max(most, dot(v, d));
-      const int found = hull.support(d, start);
-      EXPECT_NEAR(dot(hull.vertices()[static_cast<std::size_t>(found)], d), most, 1e-12);
-      start = static_cast<int>(random() % hull.vertices().size());
+      const int found = hull.support(d);
+      ASSERT_EQ(dot(hull.vertices()[static_cast<std::size_t>(found)], d), most);
+      ASSERT_EQ(hull.vertices()[static_cast<std::size_t>(found)].x, hull.farthest(d).at.x);
       for (const auto& face : hull.faces()) facing = std::max(facing, dot(face.normal, d));
-      const auto& towards = hull.faces()[static_cast<std::size_t>(hull.face_towards(d, start))];
-      EXPECT_GE(dot(towards.normal, d), n > 100 ? facing - 0.1 : -1);
+      const auto& towards = hull.faces()[static_cast<std::size_t>(hull.face_towards(d))];
+      ASSERT_GE(dot(towards.normal, d),
+                cloud.size() > 100 && &cloud != &clouds.back() ? facing - 0.1 * norm(d) : -norm(d));
       bool at_vertex = false;
-      for (const int c : hull.corners(towards)) at_vertex |= c == hull.support(d);
-      EXPECT_TRUE(at_vertex);
+      for (const int c : hull.corners(towards)) at_vertex |= c == found;
+      ASSERT_TRUE(at_vertex);
     }
   }
 }

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <random>
 
+#include "support/random_model.hpp"
+#include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -162,6 +165,26 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
 
 /// From its centre no axis of today says where a turn will end, nor where it goes across or through the centre.
 /// What is left is the curvature of turns of radians in a step.
+// Nothing within `way` of the end is called far, and little that is further away is not.
+TEST(LaneSteps, ATurnFarFromTheEndOfItsRangeIsToldByItsQuaternion) {
+  constexpr double kPi = std::numbers::pi;
+  test::Random random(8);
+  int far = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const double end = random.uniform(0, 3.5), way = random.uniform(0, 1), angle = random.uniform(0, kPi);
+    const HalfTurn half(end);
+    const bool is_far = ends_before(std::cos(angle / 2), way, half.cosine, half.sine);
+    const bool is_far_in_float =
+        ends_before(float(std::cos(angle / 2)), float(way), float(half.cosine), float(half.sine));
+    const double room = std::min(end, kPi) - way - angle;
+    ASSERT_LE(std::max(is_far, is_far_in_float), room > 0) << end << ' ' << way << ' ' << angle;
+    ASSERT_GE(is_far,
+              std::cos(angle / 2) > std::cos((std::min(end, kPi) - way) / 2) + way * way / 8 + 1e-14 && room > 0);
+    far += is_far;
+  }
+  EXPECT_GT(far, 40000);
+}
+
 TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   const Model model = compile(parse_mjcf(
       "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 .5'/>"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tarsus/constraint/force_row.hpp"
+#include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/constraint/surface.hpp"
@@ -171,6 +172,13 @@ class StepTerms {
   struct ContactMotion {
     Motion<double> speed, free;  ///< at the start of the step, and where x = 0
   };
+  struct Range {
+    int joint, qpos, qvel;
+    bool axial;
+    double lower, upper;
+    HalfTurn half;  ///< of upper
+    bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
+  };
   ContactMotion motion(std::size_t contact) const;
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
@@ -183,7 +191,7 @@ class StepTerms {
   void add_spin(std::size_t index);
   void set_row(int row, const TermRow& numbers, double speed, double free);
   template <class F>
-  void each_end(int joint, double way, In<R> ahead, const F& f);
+  void each_end(const Range& range, double way, In<R> ahead, const F& f);
   bool joined(const Name& name) const;
   void join(const Name& name, const JointRows& rows, double gap, const std::optional<SolverParameters>& solver,
             In<R> velocity);
@@ -233,12 +241,6 @@ class StepTerms {
     }
   };
   struct Limits {
-    struct Range {
-      int joint, qpos, qvel;
-      bool axial;
-      double lower, upper;
-      bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
-    };
     std::vector<Range> ranges;                            ///< of all joints that have one
     std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
     std::vector<char> near;                               ///< [joint][2] this end of its range is a term

@@ -33,33 +33,36 @@ class ConvexHull {
   /// The mean of the vertices, a point inside.
   const Vec3d& centre() const { return centre_; }
 
-  /// The vertex farthest along `direction`. Large hulls are climbed from neighbour to neighbour, from the better of a
-  /// table's vertex for such directions and of `start`, which may be any index, as the last answer, or -1.
-  int support(const Vec3d& direction, int start = -1) const;
+  struct Vertex {
+    Vec3d at;
+    int index;
+  };
+  /// The vertex farthest along `direction`: the best of those that a table has for directions near it.
+  const Vertex& farthest(const Vec3d& direction) const;
+  int support(const Vec3d& direction) const { return farthest(direction).index; }
   /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
-  int face_towards(const Vec3d& direction, int start = -1) const;
+  int face_towards(const Vec3d& direction) const { return face_at(support(direction), direction); }
   /// The same where that vertex is known.
   int face_at(int vertex, const Vec3d& direction) const;
 
  private:
-  struct Neighbour {  ///< of a vertex, its place beside it: climbing reads little else
-    Vec3d at;
-    int vertex;
+  /// Directions through a square of a cube's face: the vertices that are farthest along any of them, or four quarters.
+  struct Cell {
+    int first = 0, count = 0;  ///< of farthest_; 0: of cells_
   };
+  struct Square;
   void find_faces(const std::vector<Triangle>& triangles);
-  void find_neighbours(const std::vector<Triangle>& triangles);
-  void find_starts();
-  int climb(const Vec3d& direction, int start) const;
+  void find_farthest();
+  void fill(std::size_t cell, const Square& square, const std::vector<int>& among);
 
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
   std::vector<int> corners_;
-  std::vector<int> neighbour_first_;  ///< [vertex], and their end
-  std::vector<Neighbour> neighbours_;
+  std::vector<Cell> cells_;  ///< first a grid on each of the cube's faces
+  std::vector<Vertex> farthest_;
   std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
-  std::vector<int> starts_;  ///< vertex farthest along each cell of a cube of directions
 };
 
 /// The hull of these points, one for all who ask for it: a robot's take a tenth of a second. Hulls that nobody has any
