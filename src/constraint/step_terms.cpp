@@ -33,7 +33,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     if (!joint.limited) continue;
     limits_.solver[i] = limit_parameters(model, i);
     if (moves_freely(joint.type)) continue;
-    limits_.ranges.push_back({i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper(), HalfTurn(joint.upper())});
+    limits_.ranges.push_back(
+        {i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper(), HalfTurn(joint.upper())});
   }
 }
 

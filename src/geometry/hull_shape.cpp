@@ -170,8 +170,8 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
 
 namespace {
 
-constexpr int kGrid = 8;         ///< cells along each edge of the cube of directions
-constexpr int kQuarters = 5;     ///< how often a cell is quartered at most
+constexpr int kGrid = 8;                 ///< cells along each edge of the cube of directions
+constexpr int kQuarters = 5;             ///< how often a cell is quartered at most
 constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
 constexpr int kFinest = kGrid << kQuarters;
 
