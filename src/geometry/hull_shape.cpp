@@ -170,7 +170,8 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
 
 namespace {
 
-constexpr int kGrid = 8;                 ///< cells along each edge of the cube of directions
+constexpr int kGridDepth = 3;
+constexpr int kGrid = 1 << kGridDepth;   ///< cells along each edge of the cube of directions
 constexpr int kQuarters = 5;             ///< how often a cell is quartered at most
 constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
 constexpr int kFinest = kGrid << kQuarters;
@@ -193,8 +194,12 @@ struct Through {
 struct ConvexHull::Square {
   int face;
   double u, v, size;  ///< of the face's edge
-  int depth;
+  int depth;          ///< of quartering, 0 in the grid
 
+  /// Of the grid.
+  std::size_t cell() const {
+    return static_cast<std::size_t>((face * kGrid + int(u * kGrid)) * kGrid + int(v * kGrid));
+  }
   Square quarter(int k) const { return {face, u + size / 2 * (k / 2), v + size / 2 * (k % 2), size / 2, depth + 1}; }
   /// A little beyond its corners, so that rounding takes no direction out of it.
   Vec3d direction(double along_u, double along_v) const {
@@ -211,19 +216,14 @@ struct ConvexHull::Square {
 
 void ConvexHull::find_farthest() {
   cells_.resize(6 * kGrid * kGrid);
-  std::vector<int> all(vertices_.size()), kept;
+  std::vector<int> all(vertices_.size());
   std::iota(all.begin(), all.end(), 0);
-  for (int face = 0; face < 6; ++face) {
-    for (int u = 0; u < kGrid; ++u) {
-      for (int v = 0; v < kGrid; ++v)
-        fill(static_cast<std::size_t>((face * kGrid + u) * kGrid + v),
-             {face, double(u) / kGrid, double(v) / kGrid, 1.0 / kGrid, 0}, all);
-    }
-  }
+  for (int face = 0; face < 6; ++face) fill(0, {face, 0, 0, 1, -kGridDepth}, all);
 }
 
-/// A vertex is none of a cell's if another one is farther along all four corners, and so along all between them. The
-/// others that are tried are those farthest along the corners and the middle.
+/// Squares larger than those of the grid have no cell. A vertex is none of a square's if another one is farther along
+/// all four corners, and so along all between them. The others that are tried are those farthest along the corners and
+/// the middle.
 void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<int>& among) {
   const Vec3d corners[] = {square.direction(0, 0), square.direction(0, 1), square.direction(1, 0),
                            square.direction(1, 1), square.direction(0.5, 0.5)};
@@ -246,15 +246,21 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
     });
     if (!behind) kept.push_back(i);
   }
-  if (kept.size() <= kFewVertices || square.depth == kQuarters) {
+  if ((square.depth >= 0 && kept.size() <= kFewVertices) || square.depth == kQuarters) {
     cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
     for (const int i : kept) farthest_.push_back({vertices_[static_cast<std::size_t>(i)], i});
     return;
   }
-  const std::size_t quarters = cells_.size();
-  cells_.resize(quarters + 4);
-  cells_[cell] = {static_cast<int>(quarters), 0};
-  for (int k = 0; k < 4; ++k) fill(quarters + std::size_t(k), square.quarter(k), kept);
+  std::size_t quarters = 0;
+  if (square.depth >= 0) {
+    quarters = cells_.size();
+    cells_.resize(quarters + 4);
+    cells_[cell] = {static_cast<int>(quarters), 0};
+  }
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Square quarter = square.quarter(int(k));
+    fill(quarter.depth == 0 ? quarter.cell() : quarters + k, quarter, kept);
+  }
 }
 
 const ConvexHull::Vertex& ConvexHull::farthest(const Vec3d& direction) const {
