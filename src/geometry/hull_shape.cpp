@@ -225,26 +225,26 @@ void ConvexHull::find_farthest() {
 /// all four corners, and so along all between them. The others that are tried are those farthest along the corners and
 /// the middle.
 void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<int>& among) {
+  using Along = std::array<double, 5>;  // the four corners and the middle
   const Vec3d corners[] = {square.direction(0, 0), square.direction(0, 1), square.direction(1, 0),
                            square.direction(1, 1), square.direction(0.5, 0.5)};
-  const double slack = 1e-12 * norm(box_.upper - box_.lower);
-  std::array<Vec3d, 5> best;
-  for (std::size_t k = 0; k < 5; ++k) {
-    double most = -std::numeric_limits<double>::infinity();
-    for (const int i : among) {
-      const Vec3d& p = vertices_[static_cast<std::size_t>(i)];
-      if (dot(p, corners[k]) > most) most = dot(p, corners[k]), best[k] = p;
+  const double slack = 1e-12 * (norm(box_.lower) + norm(box_.upper));
+  std::vector<Along> along(among.size());
+  std::array<std::size_t, 5> best{};
+  for (std::size_t i = 0; i < among.size(); ++i) {
+    for (std::size_t k = 0; k < 5; ++k) {
+      along[i][k] = dot(vertices_[static_cast<std::size_t>(among[i])], corners[k]);
+      if (along[i][k] > along[best[k]][k]) best[k] = i;
     }
   }
   std::vector<int> kept;
-  for (const int i : among) {
-    const Vec3d& p = vertices_[static_cast<std::size_t>(i)];
-    const bool behind = std::any_of(best.begin(), best.end(), [&](const Vec3d& q) {
-      const Vec3d d = q - p;
-      return dot(d, corners[0]) > slack && dot(d, corners[1]) > slack && dot(d, corners[2]) > slack &&
-             dot(d, corners[3]) > slack;
+  for (std::size_t i = 0; i < among.size(); ++i) {
+    const bool behind = std::any_of(best.begin(), best.end(), [&, own = along[i]](std::size_t j) {
+      const Along& other = along[j];
+      return other[0] - own[0] > slack && other[1] - own[1] > slack && other[2] - own[2] > slack &&
+             other[3] - own[3] > slack;
     });
-    if (!behind) kept.push_back(i);
+    if (!behind) kept.push_back(among[i]);
   }
   if ((square.depth >= 0 && kept.size() <= kFewVertices) || square.depth == kQuarters) {
     cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
