@@ -183,7 +183,9 @@ struct Through {
     const double x = std::abs(d.x), y = std::abs(d.y), z = std::abs(d.z);
     const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
     const double most = std::abs(d[axis]), scale = most > 0 ? 0.5 * kFinest / most : 0;
-    const auto along = [&](int k) { return std::clamp(static_cast<int>((d[k] + most) * scale), 0, kFinest - 1); };
+    const auto along = [&](int k) {  // a direction of no number is through a corner
+      return static_cast<int>(std::min(std::max(0.0, (d[k] + most) * scale), kFinest - 0.5));
+    };
     face = 2 * axis + (d[axis] < 0), u = along((axis + 1) % 3), v = along((axis + 2) % 3);
   }
 };

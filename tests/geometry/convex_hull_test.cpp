@@ -105,6 +105,16 @@ TEST(ConvexHull, TheTableHasTheFarthestVertexOfEveryDirection) {
   }
 }
 
+TEST(ConvexHull, DirectionsOfNoNumberHaveAVertex) {
+  Random random(2);
+  const ConvexHull hull(sphere_points(200, random));
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  for (const Vec3d& d : {Vec3d{kNaN, 0, 0}, Vec3d{0, kNaN, 1}, Vec3d{kInf, 1, 0}, Vec3d{-kInf, kInf, kNaN},
+                         Vec3d{0, 0, 0}, Vec3d{1e300, -1e308, 1e308}}) {
+    EXPECT_LT(std::size_t(hull.support(d)), hull.vertices().size());
+  }
+}
+
 TEST(ConvexHull, WhoeverAsksForOneOfTheSamePointsSharesIt) {
   Random random(3);
   const std::vector<Vec3d> points = sphere_points(300, random), others = sphere_points(300, random);
