@@ -34,7 +34,7 @@ Vec3d Core::support(const Vec3d& d) const {
       p = {size.x * s.x * scale, size.y * s.y * scale, size.z * s.z * scale};
       break;
     }
-    case ShapeType::convex: p = hull->farthest(e).at; break;
+    case ShapeType::convex: p = hull->vertices()[static_cast<std::size_t>(hull->support(e))]; break;
     default: break;  // a sphere's centre
   }
   return pose.position + pose.rotation * p;

@@ -104,7 +104,7 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
       box_.upper[i] = std::max(box_.upper[i], v[i]);
     }
   }
-  find_farthest();
+  find_farthest(triangles);
   find_faces(triangles);
   if (faces_.empty()) throw ValueError("convex hull", "faces without an area", "points that span a volume");
 }
@@ -216,11 +216,25 @@ struct ConvexHull::Square {
   }
 };
 
-void ConvexHull::find_farthest() {
+/// Vertices are renumbered in the table's order, so that those of a cell share lines of the processor's cache.
+void ConvexHull::find_farthest(std::vector<Triangle>& triangles) {
   cells_.resize(6 * kGrid * kGrid);
   std::vector<int> all(vertices_.size());
   std::iota(all.begin(), all.end(), 0);
   for (int face = 0; face < 6; ++face) fill(0, {face, 0, 0, 1, -kGridDepth}, all);
+
+  std::vector<int> number(vertices_.size(), -1);
+  std::vector<Vec3d> old = std::move(vertices_);
+  vertices_.clear();
+  const auto renumber = [&](int i) {
+    int& n = number[static_cast<std::size_t>(i)];
+    if (n < 0) n = static_cast<int>(vertices_.size()), vertices_.push_back(old[static_cast<std::size_t>(i)]);
+    return n;
+  };
+  for (int& i : farthest_) i = renumber(i);
+  for (Triangle& t : triangles) {
+    for (int& i : t) i = renumber(i);
+  }
 }
 
 /// Squares larger than those of the grid have no cell. A vertex is none of a square's if another one is farther along
@@ -250,7 +264,7 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
   }
   if ((square.depth >= 0 && kept.size() <= kFewVertices) || square.depth == kQuarters) {
     cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
-    for (const int i : kept) farthest_.push_back({vertices_[static_cast<std::size_t>(i)], i});
+    farthest_.insert(farthest_.end(), kept.begin(), kept.end());
     return;
   }
   std::size_t quarters = 0;
@@ -265,21 +279,22 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
   }
 }
 
-const ConvexHull::Vertex& ConvexHull::farthest(const Vec3d& direction) const {
+int ConvexHull::support(const Vec3d& direction) const {
   const Through at(direction);
   const int grid = (at.face * kGrid + (at.u >> kQuarters)) * kGrid + (at.v >> kQuarters);
   const Cell* cell = &cells_[static_cast<std::size_t>(grid)];
   for (int bit = kQuarters - 1; cell->count == 0; --bit)
     cell = &cells_[static_cast<std::size_t>(cell->first + 2 * (at.u >> bit & 1) + (at.v >> bit & 1))];
-  const Vertex *best = &farthest_[static_cast<std::size_t>(cell->first)], *end = best + cell->count;
-  double most = dot(best->at, direction);
-  for (const Vertex* v = best + 1; v < end; ++v) {
-    const double here = dot(v->at, direction);
+  const int *next = &farthest_[static_cast<std::size_t>(cell->first)], *end = next + cell->count;
+  int best = *next;
+  double most = dot(vertices_[static_cast<std::size_t>(best)], direction);
+  while (++next < end) {
+    const double here = dot(vertices_[static_cast<std::size_t>(*next)], direction);
     const bool farther = here > most;
     most = farther ? here : most;
-    best = farther ? v : best;
+    best = farther ? *next : best;
   }
-  return *best;
+  return best;
 }
 
 int ConvexHull::face_at(int vertex, const Vec3d& direction) const {

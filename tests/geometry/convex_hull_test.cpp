@@ -93,7 +93,6 @@ TEST(ConvexHull, TheTableHasTheFarthestVertexOfEveryDirection) {
       for (const Vec3d& v : hull.vertices()) most = std::max(most, dot(v, d));
       const int found = hull.support(d);
       ASSERT_EQ(dot(hull.vertices()[static_cast<std::size_t>(found)], d), most);
-      ASSERT_EQ(hull.vertices()[static_cast<std::size_t>(found)].x, hull.farthest(d).at.x);
       for (const auto& face : hull.faces()) facing = std::max(facing, dot(face.normal, d));
       const auto& towards = hull.faces()[static_cast<std::size_t>(hull.face_towards(d))];
       ASSERT_GE(dot(towards.normal, d),

@@ -21,7 +21,7 @@ class ConvexHull {
     int first = 0, count = 0;
   };
 
-  /// Corners only: points inside are gone.
+  /// Corners only: points inside are gone. Those that stand out into like directions are near one another.
   std::span<const Vec3d> vertices() const { return vertices_; }
   std::span<const Face> faces() const { return faces_; }
   /// Vertex indices, counter-clockwise from outside.
@@ -33,13 +33,8 @@ class ConvexHull {
   /// The mean of the vertices, a point inside.
   const Vec3d& centre() const { return centre_; }
 
-  struct Vertex {
-    Vec3d at;
-    int index;
-  };
   /// The vertex farthest along `direction`: the best of those that a table has for directions near it.
-  const Vertex& farthest(const Vec3d& direction) const;
-  int support(const Vec3d& direction) const { return farthest(direction).index; }
+  int support(const Vec3d& direction) const;
   /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
   int face_towards(const Vec3d& direction) const { return face_at(support(direction), direction); }
   /// The same where that vertex is known.
@@ -52,14 +47,14 @@ class ConvexHull {
   };
   struct Square;
   void find_faces(const std::vector<Triangle>& triangles);
-  void find_farthest();
+  void find_farthest(std::vector<Triangle>& triangles);
   void fill(std::size_t cell, const Square& square, const std::vector<int>& among);
 
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
   std::vector<int> corners_;
   std::vector<Cell> cells_;  ///< first a grid on each of the cube's faces
-  std::vector<Vertex> farthest_;
+  std::vector<int> farthest_;
   std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
