@@ -383,6 +383,28 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
+TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "plate.xml").string();
+  // What falls meets the plate where the keyframe has it; there is no other floor.
+  std::ofstream(file)
+      << R"(<mujoco><worldbody><body name="plate" mocap="true" pos="0 0 -50"><geom type="box" size="1 1 .1"/>
+    </body><body pos="0 0 1"><freejoint/><geom size=".1"/><body><joint/><geom size=".1" pos=".3 0 0"/></body></body>
+    </worldbody><keyframe><key name="up" mpos="0 0 .5"/><key name="down"/><key name="fast" qvel="0 0 -100 0 0 0 0"/>
+    </keyframe></mujoco>)";
+  const auto row = [&](const std::string& keyframe) {
+    const Outcome run = tarsus_command("bench batch " + file + " --keyframe " + keyframe +
+                                           " --precision double --worlds 2 --threads 1 --steps 10 --settle 50 --json",
+                                       "2>/dev/null");
+    EXPECT_EQ(run.code, 0) << run.text;
+    return nlohmann::json::parse(run.text)["rows"][0];
+  };
+  EXPECT_GT(row("up")["touching_mean"], 0.9);
+  EXPECT_EQ(row("down")["touching_mean"], 0);
+  EXPECT_GT(row("fast")["touching_mean"], 0.5);
+}
+
 TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
   TARSUS_NEEDS_PROGRAM();
   namespace fs = std::filesystem;

@@ -495,3 +495,15 @@ def test_any_number_of_threads_gives_the_same_bits():
     assert (states[0][0] == states[1][0]).all() and (states[0][1] == states[1][1]).all()
     with pytest.raises(tarsus.ValueError, match="threads"):
         tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), threads=0)
+
+
+@pytest.mark.parametrize("off", [1e-6, 0.1])
+def test_a_start_off_its_constraints_is_refused_until_it_is_prepared(off):
+    system = tarsus.ParticleSystem(np.ones(2), np.array([[0, 0, 0], [1 + off, 0, 0]]))
+    system.add_distance(0, 1, 1.0)
+    before = system.position.copy()
+    with pytest.raises(tarsus.ValueError, match=r"start positions: .*violate the constraints by .*prepare\(\)"):
+        tarsus.VelocityVerlet(system, 0.01)
+    assert np.array_equal(system.position, before)
+    assert system.prepare().moved_max == pytest.approx(off / 2)
+    assert tarsus.VelocityVerlet(system, 0.01).step()

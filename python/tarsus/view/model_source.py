@@ -48,11 +48,16 @@ class ModelSource(Source):
         driven = clip is not None or gains is not None
         self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
+        for option, value in (("stiff", stiff), ("force_limit", force_limit)):
+            if value and not driven:
+                raise ValueError(f"{option}: is {value}, and needs drives to act on: a clip or gains beside it")
         if driven:
             self.drives.stiff = stiff
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
         self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
-        self.force_limit = force_limit
+        self.force_limit = None
+        if force_limit is not None:
+            self.limit_forces(force_limit)
         self.keyframes = self.scene["keyframes"]
         self.massive = np.flatnonzero([i > 0 and body["mass"] > 0 for i, body in enumerate(self.scene["bodies"])])
         self.can_push = True
@@ -309,14 +314,15 @@ class ModelSource(Source):
             self._make_stepper()
 
     def limit_forces(self, limit):
-        """The same for every joint but a free root [N m]; the drives' position is implicit then."""
+        """The same for every joint but a free root [N m]."""
+        if not finite("force_limit", limit) > 0:
+            raise ValueError(f"force_limit: is {limit}, expected a positive number of N m")
         self.force_limit = limit
         limits = np.full(self.model.nv, float(limit))
         for joint in self.model.joints:
             if joint.type == "free":
                 limits[joint.qvel] = np.inf
         self.drives.force_limit = limits
-        self.drives.stiff = True
 
     # -- what is seen --
 
