@@ -17,9 +17,7 @@ std::vector<double> ReferencePose::moment(const Actuator& actuator) const {
   return row;
 }
 
-void ReferencePose::minv(std::span<double> x) {
-  inertia_.minv(x);
-}
+void ReferencePose::minv(std::span<double> x) { inertia_.minv(x); }
 
 double ReferencePose::mobility(std::span<const double> row) {
   std::vector<double> x(row.begin(), row.end());

@@ -29,7 +29,7 @@ class TendonInertia {
   double force(int tendon, std::span<const double> qacc) const;
   /// tau [nv] += Σ a Jᵀ (J q̈ + J̇ q̇); qacc [nv], or empty: zero.
   void add_force(std::span<const double> qacc, std::span<double> tau) const;
-  /// x [nv] becomes M⁻¹ x at the last evaluate(), by Woodbury's identity. M may be regular through the tendons alone, as
+  /// x [nv] becomes M⁻¹ x at the last evaluate() by Woodbury's identity. M may be regular through tendons alone, as
   /// where two hinges have one axis.
   void minv(std::span<double> x);
   /// aba() of the tree with its tendons, qacc [nv], likewise. @param external as aba()
