@@ -92,7 +92,8 @@ struct StepMemory {
   void put(const StepMemory& one, int lane, int width);
 };
 
-/// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself, as alone. Keeps its scratch between calls; not for use by two threads at once.
+/// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself. Keeps its
+/// scratch between calls; not for use by two threads at once.
 template <class R>
 class Stepper {
  public:
