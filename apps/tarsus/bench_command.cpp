@@ -184,7 +184,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
     } catch (const CLI::RuntimeError& stopped) {
       code = stopped.get_exit_code();
     } catch (const std::exception& e) {
-      fmt::print(stderr, "{}\n", e.what());
+      tell("{}\n", e.what());
       code = status_of(e);
     }
     _exit(code);

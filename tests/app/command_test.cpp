@@ -536,6 +536,23 @@ TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
   EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
 }
 
+TEST(Command, StandardErrorThatNobodyReadsEndsNothing) {
+  TARSUS_NEEDS_PROGRAM();
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const tarsus::test::TemporaryFolder folder;
+  const std::string out = folder.path() / "run.npz";
+  for (const std::string redirect : {"2>/dev/full", "2>&-"}) {
+    EXPECT_EQ(tarsus_command("run nosuch.xml", redirect).code, 1);
+    EXPECT_EQ(tarsus_command("-kkt nosuch.xml", redirect).code, 1);
+    EXPECT_EQ(tarsus_command("run models/humanoid.xml --duration 0.2 --out " + out, ">/dev/null " + redirect).code, 0);
+    // Nothing that was to be read there is in the file, which may have been given the number of the closed stream.
+    std::ifstream file(out, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(bytes.find("100 %"), bytes.npos);
+    EXPECT_EQ(tarsus_command("replay " + out).code, 0);
+  }
+}
+
 TEST(Command, AClipThatFitsByAccidentIsWarnedOf) {
   TARSUS_NEEDS_PROGRAM();
   const Outcome run =
