@@ -276,6 +276,22 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
        model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
 }
 
+/// URDF files have no floor, and nothing says so but the fall.
+void hint_at_floor(const Model& model) {
+  if (!model.spec.contact_pairs.empty()) return;
+  const auto free = [](const Joint& joint) { return moves_freely(joint.type); };
+  if (std::none_of(model.joints.begin(), model.joints.end(), free)) return;
+  for (int b = 0; b < model.nbody(); ++b) {
+    for (const GeomSpec& geom : model.spec.bodies[std::size_t(b)].geoms) {
+      if (model.bodies[std::size_t(b)].link < 0 && (geom.contype || geom.conaffinity)) return;
+    }
+  }
+  tell(
+      "note: there is no floor, nor anything else that stands still and may be touched; docs/models.md says how a "
+      "robot "
+      "of a URDF file gets one\n");
+}
+
 /// Free bodies by the hundred are another command's work.
 void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
@@ -477,6 +493,7 @@ void execute(Run run) {
   if (run.with_contacts && !run.quiet && !run.json) {
     if (!clip) warn_of_start(model, keyframe_pose(model, run.keyframe));
     hint_at_scene(model, run.model);
+    if (run.contacts == "on" || run.options.floating_base) hint_at_floor(model);
   }
 
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;

@@ -110,6 +110,8 @@ nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const Option
 }
 
 void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
+  if (path.extension() != ".json")
+    throw ValueError("path", path.string(), "a file that ends in .json: clips are written as the project's own kind");
   std::ofstream file(path, std::ios::binary);
   file << write_clip(clip);
   if (!file.flush()) throw Error(path.string() + ": cannot be written");
@@ -158,7 +160,8 @@ void bind_motion(nb::module_& m) {
       "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
       "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
-        "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding. A skeleton, "
+        "Writes a file of the project's own kind (.json); load() gives the same numbers, rotations to rounding. A "
+        "skeleton, "
         "which retarget()\nneeds, is not in it, with a warning.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");

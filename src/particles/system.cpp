@@ -249,8 +249,8 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::vector<double> x = system.position;
     const SolveReport report = project(set, mass, inverse, x, tolerance);
     if (!report.ok()) {
-      throw ValueError("start positions",
-                       fmt::format("violate the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
+      throw ValueError("start",
+                       fmt::format("off the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
                        "a start that can be projected onto them; Newton: " + describe(report, set));
     }
     done.iterations = report.iterations;

@@ -40,8 +40,7 @@ void check_start(const ParticleSystem& system, double tolerance) {
   const double rounding = set.rounding_floor(worst.row, system.position);
   if (worst.value <= 1e3 * std::max(tolerance, rounding)) return;
   throw ValueError(
-      "start positions",
-      fmt::format("violate the constraints by {:.3g} (relative), worst {}", worst.value, set.describe(worst.row)),
+      "start", fmt::format("off the constraints by {:.3g} (relative), worst {}", worst.value, set.describe(worst.row)),
       "positions at which they hold: prepare() moves a start onto them");
 }
 

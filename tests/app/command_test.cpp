@@ -405,6 +405,30 @@ TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {
   EXPECT_GT(row("fast")["touching_mean"], 0.5);
 }
 
+/// As docs/models.md has it.
+TEST(Command, ARobotOfAUrdfFileIsPutOnAFloor) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string urdf = folder.path() / "robot.urdf", robot = folder.path() / "robot.xml",
+                    scene = folder.path() / "scene.xml";
+  std::ofstream(urdf) << R"(<robot name="r"><link name="base"><inertial><mass value="2"/>
+    <inertia ixx=".02" iyy=".02" izz=".02" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry><box size=".2 .2 .1"/>
+    </geometry></collision></link></robot>)";
+  const Outcome falls = tarsus_command("run " + urdf + " --floating-base --duration 0.5 --no-record");
+  EXPECT_EQ(falls.code, 0) << falls.text;
+  EXPECT_NE(falls.text.find("note: there is no floor"), std::string::npos) << falls.text;
+  ASSERT_EQ(tarsus_command("convert " + urdf + " " + robot + " --floating-base").code, 0);
+  std::ofstream(scene)
+      << R"(<mujoco><include file="robot.xml"/><worldbody><geom name="floor" type="plane" size="0 0 1"/>
+    </worldbody><keyframe><key name="stand" qpos="0 0 .2 1 0 0 0"/></keyframe></mujoco>)";
+  const Outcome stands = tarsus_command("run " + scene + " --keyframe stand --contacts on --duration 0.5 --no-record");
+  EXPECT_EQ(stands.code, 0) << stands.text;
+  EXPECT_EQ(stands.text.find("no floor"), std::string::npos) << stands.text;
+  EXPECT_NE(stands.text.find("at most 4 at once"), std::string::npos) << stands.text;
+  const Outcome drifts = tarsus_command("run models/dog.xml --contacts on --duration 0.1 --no-record");
+  EXPECT_EQ(drifts.text.find("no floor"), std::string::npos) << drifts.text;
+}
+
 TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
   TARSUS_NEEDS_PROGRAM();
   namespace fs = std::filesystem;

@@ -80,10 +80,13 @@ def gains(text):
     return values
 
 
+MOST_PIXELS = 8192  # SwiftShader's largest surface
+
+
 def pixels(text):
     width, height = (int(x) for x in text.lower().split("x"))
-    if width < 1 or height < 1:
-        raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, at least 1x1")
+    if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
+        raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, each 1 to {MOST_PIXELS}")
     return width, height
 
 
