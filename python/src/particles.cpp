@@ -183,8 +183,15 @@ auto with_functions(Particles& self, F f) {
 
 Preparation prepare_system(Particles& self, double tolerance, double timestep) {
   warn_and_make_whole(self.changing());
-  return with_functions(
+  Preparation done = with_functions(
       self, [&] { return prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep); });
+  if (done.loose[0] >= 0) {
+    const std::string pair = std::to_string(done.loose[0]) + " and " + std::to_string(done.loose[1]);
+    nb::module_::import_("warnings")
+        .attr("warn")("nothing holds particles " + pair +
+                      " together, between which no pair force acts: are bonds missing?");
+  }
+  return done;
 }
 
 void set_temperature_of(Particles& self, double temperature, std::uint64_t seed) {

@@ -2,6 +2,7 @@
 
 import pathlib
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -521,3 +522,15 @@ def test_a_run_goes_on_from_its_file(tmp_path):
         assert np.array_equal(back.position, there.position) and np.array_equal(back.velocity, there.velocity)
         assert verlet.step(20) and tarsus.VelocityVerlet(back).step(20)
         assert np.abs(back.position - there.position).max() <= most and np.abs(back.velocity - there.velocity).max() <= most
+
+
+def test_molecules_that_nothing_holds_are_warned_of(tmp_path):
+    water = tarsus.ParticleSystem.load("water216")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        water.prepare()
+        tarsus.ParticleSystem.load("butane125").prepare()
+    water.save(tmp_path / "water.xyz")  # which has no bonds
+    loose = tarsus.ParticleSystem.load(tmp_path / "water.xyz", forces="spce-smooth")
+    with pytest.warns(UserWarning, match="nothing holds particles 0 and 1 together"):
+        loose.prepare()
