@@ -411,6 +411,17 @@ def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
             ModelSource(model, gains=(300, 30), force_limit=limit)
 
 
+def test_what_does_not_belong_to_the_model_is_refused():
+    model, dog = tarsus.Model.load(HUMANOID), tarsus.Model.load(ROOT / "models/dog.xml")
+    with pytest.raises(ValueError, match="clip: is bound to another model, of nq 43, expected one of nq 95"):
+        ModelSource(dog, clip=tarsus.Clip.load(WALK, model))
+    with pytest.raises(ValueError, match="data: is made for another model"):
+        ModelSource(model, tarsus.Data(dog))
+    for gains in ((300,), (300, 30, 1)):
+        with pytest.raises(ValueError, match="gains: has"):
+            ModelSource(model, gains=gains)
+
+
 @pytest.mark.parametrize("scene, friction", [("cards:2", 0.7), ("box_stack:2", 0.5)])
 def test_the_friction_slider_starts_at_the_scenes(scene, friction):
     source = RigidSource(scene)

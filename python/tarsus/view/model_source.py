@@ -31,10 +31,13 @@ class ModelSource(Source):
             data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
-        if gains is not None:
-            expect("gains", gains, tuple, list)
+            tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
+        if gains is not None and len(expect("gains", gains, tuple, list)) not in (2, 4):
+            raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
         if not (clip is None or hasattr(clip, "sample")):
             expect("clip", clip, tarsus.Clip)
+        if clip is not None and clip.sample(0.0)[0].shape != (model.nq,):
+            raise ValueError(f"clip: is bound to another model, of nq {clip.sample(0.0)[0].size}, expected one of nq {model.nq}")
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
