@@ -79,6 +79,9 @@ std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& mode
                          std::to_string(model.njoint()) + " joints of " + model.name +
                          ": too few to be what was meant. Another mapping, or partial=True");
   }
+  for (const Diagnostic& d : bound->diagnostics()) {
+    if (d.severity == Severity::warning) nb::module_::import_("warnings").attr("warn")(d.text());
+  }
   return bound;
 }
 
@@ -169,6 +172,9 @@ void bind_motion(nb::module_& m) {
       "format", [](const MotionClip& self) { return self.format; }, "Kind of its file.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
   c.def_prop_ro(
+      "diagnostics", [](const MotionClip& self) { return to_python(self.diagnostics); },
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"), "What was repaired, and what in the file is not used.");
+  c.def_prop_ro(
       "times", [](const MotionClip& self) { return self.times; }, "Of the frames [s].");
   c.def_prop_ro(
       "channels",
@@ -218,6 +224,10 @@ void bind_view(nb::module_& m) {
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");
+  c.def_prop_ro(
+      "diagnostics", [](const ClipBinding& self) { return to_python(self.diagnostics()); },
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"),
+      "What was repaired, is not used or not driven, as of Model.diagnostics; warnings are Python's too.");
   c.def("__repr__", [](const ClipBinding& self) {
     return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
            (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -645,3 +646,22 @@ def test_an_environment_that_does_not_render_says_so():
 
     with pytest.raises(tarsus.ValueError, match="render_mode"):
         tarsus.gym.TarsusEnv("CartPole", render_mode="human")
+
+
+def test_a_clip_says_what_it_does_not_drive(tmp_path):
+    model, text = tarsus.Model.load(MODELS / "humanoid.xml"), (MODELS / "clips" / "humanoid_walk.json").read_text()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not [d for d in tarsus.Clip.load(MODELS / "clips" / "humanoid_walk.json", model).diagnostics if d.severity == "warning"]
+    file = tmp_path / "walk.json"
+    file.write_text(text.replace('"neck"', '"nek"'))
+    with pytest.warns(UserWarning) as said:
+        clip = tarsus.Clip.load(file, model)
+    assert len(clip.driven) == 12
+    found = " ".join(str(w.message) for w in said)
+    assert "not driven, at rest: neck" in found and "channels not used: nek" in found
+    assert {d.severity for d in clip.diagnostics} >= {"warning"} and isinstance(tarsus.MotionClip.load(file).diagnostics, list)
+    mapping = tmp_path / "mapping.json"
+    mapping.write_text('{"format": "tarsus-clip-mapping", "version": 1, "source": {"format": "tarsus"}, "scale": -1, "joints": {"neck": {"from": "nek"}}}')
+    with pytest.raises(tarsus.InputError, match="a scale is positive"):
+        tarsus.Clip.load(file, model, mapping, partial=True)
