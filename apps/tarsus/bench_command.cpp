@@ -69,14 +69,7 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
   const double make = now() - began;
   const std::vector<double> start = keyframe_pose(model, bench.keyframe);
   const KeyframeSpec* key = find_keyframe(model, bench.keyframe);
-  const AlignedVector<R> pose(start.begin(), start.end());
-  AlignedVector<R> velocity;
-  if (key) velocity.assign(key->qvel.begin(), key->qvel.end());
-  batch.reset({}, pose, velocity);
-  const auto each_has = [&](const std::vector<double>& values, std::span<R> all) {
-    for (std::size_t i = 0; !values.empty() && i < all.size(); ++i) all[i] = R(values[i % values.size()]);
-  };
-  if (key) each_has(key->mocap_position, batch.mocap_pos()), each_has(key->mocap_orientation, batch.mocap_quat());
+  if (key) batch.reset_to(*key);
 
   std::mt19937 random(1);
   const int hold = std::max(1, int(std::lround(bench.hold / bench.dt)));
