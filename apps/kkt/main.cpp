@@ -78,7 +78,7 @@ void execute(const Kkt& options) {
   const Model model = load_model(options.model, options.options, options.json);
   const EqualitySet set = EqualitySet::of(model);
   if (set.rows() == 0 && !options.json)
-    fmt::print(stderr, "{}: no equality constraints and no mimic joints: this solves M x1 = y1 alone\n", options.model);
+    tell("{}: no equality constraints and no mimic joints: this solves M x1 = y1 alone\n", options.model);
   Data data(model);
   const std::vector<double> qpos = keyframe_pose(model, options.keyframe),
                             y1 = right_side(model, data, options.right_side, qpos);
@@ -170,6 +170,7 @@ int main(int argc, char** argv) {
   app.name("tarsus-kkt");
   Kkt kkt;
   add_options(app, kkt);
+  keep_standard_streams();
   try {
     app.parse(argc, argv);
     execute(kkt);
@@ -177,7 +178,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {}\n", e.what());
+    tell("error: {}\n", e.what());
     return status_of(e);
   }
   return 0;

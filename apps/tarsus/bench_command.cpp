@@ -68,8 +68,8 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
   Batch<R> batch(model, worlds, options);
   const double make = now() - began;
   const std::vector<double> start = keyframe_pose(model, bench.keyframe);
-  const AlignedVector<R> pose(start.begin(), start.end());
-  batch.reset({}, pose);
+  const KeyframeSpec* key = find_keyframe(model, bench.keyframe);
+  if (key) batch.reset_to(*key);
 
   std::mt19937 random(1);
   const int hold = std::max(1, int(std::lround(bench.hold / bench.dt)));
@@ -177,7 +177,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
     } catch (const CLI::RuntimeError& stopped) {
       code = stopped.get_exit_code();
     } catch (const std::exception& e) {
-      fmt::print(stderr, "{}\n", e.what());
+      tell("{}\n", e.what());
       code = status_of(e);
     }
     _exit(code);

@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -77,8 +78,8 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
   for (const Diagnostic& d : all) {
     if (d.severity == Severity::note && !notes) continue;
     int& count = counts[{d.severity, message_kind(d)}];
-    if (count == 1) fmt::print(to, "{}\n", d.text());
-    if (count > 1) fmt::print(to, "{} (and {} more of this kind)\n", d.text(), count - 1);
+    const std::string more = count > 1 ? fmt::format(" (and {} more of this kind)", count - 1) : "";
+    if (count > 0) std::fputs((d.text() + more + "\n").c_str(), to);
     count = 0;
   }
 }
@@ -205,9 +206,16 @@ void listen_for_interrupts() {
   });
 }
 
+void keep_standard_streams() {
+  for (int stream = 0; stream < 3; ++stream) {
+    // Opened the other way round, so that what uses it fails as before.
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
 void report_interrupt(double time, const std::string& unit) {
   if (!interrupted()) return;
-  fmt::print(stderr, "interrupted at {:.6g} {}: what was simulated until then is complete\n", time, unit);
+  tell("interrupted at {:.6g} {}: what was simulated until then is complete\n", time, unit);
   throw CLI::RuntimeError(kInterrupted);
 }
 
@@ -240,16 +248,15 @@ void Progress::update(double fraction, const std::string& detail) {
     if (now - last_shown_ < 0.05 && percent < 100) return;
     constexpr int kWidth = 30;
     const int filled = int(kWidth * fraction);
-    fmt::print(stderr, "\r{} [{:#>{}}{:.>{}}] {:3d} %  {}\033[K", label_, "", filled, "", kWidth - filled, percent,
-               detail);
+    tell("\r{} [{:#>{}}{:.>{}}] {:3d} %  {}\033[K", label_, "", filled, "", kWidth - filled, percent, detail);
   } else if (percent / 10 != last_percent_ / 10 || last_percent_ < 0) {
-    fmt::print(stderr, "{} {:3d} %  {}\n", label_, percent, detail);
+    tell("{} {:3d} %  {}\n", label_, percent, detail);
   }
   last_percent_ = percent, last_shown_ = now;
 }
 
 void Progress::finish() {
-  if (!quiet_ && terminal_ && last_percent_ >= 0) fmt::print(stderr, "\n");
+  if (!quiet_ && terminal_ && last_percent_ >= 0) tell("\n");
 }
 
 }  // namespace tarsus::app

@@ -2,6 +2,8 @@
 // prints them.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -64,6 +66,11 @@ void limit_forces(const std::string& text, const Model& model, Drives& drives);
 CLI::Validator number_from(double low, double high = kInfinity);
 /// The viewer's page, in which a PageWriter puts a recording; part of the program.
 std::string_view page_template();
+/// Notes and errors, on standard error. A run does not end because nobody reads them.
+template <class... T>
+void tell(fmt::format_string<T...> text, T&&... values) {
+  std::fputs(fmt::format(text, std::forward<T>(values)...).c_str(), stderr);
+}
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
 /// What there is to choose from: titles, and below each the names with what they are.
@@ -93,6 +100,8 @@ void check_duration(double duration, double dt);
 /// have and return kInterrupted. A second Ctrl-C ends the program at once.
 bool interrupted();
 void listen_for_interrupts();
+/// A standard stream that is closed stays so: no file that is opened later takes its place.
+void keep_standard_streams();
 inline constexpr int kInterrupted = 130;
 /// A note on standard error, and kInterrupted. @throws CLI::RuntimeError if interrupted()
 void report_interrupt(double time, const std::string& unit);

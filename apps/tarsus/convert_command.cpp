@@ -50,7 +50,7 @@ void run(const Convert& convert) {
                        {"nv", model.nv},
                        {"warnings", warnings}});
   }
-  for (const std::string& what : said) fmt::print(stderr, "{}\n", what);
+  for (const std::string& what : said) tell("{}\n", what);
   fmt::print("{}: {} bodies, {} joints, nv {}\n", convert.to, model.nbody() - 1, model.njoint(), model.nv);
 }
 

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   add_replay_command(app);
   add_bench_command(app);
   app.failure_message(usage_failure);
+  keep_standard_streams();
   listen_for_interrupts();
   try {
     int status = 0;
@@ -74,13 +75,13 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");
     return status;
   } catch (const std::filesystem::filesystem_error& e) {
-    fmt::print(stderr, "error: {}: {}\n", e.path1().string(), e.code().message());
+    tell("error: {}: {}\n", e.path1().string(), e.code().message());
     return 1;
   } catch (const tarsus::InputError& e) {
-    fmt::print(stderr, "{}\n", e.what());
+    tell("{}\n", e.what());
     return 1;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {}\n", e.what());
+    tell("error: {}\n", e.what());
     return status_of(e);
   }
 }

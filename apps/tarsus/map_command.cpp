@@ -72,10 +72,10 @@ void execute(const Map& map) {
                     sure, map.clip_out.empty() ? "" : ", and no clip is written"));
   }
   if (map.mapping.empty() && sure < kUnsure)
-    fmt::print(stderr,
-               "warning: not sure (confidence {:.2f}): look at the table, mend it in a file (--out), and give "
-               "that to --mapping\n",
-               sure);
+    tell(
+        "warning: not sure (confidence {:.2f}): look at the table, mend it in a file (--out), and give "
+        "that to --mapping\n",
+        sure);
 }
 
 }  // namespace

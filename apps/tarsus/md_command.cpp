@@ -352,7 +352,7 @@ void run(MdOptions o) {
   ParticleSystem system = load_particles(o.source, notes);
   settling.finish();
   for (const Diagnostic& note : notes) {
-    if (!quiet) fmt::print(stderr, "{}\n", note.text());
+    if (!quiet) tell("{}\n", note.text());
   }
   o.dt = o.given_dt.value_or(system.units.timestep), o.relaxation = o.given_relaxation.value_or(100 * o.dt);
   if (o.steps > 0 && system.force_field.empty() && o.source.forces != "none" && !is_builtin_system(o.source.system)) {
@@ -375,8 +375,7 @@ void run(MdOptions o) {
                system.force_field.empty() ? "no forces, " : "", system.units.name, prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (verlet.threads() < o.threads)
-    fmt::print(stderr, "warning: --threads {}: {} in use, one for every {} particles\n", o.threads, verlet.threads(),
-               kParticlesEach);
+    tell("warning: --threads {}: {} in use, one for every {} particles\n", o.threads, verlet.threads(), kParticlesEach);
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
@@ -384,8 +383,8 @@ void run(MdOptions o) {
   }
   if (const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
       pins > 0 && !o.final_file.empty() && !o.quiet) {
-    fmt::print(stderr, "warning: --final {}: the .sys format has no pins: {} pinned particles will be free in it\n",
-               o.final_file, pins);
+    tell("warning: --final {}: the .sys format has no pins: {} pinned particles will be free in it\n", o.final_file,
+         pins);
   }
   Outputs outputs(o, system);
   const Outcome done = simulate(o, verlet, system, outputs);
@@ -396,10 +395,9 @@ void run(MdOptions o) {
     print_summary(o, done, system, verlet);
   if (done.last.ok && done.heated.empty()) return report_interrupt(verlet.time(), system.units.time);
   if (!o.json && done.last.ok)
-    fmt::print(stderr, "failed at {}\n", done.heated);
+    tell("failed at {}\n", done.heated);
   else if (!o.json)
-    fmt::print(stderr, "failed after {} steps (the state is that of the last good step): {}\n", done.steps,
-               done.last.message);
+    tell("failed after {} steps (the state is that of the last good step): {}\n", done.steps, done.last.message);
   throw CLI::RuntimeError(kSimulationFailed);
 }
 

@@ -105,7 +105,7 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
   }
   if (!run.quiet && !run.json) {
     for (const Diagnostic& d : binding.diagnostics()) {
-      if (d.severity == Severity::warning) fmt::print(stderr, "{}\n", d.text());
+      if (d.severity == Severity::warning) tell("{}\n", d.text());
     }
   }
   return binding;
@@ -271,9 +271,25 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
     if (beyond > worst) worst = beyond, which = j.name, unit = turns_on_axis(j.type) ? "rad" : "m";
   }
   if (count == 0) return;
-  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g} {}{}\n", count,
-             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
-             model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
+  tell("warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g} {}{}\n", count, count > 1 ? "s" : "",
+       count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
+       model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
+}
+
+/// URDF files have no floor, and nothing says so but the fall.
+void hint_at_floor(const Model& model) {
+  if (!model.spec.contact_pairs.empty()) return;
+  const auto free = [](const Joint& joint) { return moves_freely(joint.type); };
+  if (std::none_of(model.joints.begin(), model.joints.end(), free)) return;
+  for (int b = 0; b < model.nbody(); ++b) {
+    for (const GeomSpec& geom : model.spec.bodies[std::size_t(b)].geoms) {
+      if (model.bodies[std::size_t(b)].link < 0 && (geom.contype || geom.conaffinity)) return;
+    }
+  }
+  tell(
+      "note: there is no floor, nor anything else that stands still and may be touched; docs/models.md says how a "
+      "robot "
+      "of a URDF file gets one\n");
 }
 
 /// Free bodies by the hundred are another command's work.
@@ -281,9 +297,8 @@ void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
       std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
   if (all_free && model.njoint() >= 20)
-    fmt::print(stderr,
-               "note: {} free bodies and no other joints: tarsus scene {} is made for these, and much quicker\n",
-               model.njoint(), file);
+    tell("note: {} free bodies and no other joints: tarsus scene {} is made for these, and much quicker\n",
+         model.njoint(), file);
 }
 
 /// --ctrl: "0.5" for all, or NAME=VALUE,NAME=VALUE over what the keyframe says.
@@ -422,7 +437,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   }
   if (r.status != WorldStatus::ok) {
-    fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status));
+    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status));
     throw CLI::RuntimeError(3);
   }
   report_interrupt(r.steps * r.control_dt, "s");
@@ -478,6 +493,7 @@ void execute(Run run) {
   if (run.with_contacts && !run.quiet && !run.json) {
     if (!clip) warn_of_start(model, keyframe_pose(model, run.keyframe));
     hint_at_scene(model, run.model);
+    if (run.contacts == "on" || run.options.floating_base) hint_at_floor(model);
   }
 
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
@@ -517,8 +533,7 @@ void execute(Run run) {
   else
     print_table(run, report, out, clip ? &*clip : nullptr, model);
   if (report.status != WorldStatus::ok) {
-    fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
-               meaning(report.status));
+    tell("the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status), meaning(report.status));
     throw CLI::RuntimeError(3);
   }
   if (report.stopped) report_interrupt(report.steps * run.dt, "s");

@@ -146,7 +146,7 @@ void execute(const SceneRun& run) {
     recording->finish({{"dt", scene->options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
   print(run, *scene, outcome);
   if (outcome.status != WorldStatus::ok) {
-    fmt::print(stderr, "the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));
+    tell("the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));
     throw CLI::RuntimeError(3);
   }
   report_interrupt(outcome.steps * scene->options.dt, "s");

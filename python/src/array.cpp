@@ -82,7 +82,7 @@ void* checked_array(const char* argument, nb::handle object, char format, const 
   for (std::size_t i = 0; same && i < shape.size(); ++i) same = std::size_t(view.shape[i]) == shape[i];
   if (!same) {
     const Shape got(view.shape, view.shape + view.ndim);
-    check_size(argument, count(got), count(shape));
+    if (got.size() == 1 && shape.size() == 1) check_size(argument, got[0], shape[0]);
     throw ArrayShapeError(argument, got, shape);
   }
   if (!PyBuffer_IsContiguous(&view, 'C')) wrong_type(argument, "an array that is not contiguous", format, shape);

@@ -144,8 +144,12 @@ std::vector<std::uint8_t> mask_of(handle mask, int worlds) {
   return {flags, flags + worlds};
 }
 
-void reset(AnyBatch& any, handle mask, handle qpos, handle qvel) {
+void reset(AnyBatch& any, handle mask, handle qpos, handle qvel, handle keyframe) {
+  const KeyframeSpec* key = keyframe.is_none() ? nullptr : &keyframe_of(any.model(), keyframe);
+  if (key && !(qpos.is_none() && qvel.is_none()))
+    throw ValueError(qpos.is_none() ? "qvel" : "qpos", "given", "none beside a keyframe");
   any.alone([&]<class R>(Batch<R>& b) {
+    if (key) return b.reset_to(*key, mask_of(mask, b.worlds()));
     const Input<R> q = all_or_each<R>("qpos", qpos, b.worlds(), any.model().nq),
                    v = all_or_each<R>("qvel", qvel, b.worlds(), any.model().nv);
     b.reset(mask_of(mask, b.worlds()), q, v);
@@ -561,12 +565,15 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "drives, ctrl for one without. Ctrl-C ends it within\nabout a quarter of a second, or 32 steps, with all worlds "
       "at "
       "the same step.");
-  c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(),
+  c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(), nb::kw_only(),
+        "keyframe"_a = nb::none(),
         nb::sig("def reset(self, mask: numpy.ndarray | None = None, qpos: numpy.ndarray | None = None, qvel: "
-                "numpy.ndarray | None = None) -> None"),
+                "numpy.ndarray | None = None, *, keyframe: str | int | None = None) -> None"),
         "Starts the worlds of mask [worlds] (bool; None: all) anew at qpos [nq] or [worlds, nq] (None: the model's "
         "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
-        "mocap bodies where the file has\nthem, nothing carried on.");
+        "mocap bodies where the file has\nthem, nothing carried on. keyframe, by name or index: with what it has of "
+        "qpos, qvel, act, ctrl and mocap "
+        "bodies' poses.");
   const auto copied = [](AnyBatch& any) { return any.alone([&](auto&) { return AnyBatch(any); }); };
   c.def("copy", copied, "The same worlds in the same states.").def("__copy__", copied);
   c.def(

@@ -101,7 +101,9 @@ nb::object py_aba(const Model& model, AnyData& any, handle qpos, handle qvel, ha
     call.run([&] {
       aba<R>(model, data, q, v, t, qacc, f);
       with_tendons<R>(call, q, v, qacc, model.nv,
-                      [](TendonInertia& tendons, std::span<double> one, const auto&) { tendons.correct(one); });
+                      [&](TendonInertia& tendons, std::span<double> one, const auto& world) {
+                        tendons.accelerate(world(v, model.nv), world(t, model.nv), world(f, 6 * model.njoint()), one);
+                      });
     });
     return qacc.take();
   });

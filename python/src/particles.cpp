@@ -183,8 +183,15 @@ auto with_functions(Particles& self, F f) {
 
 Preparation prepare_system(Particles& self, double tolerance, double timestep) {
   warn_and_make_whole(self.changing());
-  return with_functions(
+  Preparation done = with_functions(
       self, [&] { return prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep); });
+  if (done.loose[0] >= 0) {
+    const std::string pair = std::to_string(done.loose[0]) + " and " + std::to_string(done.loose[1]);
+    nb::module_::import_("warnings")
+        .attr("warn")("nothing holds particles " + pair +
+                      " together, between which no pair force acts: are bonds missing?");
+  }
+  return done;
 }
 
 void set_temperature_of(Particles& self, double temperature, std::uint64_t seed) {
@@ -244,8 +251,13 @@ class Verlet {
          int threads)
       : owner_(std::move(owner)),
         particles_(&expect<Particles>(owner_, "system")),
-        verlet_(particles_->at_rest(), {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance,
-                                        max_iterations, threads}),
+        verlet_(with_functions(*particles_,
+                               [&] {
+                                 const double dt = timestep != 0 ? timestep : particles_->system.units.timestep;
+                                 return std::make_unique<VelocityVerlet>(
+                                     particles_->at_rest(),
+                                     VerletOptions{dt, solver, tolerance, max_iterations, threads});
+                               })),
         revision_(particles_->revision),
         position_(particles_->system.position) {}
 
@@ -260,7 +272,7 @@ class Verlet {
     const auto run = [&] {
       const auto start = std::chrono::steady_clock::now();
       while (done < steps && report.ok && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100)) {
-        report = verlet_.step(done + 1 == steps);
+        report = verlet_->step(done + 1 == steps);
         done += report.ok;
       }
     };
@@ -282,22 +294,22 @@ class Verlet {
   }
   void reverse() {
     const Taken free(particles_->stepping, "system");
-    verlet_.reverse();
+    verlet_->reverse();
   }
   void set_thermostat(double temperature, double relaxation, std::uint64_t seed) {
     const Taken free(particles_->stepping, "system");
     if (!(temperature > 0) || !std::isfinite(temperature))
       throw ValueError("temperature", number_text(temperature), "positive, finite");
     const int degrees = degrees_of_freedom(particles_->system);
-    verlet_.set_thermostat(std::make_unique<Thermostat>(
+    verlet_->set_thermostat(std::make_unique<Thermostat>(
         0.5 * degrees * particles_->system.units.boltzmann * temperature, degrees, relaxation, seed));
   }
   nb::object system() const { return owner_; }
   handle owner() const { return owner_; }
   void forget() { owner_.reset(); }
   long steps() const { return steps_; }
-  double exchanged() const { return verlet_.thermostat() ? verlet_.thermostat()->exchanged() : 0.0; }
-  const VelocityVerlet& operator*() const { return verlet_; }
+  double exchanged() const { return verlet_->thermostat() ? verlet_->thermostat()->exchanged() : 0.0; }
+  const VelocityVerlet& operator*() const { return *verlet_; }
   std::size_t rows() const {
     particles_->at_rest();
     check();
@@ -316,7 +328,7 @@ class Verlet {
 
   nb::object owner_;
   Particles* particles_;
-  VelocityVerlet verlet_;
+  std::unique_ptr<VelocityVerlet> verlet_;
   int revision_;
   std::vector<double> position_;
   long steps_ = 0;
@@ -544,7 +556,8 @@ void bind_verlet(nb::module_& m) {
         nb::sig("def __init__(self, system: ParticleSystem, timestep: float = 0.0, solver: str = 'newton', tolerance: "
                 "float = 1e-12, max_iterations: int = 0, threads: int = 1) -> None"),
         "timestep 0: the units' usual one; solver 'newton', 'newton_general', 'm_shake', 'shake' or 'shake_matrix'.\n"
-        "The constraints must hold (ParticleSystem.prepare()). Any number of threads gives the same bits.");
+        "The constraints must hold: ParticleSystem.prepare() moves a start onto them. Any number of threads gives the "
+        "same bits.");
   c.def("step", &Verlet::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> StepReport"),
         "So many steps, or up to the first that fails: then the report is false and says why.");
   c.def("reverse", &Verlet::reverse, "Turns time round: the same number of steps leads back.");

@@ -181,7 +181,7 @@ nb::list AnyRigidWorld::shapes() const {
       const Quatd q = quaternion(pose.rotation);
       nb::dict one;
       one["body"] = s.body, one["type"] = name(s.shape.type), one["size"] = to_numpy(s.shape.size);
-      one["position"] = to_numpy(pose.position);
+      one["position"] = to_numpy(pose.position), one["friction"] = w.surfaces()[std::size_t(s.surface)].friction;
       one["orientation"] = new_array(std::array{q.w, q.x, q.y, q.z}, {4});
       out.append(one);
     }
@@ -376,8 +376,9 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
       "force on the first (n, 3) [N], the torque of torsional and rolling friction on it (n, 3) [N m] and the "
       "coefficient of\n"
       "friction (n). Empty after the state was set.");
-  c.def_prop_ro("shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
-                "body (-1: the world), type, size [3], position [3] and orientation [4] in the body's frame; new.");
+  c.def_prop_ro(
+      "shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
+      "body (-1: the world), type, size [3], position [3] and orientation [4] in the body's frame, friction; new.");
   c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");
   c.def("set_options", &W::set_options, "keywords"_a, nb::sig("def set_options(self, **options) -> None"),
         "Changes options between steps; threads and dtype stay as they were made.");

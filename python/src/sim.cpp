@@ -205,17 +205,19 @@ class AnyStepper {
   nb::object loops(int world) {
     return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
-      if (!s.loops()) return nb::none();
-      const auto error = s.loops()->error(world);
+      const Stepper<R>& taker = s.taker(world);
+      if (!taker.loops()) return nb::none();
+      const ConstrainedDynamics<R>& loops = *taker.loops();
+      const int place = &taker == &s ? world : 0, m = loops.rows(), w = &taker == &s ? d.width() : 1;
+      const auto error = loops.error(place);
       nb::dict out;
-      out["status"] = name(s.loops()->status(world)), out["rows"] = s.loops()->rows();
+      out["status"] = name(loops.status(place)), out["rows"] = m;
       out["error"] = error.position, out["rate"] = error.velocity;
-      out["worst_row"] = error.row < 0 ? std::string() : s.loops()->equalities().row_name(error.row);
+      out["worst_row"] = error.row < 0 ? std::string() : loops.equalities().row_name(error.row);
       nb::dict force;
-      const int m = s.loops()->rows(), w = d.width();
       for (int r = 0; r < m; ++r) {
-        const std::size_t at = (std::size_t(world / w) * m + r) * w + world % w;
-        force[s.loops()->equalities().row_name(r).c_str()] = double(s.loops()->multiplier()[at]);
+        const std::size_t at = (std::size_t(place / w) * m + r) * w + place % w;
+        force[loops.equalities().row_name(r).c_str()] = double(loops.multiplier()[at]);
       }
       out["multipliers"] = force;
       return out;
@@ -247,7 +249,7 @@ class AnyStepper {
       out += o.integrator == Integrator::rk4 ? "rk4" : "semi_implicit_euler";
       if (o.rows.contacts) out += " contacts";
       if (o.rows.joints) out += " joint_limits";
-      if (s.loops()) out += std::string(" loops=") + name(o.loops);
+      if (s.taker(0).loops()) out += std::string(" loops=") + name(o.loops);
       int bad = 0;
       for (int world = 0; world < d.worlds(); ++world) bad += s.status(world) != WorldStatus::ok;
       return out + (bad ? ", " + std::to_string(bad) + " of " + std::to_string(d.worlds()) + " worlds not ok>" : ">");

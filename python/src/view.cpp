@@ -79,6 +79,9 @@ std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& mode
                          std::to_string(model.njoint()) + " joints of " + model.name +
                          ": too few to be what was meant. Another mapping, or partial=True");
   }
+  for (const Diagnostic& d : bound->diagnostics()) {
+    if (d.severity == Severity::warning) nb::module_::import_("warnings").attr("warn")(d.text());
+  }
   return bound;
 }
 
@@ -110,6 +113,8 @@ nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const Option
 }
 
 void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
+  if (path.extension() != ".json")
+    throw ValueError("path", path.string(), "a file that ends in .json: clips are written as the project's own kind");
   std::ofstream file(path, std::ios::binary);
   file << write_clip(clip);
   if (!file.flush()) throw Error(path.string() + ": cannot be written");
@@ -158,13 +163,17 @@ void bind_motion(nb::module_& m) {
       "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
       "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
-        "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding. A skeleton, "
+        "Writes a file of the project's own kind (.json); load() gives the same numbers, rotations to rounding. A "
+        "skeleton, "
         "which retarget()\nneeds, is not in it, with a warning.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
   c.def_prop_ro(
       "format", [](const MotionClip& self) { return self.format; }, "Kind of its file.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
+  c.def_prop_ro(
+      "diagnostics", [](const MotionClip& self) { return to_python(self.diagnostics); },
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"), "What was repaired, and what in the file is not used.");
   c.def_prop_ro(
       "times", [](const MotionClip& self) { return self.times; }, "Of the frames [s].");
   c.def_prop_ro(
@@ -215,6 +224,10 @@ void bind_view(nb::module_& m) {
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");
+  c.def_prop_ro(
+      "diagnostics", [](const ClipBinding& self) { return to_python(self.diagnostics()); },
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"),
+      "What was repaired, is not used or not driven, as of Model.diagnostics; warnings are Python's too.");
   c.def("__repr__", [](const ClipBinding& self) {
     return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
            (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";

@@ -8,7 +8,6 @@ ReferencePose::ReferencePose(const Model& model, const TendonSet& tendons, const
   std::vector<double> tendon_length(tendons.size()), arm(tendons.arms()), row(model.nv), length(actuators.size());
   tendon_lengths(model, tendons, data_.links(), model.qpos0, tendon_length, arm, row);
   transmissions(model, actuators, tendons, data_.links(), model.qpos0, tendon_length, arm, length, moments_, row);
-  factor<double>(model, data_, model.qpos0, model.armature);
   inertia_.evaluate(data_, 0, model.qpos0, {});
 }
 
@@ -18,10 +17,7 @@ std::vector<double> ReferencePose::moment(const Actuator& actuator) const {
   return row;
 }
 
-void ReferencePose::minv(std::span<double> x) {
-  tarsus::minv<double>(model_, data_, x, x);
-  inertia_.correct(x);
-}
+void ReferencePose::minv(std::span<double> x) { inertia_.minv(x); }
 
 double ReferencePose::mobility(std::span<const double> row) {
   std::vector<double> x(row.begin(), row.end());

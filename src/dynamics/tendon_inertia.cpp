@@ -1,6 +1,7 @@
 #include "tarsus/dynamics/tendon_inertia.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "math/dense_lu.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
@@ -14,7 +15,10 @@ TendonInertia::TendonInertia(const Model& model)
       length_(std::size_t(tendons_.size())),
       arm_(std::size_t(tendons_.arms())),
       bias_(length_.size()),
-      row_(std::size_t(model.nv)) {}
+      row_(std::size_t(model.nv)),
+      every_(std::size_t(model.nv)) {
+  std::iota(every_.begin(), every_.end(), 0);
+}
 
 bool TendonInertia::any(const Model& model) {
   const auto heavy = [](const TendonSpec& t) { return t.armature > 0; };
@@ -30,17 +34,16 @@ void TendonInertia::evaluate(const BasicData<R>& data, int world, std::span<cons
     std::copy(one.begin(), one.end(), to.begin());
   };
   take(data.mocap_pos, work_.mocap_pos), take(data.mocap_quat, work_.mocap_quat);
-  qpos_.assign(qpos.begin(), qpos.end()), answers_.made = false;
+  qpos_.assign(qpos.begin(), qpos.end()), answers_ = {};
   std::fill(bias_.begin(), bias_.end(), 0.0);
   if (!qvel.empty()) tendon_bias(model_, tendons_, work_, qpos, qvel, bias_);
   kinematics<double>(model_, work_, qpos);
   tendon_lengths(model_, tendons_, work_.links(), qpos, length_, arm_, row_);
 }
 
-double TendonInertia::along(const Tendon& tendon, std::span<const double> v) const {
+double TendonInertia::along(std::span<const int> dofs, std::span<const double> arm, std::span<const double> v) {
   double sum = 0;
-  for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-    sum += arm_[std::size_t(tendon.first) + i] * v[std::size_t(tendon.dofs[i])];
+  for (std::size_t i = 0; i < dofs.size(); ++i) sum += arm[i] * v[std::size_t(dofs[i])];
   return sum;
 }
 
@@ -56,7 +59,9 @@ void TendonInertia::add_mass(std::span<double> M) const {
 }
 
 double TendonInertia::force(int t, std::span<const double> qacc) const {
-  return tendons_[t].armature * ((qacc.empty() ? 0 : along(tendons_[t], qacc)) + bias_[std::size_t(t)]);
+  const Tendon& tendon = tendons_[t];
+  const std::span<const double> arm(arm_.data() + tendon.first, tendon.dofs.size());
+  return tendon.armature * ((qacc.empty() ? 0 : along(tendon.dofs, arm, qacc)) + bias_[std::size_t(t)]);
 }
 
 void TendonInertia::add_force(std::span<const double> qacc, std::span<double> tau) const {
@@ -68,42 +73,84 @@ void TendonInertia::add_force(std::span<const double> qacc, std::span<double> ta
   }
 }
 
-void TendonInertia::make_answers() {
-  Answers& a = answers_;
-  a.made = true, a.tendons.clear();
+/// K [nv] with which the tree is regular wherever M is: the diagonal of Σ a Jᵀ J, as far as it is no more than what the
+/// joint carries, for then little is taken away again.
+std::vector<double> TendonInertia::tree_inertia() const {
+  std::vector<double> K(std::size_t(model_.nv));
   for (int t = 0; t < tendons_.size(); ++t) {
-    if (tendons_[t].armature > 0) a.tendons.push_back(t);
+    const Tendon& tendon = tendons_[t];
+    for (std::size_t i = 0; i < tendon.dofs.size(); ++i) {
+      const double J = arm_[std::size_t(tendon.first) + i];
+      K[std::size_t(tendon.dofs[i])] += tendon.armature * J * J;
+    }
   }
-  const std::size_t n = a.tendons.size(), nv = std::size_t(model_.nv);
+  for (std::size_t v = 0; v < K.size(); ++v) {
+    const double carried = model_.carried_inertia[v];
+    if (carried > 0) K[v] *= carried / (K[v] + carried);
+  }
+  for (const Joint& joint : model_.joints) {  // a rotation has one number for its three axes
+    if (!has_rotation(joint.type)) continue;
+    const auto first = K.begin() + joint.qvel + scalar_count(joint.type);
+    std::fill_n(first, 3, *std::max_element(first, first + 3));
+  }
+  return K;
+}
+
+void TendonInertia::make_answers() {
+  static constexpr double kOne = 1;
+  Answers& a = answers_;
+  for (int t = 0; t < tendons_.size(); ++t) {
+    const Tendon& tendon = tendons_[t];
+    const std::span<const double> arm(arm_.data() + tendon.first, tendon.dofs.size());
+    if (tendon.armature > 0) a.lacks.push_back({tendon.armature, tendon.dofs, arm, bias_[std::size_t(t)]});
+  }
+  a.K = tree_inertia();
+  for (std::size_t v = 0; v < a.K.size(); ++v) {
+    if (a.K[v] > 0) a.lacks.push_back({-a.K[v], {&every_[v], 1}, {&kOne, 1}, 0});
+    a.K[v] += model_.armature[v];
+  }
+  factor<double>(model_, work_, qpos_, a.K);
+  const std::size_t n = a.lacks.size(), nv = a.K.size();
   a.columns.resize(n * nv), a.schur.resize(n * n), a.force.resize(n), a.pivot.resize(n);
-  factor<double>(model_, work_, qpos_, model_.armature);
   for (std::size_t k = 0; k < n; ++k) {
-    const Tendon& tendon = tendons_[a.tendons[k]];
-    for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-      row_[std::size_t(tendon.dofs[i])] = arm_[std::size_t(tendon.first) + i];
-    minv<double>(model_, work_, row_, std::span(a.columns).subspan(k * nv, nv));
+    const Lack& lack = a.lacks[k];
+    for (std::size_t i = 0; i < lack.dofs.size(); ++i) row_[std::size_t(lack.dofs[i])] = lack.arm[i];
+    tarsus::minv<double>(model_, work_, row_, std::span(a.columns).subspan(k * nv, nv));
     std::fill(row_.begin(), row_.end(), 0.0);
   }
   for (std::size_t k = 0; k < n; ++k) {
-    const Tendon& tendon = tendons_[a.tendons[k]];
+    const Lack& lack = a.lacks[k];
     for (std::size_t j = 0; j < n; ++j)
-      a.schur[k * n + j] = along(tendon, std::span(a.columns).subspan(j * nv, nv)) + (j == k ? 1 / tendon.armature : 0);
+      a.schur[k * n + j] = along(lack.dofs, lack.arm, std::span(a.columns).subspan(j * nv, nv));
+    a.schur[k * n + k] += 1 / lack.inertia;
   }
   factor_lu(a.schur, a.pivot);
 }
 
-/// q̈ -= M₀⁻¹ Jᵀ f with f = a (J q̈ + J̇ q̇): (1/a + J M₀⁻¹ Jᵀ) f = J q̈ + J̇ q̇ at the tree's q̈, M₀ with the joints'
-/// armature.
-void TendonInertia::correct(std::span<double> qacc) {
+/// From q̈ of the tree with K: (M₀ + K) q̈ = Q - C - Σ Jᵀ f with f = a (J q̈ + J̇ q̇), over all that it lacks. With W =
+/// (M₀ + K)⁻¹ that is (1/a + J W Jᵀ) f = J W (Q - C) + J̇ q̇.
+void TendonInertia::correct(bool biased, std::span<double> qacc) {
   Answers& a = answers_;
-  if (!a.made) make_answers();
-  const std::size_t n = a.tendons.size(), nv = std::size_t(model_.nv);
+  const std::size_t n = a.lacks.size(), nv = a.K.size();
   for (std::size_t k = 0; k < n; ++k)
-    a.force[k] = along(tendons_[a.tendons[k]], qacc) + bias_[std::size_t(a.tendons[k])];
+    a.force[k] = along(a.lacks[k].dofs, a.lacks[k].arm, qacc) + (biased ? a.lacks[k].bias : 0);
   solve_lu(a.schur, a.pivot, a.force);
   for (std::size_t k = 0; k < n; ++k) {
     for (std::size_t i = 0; i < nv; ++i) qacc[i] -= a.columns[k * nv + i] * a.force[k];
   }
+}
+
+void TendonInertia::minv(std::span<double> x) {
+  if (answers_.K.empty()) make_answers();
+  tarsus::minv<double>(model_, work_, x, x);
+  correct(false, x);
+}
+
+void TendonInertia::accelerate(std::span<const double> qvel, std::span<const double> tau,
+                               std::span<const double> external, std::span<double> qacc) {
+  if (answers_.K.empty()) make_answers();
+  maba<double>(model_, work_, qpos_, qvel, tau, answers_.K, qacc, external);  // with the same factors of M̂
+  correct(true, qacc);
 }
 
 template void TendonInertia::evaluate(const BasicData<double>&, int, std::span<const double>, std::span<const double>);

@@ -35,7 +35,8 @@ class MappingReader {
     }
     top.read("name", out_.name), top.read("comment", comment);
     if (const JsonValue* source = top.get("source")) read_source(*source);
-    if (top.read("scale", out_.scale) && out_.scale == 0) top.fault(*top.get("scale"), "scale", "a scale of 0");
+    if (top.read("scale", out_.scale) && !(out_.scale > 0))
+      top.fault(*top.get("scale"), "scale", "a scale is positive");
     if (std::vector<double> v; top.read("offset", v, 3)) out_.offset = {v[0], v[1], v[2]};
     const JsonValue *joints = top.get("joints"), *points = top.get("points");
     if (joints && points) top.fault(*points, "points", "\"joints\" and \"points\" exclude each other");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "tarsus/base/error.hpp"
@@ -176,6 +177,13 @@ std::string Preparation::text(const Units& units) const {
         "at most {:.3g} {} ({:.3g} rms)\n",
         start_violation, iterations, moved_max, units.length, moved_rms);
   }
+  if (loose[0] >= 0) {
+    out += fmt::format(
+        "nothing holds particles {} and {} together, between which no pair force acts: are bonds missing? XYZ files "
+        "have "
+        "none, --setup adds some\n",
+        loose[0], loose[1]);
+  }
   if (velocity_changed_max > 0) {
     out += fmt::format("velocities along constraints were taken out: at most {:.3g} {}/{}\n", velocity_changed_max,
                        units.length, units.time);
@@ -184,6 +192,27 @@ std::string Preparation::text(const Units& units) const {
 }
 
 namespace {
+
+std::array<int, 2> loose_pair(const ParticleSystem& system) {
+  std::vector<int> leader(system.mass.size());
+  std::iota(leader.begin(), leader.end(), 0);
+  const auto find = [&](int i) {
+    while (leader[i] != i) i = leader[i] = leader[leader[i]];
+    return i;
+  };
+  const auto join = [&](int i, int j) { leader[find(i)] = find(j); };
+  const ForceField& field = system.force_field;
+  for (int k = 0; k < system.constraints.nrow(); ++k) {
+    const auto particles = system.constraints.row_particles(k);
+    for (std::size_t i = 1; i < particles.size(); ++i) join(particles[0], particles[i]);
+  }
+  for (const HarmonicBond& b : field.bonds) join(b.i, b.j);
+  for (const HarmonicAngle& a : field.angles) join(a.i, a.j), join(a.j, a.k);
+  for (const auto& [i, j] : field.exclusions) {
+    if (find(i) != find(j)) return {i, j};
+  }
+  return {-1, -1};
+}
 
 std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator& mass, Preparation& done) {
   const ConstraintSet& set = system.constraints;
@@ -232,6 +261,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   }
   system.check();
   Preparation done;
+  done.loose = loose_pair(system);
   if (system.constraints.nrow() == 0) return done;
   if (const Violation first = largest_violation_at(system.constraints, system.position); !std::isfinite(first.value)) {
     throw ValueError(system.constraints.describe(first.row), "not a number at the start",
@@ -249,8 +279,8 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::vector<double> x = system.position;
     const SolveReport report = project(set, mass, inverse, x, tolerance);
     if (!report.ok()) {
-      throw ValueError("start positions",
-                       fmt::format("violate the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
+      throw ValueError("start",
+                       fmt::format("off the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
                        "a start that can be projected onto them; Newton: " + describe(report, set));
     }
     done.iterations = report.iterations;

@@ -32,6 +32,18 @@ double sum_of_sizes(std::span<const double> a) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
+/// A step takes its directions from the start: of one that is off the constraints it would be a projection, unsaid.
+void check_start(const ParticleSystem& system, double tolerance) {
+  const ConstraintSet& set = system.constraints;
+  const Violation worst = largest_violation_at(set, system.position);
+  if (worst.row < 0) return;
+  const double rounding = set.rounding_floor(worst.row, system.position);
+  if (worst.value <= 1e3 * std::max(tolerance, rounding)) return;
+  throw ValueError(
+      "start", fmt::format("off the constraints by {:.3g} (relative), worst {}", worst.value, set.describe(worst.row)),
+      "positions at which they hold: prepare() moves a start onto them");
+}
+
 }  // namespace
 
 VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& options)
@@ -50,6 +62,7 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   }
   if (options.max_iterations < 0)
     throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
+  check_start(system, options.tolerance);
   solver_ = make_particle_solver(options.solver, system.constraints, inverse_, team_.get());
   cut_rows();
   const std::size_t n3 = system.position.size();

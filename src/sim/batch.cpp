@@ -206,6 +206,20 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
 }
 
 template <class R>
+void Batch<R>::reset_to(const KeyframeSpec& key, std::span<const std::uint8_t> mask) {
+  const AlignedVector<R> qpos(key.qpos.begin(), key.qpos.end()), qvel(key.qvel.begin(), key.qvel.end());
+  reset(mask, qpos, qvel);
+  const auto each_has = [&](const std::vector<double>& values, AlignedVector<R>& all) {
+    const std::size_t n = values.size();
+    for (std::size_t i = 0; n > 0 && i < all.size(); ++i) {
+      if (mask.empty() || mask[i / n]) all[i] = R(values[i % n]);
+    }
+  };
+  each_has(key.act, state_.act), each_has(key.ctrl, state_.ctrl);
+  each_has(key.mocap_position, state_.mocap_pos), each_has(key.mocap_orientation, state_.mocap_quat);
+}
+
+template <class R>
 void Batch<R>::reset_world(int world, In<R> qpos, In<R> qvel) {
   if (!qpos.empty()) check_size("qpos", qpos.size(), at(model_.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), at(model_.nv));

@@ -11,8 +11,9 @@ std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStage
   return options.geometry ? options.geometry : std::make_shared<const ContactGeometry>(model);
 }
 
-/// Why these drives cannot be in lanes.
-std::string drives_refusal(const Model& model, const Drives& drives) {
+}  // namespace
+
+std::string limits_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
     if (!moves_freely(joint.type) || drives.force_limit.empty()) continue;
     for (int k = 0; k < 4; ++k) {
@@ -24,14 +25,8 @@ std::string drives_refusal(const Model& model, const Drives& drives) {
   return {};
 }
 
-}  // namespace
-
 template <class R>
-std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& options, const Drives* drives) {
-  if (drives && drives->limited()) {
-    const std::string why = drives_refusal(model, *drives);
-    if (!why.empty()) return why;
-  }
+std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& options) {
   return LaneTerms<R>::refusal(model, shapes(model, options).get(), options);
 }
 
@@ -49,7 +44,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
 /// Joints whose drive has a limit, and the limits.
 template <class R>
 void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& drives) {
-  const std::string why = drives_refusal(model_, step.drives);
+  const std::string why = limits_refusal(model_, step.drives);
   if (!why.empty()) throw ValueError("force_limit", "finite", why);
   limited_.joints.clear(), limited_.low.clear(), limited_.high.clear();
   limited_.kp.assign(drives.limited.kp.begin(), drives.limited.kp.end());

@@ -767,7 +767,7 @@ template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
   StepForces out;
   if (data.width() != 1) {
-    out.known = !stepper.options().rows.any() && !stepper.loops() && !stepper.has_force_rows();
+    out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
     return out;
   }
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);

@@ -75,7 +75,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
-    is_.plain_only = is_.plain_only && !by_row(a);
+    is_.plain_only = is_.plain_only && a.plain;
     is_.has_motors = is_.has_motors || a.motor;
   }
   for (int v = 0; v < model.nv; ++v) joined_[v].count += actuation_.compensates(v);
@@ -93,7 +93,7 @@ template <class R>
 void Servos<R>::find_joined() {
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    if (by_row(a) || !a.active) continue;
+    if (!a.plain || !a.active) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
     is_.damped_by_control = is_.damped_by_control || a.gain[2] != 0;
@@ -144,7 +144,7 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
   }
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    if (by_row(a) || !a.active) continue;
+    if (!a.plain || !a.active) continue;
     const int v = a.dofs[0];
     const double g = a.gear[0], square = g * g;
     const bool by_control = a.gain[2] != 0, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
@@ -528,7 +528,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
   const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
-    if (!a.active || !by_row(a)) continue;
+    if (!a.active || a.plain) continue;
     const std::span<const double> arm(moments + a.first, a.dofs.size());
     if (a.motor) {
       add_motor_rows(world, dt, i, arm);

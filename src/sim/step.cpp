@@ -59,21 +59,33 @@ static bool mocap_touches(const Model& model) {
   return false;
 }
 
+static bool has_loops(const Model& model, const StepOptions& options) {
+  return options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
+}
+
+/// The part of lanes_refusal() that depends on drives, whose numbers may change from step to step.
+static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives) {
+  if (!drives.limited()) return "";
+  if (has_loops(model, options)) return "equality constraints beside other terms are not in lanes yet";
+  return options.rows.any() ? limits_refusal(model, drives) : "";
+}
+
 template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
-  const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
   const bool actuated = !drives && options.actuation != ActuationMode::off;
   const std::string why = servos_refusal(model, Actuation(model), actuated);
   if (!why.empty()) return why;
-  const bool servos = actuated && implicit_servos(options);
-  const bool limited = drives   ? drives->limited()
-                       : servos ? Servos<R>(model, BasicData<R>(model)).drives().limited()
-                                : false;
   if (actuated && !model.spec.actuators.empty() && SensorSet(model).feels_contact())
     return "sensors that feel contact are not in lanes yet";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
-  if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";
-  return options.rows.any() ? LaneStage<R>::refusal(model, options.rows, drives) : "";
+  if (has_loops(model, options) && options.rows.any())
+    return "equality constraints beside other terms are not in lanes yet";
+  const bool servos = actuated && implicit_servos(options);
+  const std::string limits = drives   ? drives_refusal(model, options, *drives)
+                             : servos ? drives_refusal(model, options, Servos<R>(model, BasicData<R>(model)).drives())
+                                      : "";
+  if (!limits.empty()) return limits;
+  return options.rows.any() ? LaneStage<R>::refusal(model, options.rows) : "";
 }
 
 template <class R>
@@ -129,25 +141,32 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     throw ValueError("dt", number_text(options.dt), "a positive, finite number of seconds");
   if (!(options.speed_limit > 0)) throw ValueError("speed_limit", number_text(options.speed_limit), "positive");
   options.rows.check();
-  if (options.rows.any()) {
-    if (options.integrator == Integrator::rk4)
-      throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
-    if (width_ == 1)
-      rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
-    else
-      lane_rows_ = std::make_unique<LaneStage<R>>(model, data, options.rows);
+  if (options.rows.any() && options.integrator == Integrator::rk4)
+    throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
+  if (width_ > 1) {
+    if (options.rows.contacts && !options.rows.geometry)
+      options_.rows.geometry = std::make_shared<const ContactGeometry>(model);
+    singles_.always = !lanes_refusal<R>(model, options_, &none_).empty();
+    singles_.actuated = singles_.always || !lanes_refusal<R>(model, options_, nullptr).empty();
+    singles_.of.resize(status_.size());
   }
+  next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
+  now_.singly = singles_.always;
+  if (singles_.always) {
+    for (int world = 0; world < data.worlds(); ++world) single(world);
+    return;
+  }
+  if (options.rows.any() && width_ == 1)
+    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+  else if (options.rows.any())
+    lane_rows_ = std::make_unique<LaneStage<R>>(model, data, options_.rows);
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
-  if (loops_ && lane_rows_)
-    throw ValueError("data", std::to_string(width_) + " lanes",
-                     "one world: " + lanes_refusal<R>(model, options, &none_));
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
-  next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
     products_.emplace(model, data), next_.found.resize(data.size(1));
     return;
@@ -165,6 +184,7 @@ void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool 
   now_.solves_rows = servos_->has_rows();
 }
 
+/// A world by itself, beside those of lanes.
 template <class R>
 struct Stepper<R>::Alone {
   BasicData<R> data;
@@ -175,30 +195,83 @@ struct Stepper<R>::Alone {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
     ground_force.resize(data.size(3 * model.njoint()));
   }
+  /// Takes the step that world `world` of `lanes` would.
+  void step(const BasicData<R>& lanes, int world, const Drives* drives, In<R> targets, In<R> target_rates) {
+    const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
+      if (!from.empty()) lanes.get(from, n, world, to);
+    };
+    take(lanes.qpos, data.qpos, data.nq()), take(lanes.qvel, data.qvel, data.nv());
+    take(lanes.tau, data.tau, data.nv()), take(lanes.ctrl, data.ctrl, data.nu()), take(lanes.act, data.act, data.na());
+    take(lanes.mocap_pos, data.mocap_pos, 3 * data.nmocap()),
+        take(lanes.mocap_quat, data.mocap_quat, 4 * data.nmocap());
+    take(targets, qpos_target, data.nq()), take(target_rates, qvel_target, data.nv());
+    data.time = lanes.time;
+    if (drives)
+      stepper.step(data, *drives, targets.empty() ? In<R>() : In<R>(qpos_target),
+                   target_rates.empty() ? In<R>() : In<R>(qvel_target));
+    else
+      stepper.step(data);
+  }
 };
+
+template <class R>
+typename Stepper<R>::Alone& Stepper<R>::single(int world) {
+  std::shared_ptr<Alone>& one = singles_.of[world];
+  if (!one) one = std::make_shared<Alone>(model_, options_);
+  return *one;
+}
+
+template <class R>
+const Stepper<R>& Stepper<R>::taker(int world) const {
+  return now_.singly ? singles_.of[world]->stepper : *this;
+}
+
+/// Lanes do not have all of a step under these drives.
+template <class R>
+bool Stepper<R>::goes_singly(const Drives* drives) const {
+  if (width_ == 1) return false;
+  if (drives ? singles_.always : singles_.actuated) return true;
+  return drives && !drives_refusal(model_, options_, *drives).empty();
+}
+
+/// The step of all worlds, each by itself.
+template <class R>
+int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
+  std::copy(data.qpos.begin(), data.qpos.end(), next_.qpos.begin());
+  std::copy(data.qvel.begin(), data.qvel.end(), next_.qvel.begin());
+  drive_force_.assign(drives && drives->limited() ? data.size(model_.nv) : 0, R(0));
+  int bad = 0;
+  for (int world = 0; world < data.worlds(); ++world) {
+    Alone& one = single(world);
+    if (status_[world] == WorldStatus::ok) {
+      one.stepper.revive(0);
+      one.step(data, world, drives, qpos_target, qvel_target);
+      status_[world] = one.stepper.status(0);
+      clock_.take(one.stepper.clock_);
+      data.set(data.qpos, model_.nq, world, one.data.qpos), data.set(data.qvel, model_.nv, world, one.data.qvel);
+      data.set(data.qacc, model_.nv, world, one.data.qacc), data.set(data.act, model_.na, world, one.data.act);
+      const In<R> force = one.stepper.drive_force();
+      if (!force.empty()) {
+        drive_force_.resize(data.size(model_.nv));
+        data.set(drive_force_, model_.nv, world, force);
+      }
+    }
+    bad += status_[world] != WorldStatus::ok;
+  }
+  data.time += options_.dt;
+  return bad;
+}
 
 /// The step of worlds that the lanes did not solve, once more and each by itself: there are sweeps beside Newton's
 /// steps. Their next state comes to the lanes'.
 template <class R>
-void Stepper<R>::step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
+void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
   for (int world = 0; world < data.worlds(); ++world) {
     const StepStatus solved = lane_rows_->report(world).status;
     if (status_[world] != WorldStatus::ok || solved == StepStatus::converged || solved == StepStatus::swept) continue;
-    if (!alone_) alone_ = std::make_shared<Alone>(model_, options_);
-    Alone& one = *alone_;
-    const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
-      if (!from.empty()) data.get(from, n, world, to);
-    };
-    take(data.qpos, one.data.qpos, model_.nq), take(data.qvel, one.data.qvel, model_.nv);
-    take(data.tau, one.data.tau, model_.nv), take(data.ctrl, one.data.ctrl, model_.nu);
-    take(data.act, one.data.act, model_.na), take(data.mocap_pos, one.data.mocap_pos, 3 * model_.nmocap());
-    take(data.mocap_quat, one.data.mocap_quat, 4 * model_.nmocap());
-    take(qpos_target, one.qpos_target, model_.nq), take(qvel_target, one.qvel_target, model_.nv);
+    Alone& one = single(world);
     one.stepper.restart(one.data, 0);
-    if (drives)
-      one.stepper.step(one.data, *drives, one.qpos_target, qvel_target.empty() ? In<R>() : In<R>(one.qvel_target));
-    else
-      one.stepper.step(one.data);
+    one.step(data, world, drives, qpos_target, qvel_target);
     if (one.stepper.status(0) != WorldStatus::ok) continue;
     data.set(next_.qpos, model_.nq, world, one.data.qpos), data.set(next_.qvel, model_.nv, world, one.data.qvel);
     data.set(data.qacc, model_.nv, world, one.data.qacc);
@@ -211,6 +284,8 @@ void Stepper<R>::step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos
 
 template <class R>
 int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+  now_.singly = goes_singly(given);
+  if (now_.singly) return step_singly(data, given, qpos_target, qvel_target);
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   clock_.begin();
@@ -233,7 +308,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   else
     euler(data, *drives, target, qvel_target);
   if (servos_) std::copy(now_.user_tau.begin(), now_.user_tau.end(), data.tau.begin());
-  if (lane_rows_ && options_.again) step_alone(data, given, qpos_target, qvel_target);
+  if (lane_rows_ && options_.again) step_again(data, given, qpos_target, qvel_target);
   data.time += options_.dt;
   const int bad = settle(data);
   if (servos_ && now_.actuated)
@@ -267,7 +342,7 @@ template <class F>
 void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
   if (!now_.solves_rows) return solve(data.tau);
   next_.row_qacc.resize(data.qacc.size());
-  force_rows_.solve(data, *servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
+  force_rows_.solve(*servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
     solve(tau);
     std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
   });
@@ -456,6 +531,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
 
 template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
+  if (now_.singly) return taker(world).limit_report(0);
   if (now_.limits == Limits::none) return {};
   if (now_.limits == Limits::limiter) return limiter_->report(world);
   const RowsReport& rows = *rows_report(world);
@@ -477,36 +553,42 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int p
 
 template <class R>
 void Stepper<R>::restart(const BasicData<R>& data, int world) {
+  if (!singles_.of.empty() && singles_.of[world]) singles_.of[world]->stepper.restart(singles_.of[world]->data, 0);
+  revive(world);
+  if (singles_.always) return;
   StepMemory<R> memory;
   const int pack = world / width_;
   exchange(data, memory, pack);
   memory.forget(world % width_, width_);
   exchange(data, memory, pack);
-  revive(world);
 }
 
 template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
+  if (now_.singly) return taker(world).rows_report(0);
   if (lane_rows_) return &lane_rows_->report(world);
   return rows_ && (options_.rows.any() || now_.solves_terms) ? &rows_->report() : nullptr;
 }
 
 template <class R>
 double Stepper<R>::tendon_range_force(int tendon) const {
+  if (now_.singly) return taker(0).tendon_range_force(tendon);
   if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(0, tendon);
+  return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(tendon);
 }
 
 template <class R>
 double Stepper<R>::tendon_friction_force(int tendon) const {
+  if (now_.singly) return taker(0).tendon_friction_force(tendon);
   if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->friction_force(tendon) : force_rows_.friction_force(0, tendon);
+  return rows_ ? rows_->friction_force(tendon) : force_rows_.friction_force(tendon);
 }
 
 template <class R>
 void Stepper<R>::ground_force(int world, Out<R> force) const {
   check_size("force", force.size(), std::size_t(3) * model_.njoint());
   std::fill(force.begin(), force.end(), R(0));
+  if (now_.singly) return taker(world).ground_force(0, force);
   if (lane_rows_) return lane_rows_->ground_force(world, force);
   if (!rows_) return;
   const std::span<const LinkContact> contacts = rows_->contacts();
@@ -538,17 +620,15 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  const auto solve = [&](In<R> tau) {
-    if (options_.rows.any() || (loops_ && drives.limited()) || (now_.solves_rows && width_ == 1)) {
-      if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
-      now_.solves_terms = true;
-      return solve_terms(data, drives, qpos_target, qvel_target, tau);
-    }
-    accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
+  if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
+    if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+    now_.solves_terms = true;
+    solve_terms(data, drives, qpos_target, qvel_target, data.tau);
+  } else {
+    accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
-  };
-  width_ == 1 ? solve(data.tau) : with_rows(data, solve);
+  }
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);
     return clock_.lap(Stage::close);

@@ -383,6 +383,52 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
+TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "plate.xml").string();
+  // What falls meets the plate where the keyframe has it; there is no other floor.
+  std::ofstream(file)
+      << R"(<mujoco><worldbody><body name="plate" mocap="true" pos="0 0 -50"><geom type="box" size="1 1 .1"/>
+    </body><body pos="0 0 1"><freejoint/><geom size=".1"/><body><joint/><geom size=".1" pos=".3 0 0"/></body></body>
+    </worldbody><keyframe><key name="up" mpos="0 0 .5"/><key name="down"/><key name="fast" qvel="0 0 -100 0 0 0 0"/>
+    </keyframe></mujoco>)";
+  const auto row = [&](const std::string& keyframe) {
+    const Outcome run = tarsus_command("bench batch " + file + " --keyframe " + keyframe +
+                                           " --precision double --worlds 2 --threads 1 --steps 10 --settle 50 --json",
+                                       "2>/dev/null");
+    EXPECT_EQ(run.code, 0) << run.text;
+    return nlohmann::json::parse(run.text)["rows"][0];
+  };
+  EXPECT_GT(row("up")["touching_mean"], 0.9);
+  EXPECT_EQ(row("down")["touching_mean"], 0);
+  EXPECT_GT(row("fast")["touching_mean"], 0.5);
+}
+
+/// As docs/models.md has it.
+TEST(Command, ARobotOfAUrdfFileIsPutOnAFloor) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string urdf = folder.path() / "robot.urdf", robot = folder.path() / "robot.xml",
+                    scene = folder.path() / "scene.xml";
+  std::ofstream(urdf) << R"(<robot name="r"><link name="base"><inertial><mass value="2"/>
+    <inertia ixx=".02" iyy=".02" izz=".02" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry><box size=".2 .2 .1"/>
+    </geometry></collision></link></robot>)";
+  const Outcome falls = tarsus_command("run " + urdf + " --floating-base --duration 0.5 --no-record");
+  EXPECT_EQ(falls.code, 0) << falls.text;
+  EXPECT_NE(falls.text.find("note: there is no floor"), std::string::npos) << falls.text;
+  ASSERT_EQ(tarsus_command("convert " + urdf + " " + robot + " --floating-base").code, 0);
+  std::ofstream(scene)
+      << R"(<mujoco><include file="robot.xml"/><worldbody><geom name="floor" type="plane" size="0 0 1"/>
+    </worldbody><keyframe><key name="stand" qpos="0 0 .2 1 0 0 0"/></keyframe></mujoco>)";
+  const Outcome stands = tarsus_command("run " + scene + " --keyframe stand --contacts on --duration 0.5 --no-record");
+  EXPECT_EQ(stands.code, 0) << stands.text;
+  EXPECT_EQ(stands.text.find("no floor"), std::string::npos) << stands.text;
+  EXPECT_NE(stands.text.find("at most 4 at once"), std::string::npos) << stands.text;
+  const Outcome drifts = tarsus_command("run models/dog.xml --contacts on --duration 0.1 --no-record");
+  EXPECT_EQ(drifts.text.find("no floor"), std::string::npos) << drifts.text;
+}
+
 TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
   TARSUS_NEEDS_PROGRAM();
   namespace fs = std::filesystem;
@@ -512,6 +558,23 @@ TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
   const Outcome run = tarsus_command("check \"$(printf 'no\\377name.xml')\" --json");
   EXPECT_EQ(run.code, 1);
   EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
+}
+
+TEST(Command, StandardErrorThatNobodyReadsEndsNothing) {
+  TARSUS_NEEDS_PROGRAM();
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const tarsus::test::TemporaryFolder folder;
+  const std::string out = folder.path() / "run.npz";
+  for (const std::string redirect : {"2>/dev/full", "2>&-"}) {
+    EXPECT_EQ(tarsus_command("run nosuch.xml", redirect).code, 1);
+    EXPECT_EQ(tarsus_command("-kkt nosuch.xml", redirect).code, 1);
+    EXPECT_EQ(tarsus_command("run models/humanoid.xml --duration 0.2 --out " + out, ">/dev/null " + redirect).code, 0);
+    // Nothing that was to be read there is in the file, which may have been given the number of the closed stream.
+    std::ifstream file(out, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(bytes.find("100 %"), bytes.npos);
+    EXPECT_EQ(tarsus_command("replay " + out).code, 0);
+  }
 }
 
 TEST(Command, AClipThatFitsByAccidentIsWarnedOf) {

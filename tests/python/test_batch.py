@@ -805,3 +805,25 @@ def test_results_of_a_rollout_have_memory_of_their_own(humanoid):
     targets = memory[: 3 * 2 * humanoid.nq].reshape(3, 2, humanoid.nq)
     with pytest.raises(ValueError, match="states: is in the same memory as qpos_target"):
         batch.rollout(qpos_target=targets, states=memory.reshape(3, 2, -1))
+
+
+def test_worlds_are_reset_to_a_keyframe():
+    text = """<mujoco><worldbody><body name='hand' mocap='true' pos='0 0 3'/><body><joint name='j'/><geom size='.1' pos='.2 0 0'/></body></worldbody>
+      <actuator><position joint='j' kp='5'/><general joint='j' dyntype='integrator'/></actuator>
+      <keyframe><key name='a' qpos='.3' qvel='.1' act='.2' ctrl='.4 .5' mpos='1 2 3' mquat='0 1 0 0'/><key name='b' qpos='.7'/></keyframe></mujoco>"""
+    model = tarsus.Model.from_xml_string(text)
+    batch, one = tarsus.Batch(model, worlds=3), tarsus.Data(model)
+    batch.ctrl[:] = batch.tau[:] = 9
+    batch.reset(np.array([True, False, True]), keyframe="a")
+    one.reset("a")
+    for name in ("qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat"):
+        of = getattr(batch, name)[2]
+        assert np.array_equal(of.ravel(), getattr(one, name).ravel()), name
+    assert batch.ctrl[1].tolist() == [9, 9] and batch.qpos[1, 0] == 0 and batch.tau[0, 0] == 0
+    assert np.array_equal(batch.qpos_target[0], batch.qpos[0])
+    batch.reset(keyframe=1)
+    assert (batch.qpos == 0.7).all() and not batch.ctrl.any() and (batch.mocap_pos.ravel()[:3] == [0, 0, 3]).all()
+    with pytest.raises(tarsus.ValueError, match="keyframe"):
+        batch.reset(keyframe="c")
+    with pytest.raises(tarsus.ValueError, match="none beside a keyframe"):
+        batch.reset(None, model.qpos0, keyframe="a")

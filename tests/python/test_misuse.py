@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -609,3 +610,58 @@ def test_an_argument_of_another_class_says_which_is_expected(model, make, argume
     wrong = tarsus.Drives.uniform(model) if wrong is ... else wrong
     with pytest.raises(TypeError, match=f"{argument}: is of type .*{type(wrong).__name__}, expected a tarsus"):
         make(model, wrong)
+
+
+def test_files_of_other_kinds_are_not_written_under_their_names(tmp_path):
+    motion = tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json")
+    with pytest.raises(tarsus.ValueError, match=r"walk\.bvh, expected a file that ends in \.json"):
+        motion.save(tmp_path / "walk.bvh")
+    policy = tarsus.learn.Policy.load(MODELS / "policies" / "humanoid_walk.npz")
+    with pytest.raises(tarsus.ValueError, match=r"save_onnx\(\)"):
+        policy.save(tmp_path / "walk.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_shapes_that_differ_are_said_as_shapes():
+    model = tarsus.Model.load(MODELS / "humanoid.xml")
+    clip = tarsus.Clip.load(MODELS / "clips" / "humanoid_walk.json", model)
+    with pytest.raises(tarsus.ShapeError, match=r"t: has shape \(2, 2\), expected \(2,\)"):
+        clip.sample(np.zeros((2, 2)))
+    batch = tarsus.Batch(model, worlds=3, drives=tarsus.Drives.uniform(model))
+    with pytest.raises(tarsus.ShapeError, match=r"qpos_target: has shape \(5, 43\), expected \(5, 3, 43\)"):
+        batch.rollout(5, qpos_target=np.zeros((5, 43)))
+
+
+@pytest.mark.parametrize("wrong", [{"duration": -1}, {"duration": 0}, {"duration": float("nan")}, {"duration": 1, "fps": 0}])
+def test_a_recording_lasts_for_a_while(wrong):
+    from tarsus.view import ModelSource
+    from tarsus.view.page import record
+
+    with pytest.raises(ValueError, match=f"{list(wrong)[-1]}: is .*positive"):
+        record(ModelSource(tarsus.Model.load(MODELS / "pendulum.xml")), **wrong)
+
+
+def test_an_environment_that_does_not_render_says_so():
+    import tarsus.gym
+
+    with pytest.raises(tarsus.ValueError, match="render_mode"):
+        tarsus.gym.TarsusEnv("CartPole", render_mode="human")
+
+
+def test_a_clip_says_what_it_does_not_drive(tmp_path):
+    model, text = tarsus.Model.load(MODELS / "humanoid.xml"), (MODELS / "clips" / "humanoid_walk.json").read_text()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not [d for d in tarsus.Clip.load(MODELS / "clips" / "humanoid_walk.json", model).diagnostics if d.severity == "warning"]
+    file = tmp_path / "walk.json"
+    file.write_text(text.replace('"neck"', '"nek"'))
+    with pytest.warns(UserWarning) as said:
+        clip = tarsus.Clip.load(file, model)
+    assert len(clip.driven) == 12
+    found = " ".join(str(w.message) for w in said)
+    assert "not driven, at rest: neck" in found and "channels not used: nek" in found
+    assert {d.severity for d in clip.diagnostics} >= {"warning"} and isinstance(tarsus.MotionClip.load(file).diagnostics, list)
+    mapping = tmp_path / "mapping.json"
+    mapping.write_text('{"format": "tarsus-clip-mapping", "version": 1, "source": {"format": "tarsus"}, "scale": -1, "joints": {"neck": {"from": "nek"}}}')
+    with pytest.raises(tarsus.InputError, match="a scale is positive"):
+        tarsus.Clip.load(file, model, mapping, partial=True)

@@ -293,6 +293,25 @@ def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds)
         assert of(back) == pytest.approx(tau[world], rel=tolerance, abs=100 * tolerance)
 
 
+@pytest.mark.parametrize("joints", ["<joint name='j'/><joint name='k'/>",  # about one axis: of M the tree has no inverse
+                                    "<joint name='j' type='ball'/>", "<joint name='j' type='slide'/><joint name='k' type='ball'/>"])
+def test_accelerations_where_a_tendon_alone_makes_the_mass_matrix_regular(joints):
+    tendon = "<fixed armature='1.5'><joint joint='j' coef='2'/></fixed>" if "k" in joints and "ball" not in joints else \
+        "<spatial armature='1.5'><site site='w'/><site site='s'/></spatial>"
+    text = f"""<mujoco><worldbody><site name='w' pos='.3 .1 2'/><body pos='.1 0 1' euler='20 30 0'>{joints}<geom size='.1' pos='.2 .1 .1'/>
+        <site name='s' pos='.2 .3 .1'/></body></worldbody><tendon>{tendon}</tendon></mujoco>"""
+    model = tarsus.Model.from_xml_string(text)
+    data, rng = tarsus.Data(model), np.random.default_rng(1)
+    for _ in range(5):
+        q = tarsus.integrate(model, data, model.qpos0, rng.uniform(-1, 1, model.nv), 1.0)
+        v, tau, push = rng.uniform(-1, 1, model.nv), rng.uniform(-1, 1, model.nv), rng.uniform(-1, 1, (len(model.joints), 6))
+        qacc = tarsus.aba(model, data, q, v, tau, external=push)
+        assert tarsus.rnea(model, data, q, v, qacc, external=push) == pytest.approx(tau, abs=1e-9)
+        M, bias = tarsus.crba(model, data, q), tarsus.bias_force(model, data, q, v)
+        free = tarsus.aba(model, data, q, v, tau)
+        assert M @ free + bias == pytest.approx(tau, abs=1e-9) and np.linalg.cond(M) < 1e6
+
+
 def test_constrained_dynamics_says_that_it_lacks_the_armature_of_tendons():
     text = arm(joint="axis='0 1 0'", more="<tendon><fixed armature='1'><joint joint='j' coef='2'/></fixed></tendon>")
     model = tarsus.Model.from_xml_string(text)

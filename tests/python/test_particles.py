@@ -2,6 +2,7 @@
 
 import pathlib
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -495,3 +496,41 @@ def test_any_number_of_threads_gives_the_same_bits():
     assert (states[0][0] == states[1][0]).all() and (states[0][1] == states[1][1]).all()
     with pytest.raises(tarsus.ValueError, match="threads"):
         tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), threads=0)
+
+
+@pytest.mark.parametrize("off", [1e-6, 0.1])
+def test_a_start_off_its_constraints_is_refused_until_it_is_prepared(off):
+    system = tarsus.ParticleSystem(np.ones(2), np.array([[0, 0, 0], [1 + off, 0, 0]]))
+    system.add_distance(0, 1, 1.0)
+    before = system.position.copy()
+    with pytest.raises(tarsus.ValueError, match=r"start: is off the constraints by .*prepare\(\)"):
+        tarsus.VelocityVerlet(system, 0.01)
+    assert np.array_equal(system.position, before)
+    assert system.prepare().moved_max == pytest.approx(off / 2)
+    assert tarsus.VelocityVerlet(system, 0.01).step()
+
+
+def test_a_run_goes_on_from_its_file(tmp_path):
+    """To the bit without pair forces; with them to rounding, for a new list of neighbours adds them up in another order."""
+    for name, forces, most in (("chain:64", "", 0.0), ("water216", "spce-smooth", 1e-11)):
+        there = tarsus.ParticleSystem.load(name)
+        verlet = tarsus.VelocityVerlet(there)
+        assert verlet.step(40)
+        there.save(tmp_path / "half.sys")
+        back = tarsus.ParticleSystem.load(tmp_path / "half.sys", forces=forces)
+        back.prepare()
+        assert np.array_equal(back.position, there.position) and np.array_equal(back.velocity, there.velocity)
+        assert verlet.step(20) and tarsus.VelocityVerlet(back).step(20)
+        assert np.abs(back.position - there.position).max() <= most and np.abs(back.velocity - there.velocity).max() <= most
+
+
+def test_molecules_that_nothing_holds_are_warned_of(tmp_path):
+    water = tarsus.ParticleSystem.load("water216")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        water.prepare()
+        tarsus.ParticleSystem.load("butane125").prepare()
+    water.save(tmp_path / "water.xyz")  # which has no bonds
+    loose = tarsus.ParticleSystem.load(tmp_path / "water.xyz", forces="spce-smooth")
+    with pytest.warns(UserWarning, match="nothing holds particles 0 and 1 together"):
+        loose.prepare()

@@ -392,6 +392,44 @@ def test_sliders_reach_the_drives_and_the_step():
             source.control(name, value)
 
 
+def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
+    model = tarsus.Model.load(HUMANOID)
+    source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), force_limit=20.0, stiff=True)
+    source.drives.spin_damping = 0
+    for _ in range(20):
+        assert source.step() is None
+    assert 10 < source.joint_force <= 20.0 * (1 + 1e-6)
+    assert next(c["value"] for c in source.controls() if c["name"] == "force limit") == 20
+    plain = ModelSource(model, gains=(300, 30))
+    plain.control("force limit", 30.0)
+    assert next(c["value"] for c in plain.controls() if c["name"] == "stiff") == "no" and not plain.drives.stiff
+    for wrong in ({"force_limit": 20.0}, {"stiff": True}):
+        with pytest.raises(ValueError, match="needs drives"):
+            ModelSource(model, **wrong)
+    for limit in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="force_limit"):
+            ModelSource(model, gains=(300, 30), force_limit=limit)
+
+
+def test_what_does_not_belong_to_the_model_is_refused():
+    model, dog = tarsus.Model.load(HUMANOID), tarsus.Model.load(ROOT / "models/dog.xml")
+    with pytest.raises(ValueError, match="clip: is bound to another model, of nq 43, expected one of nq 95"):
+        ModelSource(dog, clip=tarsus.Clip.load(WALK, model))
+    with pytest.raises(ValueError, match="data: is made for another model"):
+        ModelSource(model, tarsus.Data(dog))
+    for gains in ((300,), (300, 30, 1)):
+        with pytest.raises(ValueError, match="gains: has"):
+            ModelSource(model, gains=gains)
+
+
+@pytest.mark.parametrize("scene, friction", [("cards:2", 0.7), ("box_stack:2", 0.5)])
+def test_the_friction_slider_starts_at_the_scenes(scene, friction):
+    source = RigidSource(scene)
+    value = next(c["value"] for c in source.controls() if c["name"] == "friction")
+    source.step()
+    assert value == friction == pytest.approx(source.world.contacts["friction"].max())
+
+
 def test_friction_is_a_rigid_worlds_control():
     source = RigidSource("box_stack:2")
     source.control("friction", 0.9)

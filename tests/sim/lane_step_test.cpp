@@ -732,8 +732,6 @@ TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
   const char* touch = "</actuator><sensor><touch site='middle'/></sensor><actuator>";
   EXPECT_NE(refusal(actuated_model(touch)).find("sensors"), std::string::npos);
   EXPECT_EQ(pack_width<double>(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>"), options_of(), nullptr), 1);
-  Data lanes(rubs, 2);
-  EXPECT_THROW(Stepper<double>(rubs, lanes, options_of()), ValueError);
 }
 
 }  // namespace

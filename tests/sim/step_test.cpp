@@ -139,6 +139,118 @@ TEST(Step, StepsOutOfRangeAreNamed) {
   }
 }
 
+/// A chain on a free base above a floor, with what `joints`, `more` and `actuators` add.
+Model chain(const std::string& joint, const std::string& more) {
+  return compile(parse_mjcf(R"(<mujoco><worldbody><geom type="plane" size="0 0 1"/><body name="base" pos="0 0 1">
+    <freejoint/><geom size=".1 .05 .05" type="box"/><site name="s"/>
+    <body name="mid" pos=".2 0 0"><joint name="a" axis="0 1 0" )" +
+                                joint + R"(/><geom size=".04" pos=".1 0 0"/>
+    <body name="end" pos=".2 0 0"><joint name="b" axis="0 .6 .8"/><geom size=".05" pos=".1 0 .05"/><site name="e"/>
+    </body></body></body></worldbody>)" +
+                                more + "</mujoco>",
+                            "m", "."));
+}
+
+/// What lanes_refusal() names is no reason to do something else than one world does, to the bit.
+TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {
+  const std::string tendon = R"(<tendon><spatial name="t" stiffness="60" damping="2" range=".1 .35" limited="true">
+    <site site="s"/><site site="e"/></spatial></tendon>)";
+  const std::string loop = R"(<equality><connect body1="end" body2="base" anchor=".1 0 .05"/></equality>)";
+  struct Case {
+    const char* name;
+    Model model;
+    StepOptions options;
+    double limit;  ///< of drives' forces; 0: the model's own actuators act
+  };
+  StepOptions plain, contacts, rk4;
+  plain.dt = contacts.dt = 1.0 / 60, rk4.dt = 1.0 / 240;
+  contacts.rows.contacts = contacts.rows.joints = true, rk4.integrator = Integrator::rk4;
+  const double free = kInfinity;
+  const Case cases[] = {
+      {"path", chain("", tendon), plain, 0},
+      {"path and range", chain("", tendon), contacts, 0},
+      {"path in rk4", chain("", tendon), rk4, 0},
+      {"path and limits", chain("", tendon), plain, 20},
+      {"servo on a path", chain("", tendon + "<actuator><position tendon='t' kp='80'/></actuator>"), plain, 0},
+      {"muscle", chain("range='-60 60' limited='true'", "<actuator><muscle joint='a' lengthrange='-1 1'/></actuator>"),
+       contacts, 0},
+      {"damper", chain("", "<actuator><damper joint='a' kv='3' ctrlrange='0 1'/></actuator>"), plain, 0},
+      {"drag", chain("", "<option density='50' viscosity='.1'/>"), plain, 0},
+      {"loop on the floor", chain("", loop), contacts, free},
+      {"loop and limits", chain("", loop), plain, 20},
+      {"limits of a root on the floor", chain("", ""), contacts, 20},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const int worlds = 5;
+    Drives drives = Drives::uniform(c.model, 40, 4, 10, 5);
+    if (c.limit < free) drives.force_limit.assign(c.model.nv, c.limit);
+    std::vector<State> states = random_states(c.model, worlds, 3);
+    for (State& state : states) {
+      std::copy_n(c.model.qpos0.begin(), 7, state.qpos.begin());
+      state.qpos[2] = 0.15;
+      for (double& v : state.qvel) v *= 4;
+      state.tau.assign(state.tau.size(), 0);
+    }
+    Data many(c.model, worlds);
+    start(c.model, many, states);
+    AlignedVector<double> targets(many.size(c.model.nq)), force(3 * c.model.njoint()), lane_force(force.size());
+    for (int world = 0; world < worlds; ++world) many.set(targets, c.model.nq, world, c.model.qpos0);
+    std::fill(many.ctrl.begin(), many.ctrl.end(), 0.5);
+    Stepper<double> together(c.model, many, c.options);
+    const auto step = [&](Stepper<double>& stepper, Data& data, In<double> target) {
+      return c.limit == 0 ? stepper.step(data) : stepper.step(data, drives, target);
+    };
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(step(together, many, targets), 0) << i;
+    for (int world = 0; world < worlds; ++world) {
+      Data one(c.model);
+      start(c.model, one, {states[world]});
+      std::fill(one.ctrl.begin(), one.ctrl.end(), 0.5);
+      Stepper<double> alone(c.model, one, c.options);
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(step(alone, one, c.model.qpos0), 0);
+      const auto equal = [&](const AlignedVector<double>& lanes, const AlignedVector<double>& mine, int n) {
+        AlignedVector<double> theirs(n);
+        many.get(lanes, n, world, theirs);
+        EXPECT_EQ(theirs, mine) << world;
+      };
+      equal(many.qpos, one.qpos, c.model.nq), equal(many.qvel, one.qvel, c.model.nv);
+      equal(many.qacc, one.qacc, c.model.nv), equal(many.act, one.act, c.model.na);
+      ASSERT_EQ(together.limit_report(world).has_value(), alone.limit_report(0).has_value());
+      if (alone.limit_report(0)) {
+        EXPECT_EQ(together.limit_report(world)->saturated, alone.limit_report(0)->saturated);
+        equal({together.drive_force().begin(), together.drive_force().end()},
+              {alone.drive_force().begin(), alone.drive_force().end()}, c.model.nv);
+      }
+      if (c.options.rows.any()) {
+        ASSERT_TRUE(together.rows_report(world));
+        EXPECT_EQ(together.rows_report(world)->touching, alone.rows_report(0)->touching);
+        together.ground_force(world, lane_force), alone.ground_force(0, force);
+        EXPECT_EQ(lane_force, force);
+      }
+      const Stepper<double>& taker = together.taker(world);
+      ASSERT_EQ(taker.loops() != nullptr, alone.loops() != nullptr);
+      if (alone.loops()) {
+        ASSERT_NE(&taker, &together);
+        EXPECT_EQ(taker.loops()->error(0).position, alone.loops()->error(0).position);
+      }
+    }
+    EXPECT_EQ(many.time, 20 * c.options.dt);
+    AlignedVector<double> broken(c.model.nv, std::nan("")), before(c.model.nq), after(c.model.nq);
+    many.get(many.qpos, c.model.nq, 1, before);
+    many.set(many.tau, c.model.nv, 1, broken);
+    EXPECT_EQ(step(together, many, targets), 1);
+    EXPECT_EQ(step(together, many, targets), 1);
+    EXPECT_EQ(together.status(1), WorldStatus::bad_input);
+    EXPECT_EQ(together.status(2), WorldStatus::ok);
+    many.get(many.qpos, c.model.nq, 1, after);
+    EXPECT_EQ(before, after);
+    std::fill(broken.begin(), broken.end(), 0.0);
+    many.set(many.tau, c.model.nv, 1, broken);
+    together.restart(many, 1);
+    EXPECT_EQ(step(together, many, targets), 0);
+  }
+}
+
 TEST(Track, HoldsAPoseUnderGravity) {
   // Stiff gains and a fixed pose: the error is what gravity can do against kp.
   const Model model = random_tree(5, {.bodies = 6, .springs = false, .welds = false});

@@ -29,25 +29,38 @@ class TendonInertia {
   double force(int tendon, std::span<const double> qacc) const;
   /// tau [nv] += Σ a Jᵀ (J q̈ + J̇ q̇); qacc [nv], or empty: zero.
   void add_force(std::span<const double> qacc, std::span<double> tau) const;
-  /// qacc [nv] of the tree alone under some forces becomes that with the tendons, whose moving takes part of these. At
-  /// rest M⁻¹ x of the tree becomes M⁻¹ x. (Woodbury's identity.)
-  void correct(std::span<double> qacc);
+  /// x [nv] becomes M⁻¹ x at the last evaluate() by Woodbury's identity. M may be regular through tendons alone, as
+  /// where two hinges have one axis.
+  void minv(std::span<double> x);
+  /// aba() of the tree with its tendons, qacc [nv], likewise. @param external as aba()
+  void accelerate(std::span<const double> qvel, std::span<const double> tau, std::span<const double> external,
+                  std::span<double> qacc);
 
  private:
-  struct Answers {  ///< of the tree, [nv] to a unit of force of each tendon with armature; (1/a + J M₀⁻¹ Jᵀ), factored
-    bool made = false;
-    std::vector<int> tendons;
+  /// What a tree with the inertia K in its joints lacks along J: a tendon's armature, or -K of a DoF.
+  struct Lack {
+    double inertia;
+    std::span<const int> dofs;
+    std::span<const double> arm;
+    double bias;  ///< J̇ q̇
+  };
+  struct Answers {  ///< of that tree, [nv] to a unit of force along each lack; (1/a + J W Jᵀ), factored
+    std::vector<double> K;
+    std::vector<Lack> lacks;
     std::vector<double> columns, schur, force;
     std::vector<int> pivot;
   };
-  double along(const Tendon& tendon, std::span<const double> v) const;
+  static double along(std::span<const int> dofs, std::span<const double> arm, std::span<const double> v);
+  std::vector<double> tree_inertia() const;
   void make_answers();
+  void correct(bool biased, std::span<double> qacc);
 
   const Model& model_;
   TendonSet tendons_;
   Data work_;
   std::vector<double> qpos_, length_, arm_, bias_, row_;
-  Answers answers_;
+  std::vector<int> every_;  ///< 0 to nv - 1
+  Answers answers_;         ///< without lacks: to be made
 };
 
 }  // namespace tarsus

@@ -1,6 +1,7 @@
 // A particle system as read or built: state, constraints, forces.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct Preparation {
   double moved_max = 0, moved_rms = 0;  ///< how far positions were moved, length unit
   double velocity_changed_max = 0;
   int iterations = 0;
+  /// Two particles that no pair force acts between and nothing holds together, as of a file without bonds; -1: none.
+  std::array<int, 2> loose{-1, -1};
   bool moved() const { return moved_max > 0; }
   std::string text(const Units& units) const;  ///< one or two lines for a person; empty if nothing was done
 };

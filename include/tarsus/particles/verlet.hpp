@@ -38,7 +38,9 @@ struct StepReport {
 
 class VelocityVerlet {
  public:
-  /// The system must outlive the integrator; its constraints must hold (prepare()) and must not change.
+  /// The system must outlive the integrator, and its constraints must not change. What velocities have along them is
+  /// taken out by the first step.
+  /// @throws ValueError where a constraint does not hold to a thousand times the tolerance: prepare() is for that
   VelocityVerlet(ParticleSystem& system, const VerletOptions& options);
 
   /// One step. `with_energies` makes energies() current.

@@ -170,6 +170,8 @@ class Batch {
   /// @param mask [worlds], not 0: this one  @param qpos [worlds][nq] or [nq] for all alike; empty: qpos0
   /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
+  /// The same to a keyframe, with what it has of qpos, qvel, act, ctrl and poses of mocap bodies.
+  void reset_to(const KeyframeSpec& key, std::span<const std::uint8_t> mask = {});
   /// The same for one world. @param qpos [nq]; empty: qpos0  @param qvel [nv]; empty: rest  @throws ShapeError
   void reset_world(int world, In<R> qpos = {}, In<R> qvel = {});
 

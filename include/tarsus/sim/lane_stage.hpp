@@ -7,19 +7,22 @@
 
 namespace tarsus {
 
+/// Why these drives' force limits cannot be kept in lanes beside rows; empty if they can.
+std::string limits_refusal(const Model& model, const Drives& drives);
+
 /// Keeps scratch and warm starts; not for use by two threads at once.
 template <class R>
 class LaneStage {
  public:
-  /// Why a step of these options cannot be taken in lanes; empty if it can. drives null: none has a limit.
-  static std::string refusal(const Model& model, const RowStageOptions& options, const Drives* drives);
+  /// Why a step of these options cannot be taken in lanes; empty if it can.
+  static std::string refusal(const Model& model, const RowStageOptions& options);
 
   /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
   LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
 
   /// The velocity at the end of a step under data's joint_force and joint_inertia, for every pack. data, `found` and in
   /// `velocity` qvel + h qacc are as VelocityProducts::begin_step() leaves them.
-  /// @throws ValueError if drives have what refusal() names
+  /// @throws ValueError if drives have what limits_refusal() names
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found, Out<R> velocity);
 
   const RowsReport& report(int world) const { return reports_[world]; }

@@ -81,8 +81,6 @@ class Servos {
     bool servo = false;
     int count = 0;  ///< of all actuators
   };
-  /// It is a row of its own, no part of its joint's drive: lanes share gains, and its damping may be by control.
-  bool by_row(const Actuator& a) const { return !a.plain || (width_ > 1 && a.gain[2] != 0); }
   void find_joined();
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel);

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <chrono>
+#include <utility>
 
 namespace tarsus {
 
@@ -39,6 +40,10 @@ class StageClock {
     const Clock::time_point now = Clock::now();
     seconds_[std::size_t(stage)] += std::chrono::duration<double>(now - last_).count();
     last_ = now;
+  }
+  /// Takes another's time over.
+  void take(StageClock& other) {
+    for (int k = 0; k < kStages; ++k) seconds_[std::size_t(k)] += std::exchange(other.seconds_[std::size_t(k)], 0.0);
   }
   /// Of all steps so far, by stage [s].
   const std::array<double, kStages>& seconds() const { return seconds_; }

@@ -67,7 +67,7 @@ struct StepOptions {
   bool again = true;     ///< a world that lanes did not solve takes its step by itself; false: the caller sees to it
 };
 
-/// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
+/// Why a Stepper of these options takes each world by itself: lanes do not have all of the step, or not to the bit of a
 /// world alone. Empty: it takes packs.
 /// @param drives what it will be stepped under; null: the model's own actuators
 template <class R>
@@ -92,11 +92,12 @@ struct StepMemory {
   void put(const StepMemory& one, int lane, int width);
 };
 
-/// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
+/// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself. Keeps its
+/// scratch between calls; not for use by two threads at once.
 template <class R>
 class Stepper {
  public:
-  /// @throws ValueError for a step that is not positive and finite, rows with rk4, or lanes that lanes_refusal() names
+  /// @throws ValueError for a step that is not positive and finite, or rows with rk4
   /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
@@ -127,6 +128,9 @@ class Stepper {
   /// The drives' forces over the last step of drives with limits [pack][nv][lane]; empty before it.
   std::span<const R> drive_force() const { return drive_force_; }
 
+  /// The Stepper that took that world's last step: this one, or one that has it alone, as its world 0. Of that one are
+  /// loops() and rows().
+  const Stepper& taker(int world) const;
   /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
 
@@ -134,8 +138,8 @@ class Stepper {
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
   /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
   double tendon_range_force(int tendon) const;
-  double tendon_friction_force(int tendon) const;           ///< its dry friction, along its length
-  bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step
+  double tendon_friction_force(int tendon) const;                    ///< its dry friction, along its length
+  bool has_force_rows() const { return taker(0).now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
   /// The state that the last step began with, as in data.
@@ -149,6 +153,7 @@ class Stepper {
  private:
   enum class Limits { none, limiter, terms };  ///< what keeps the drives' force limits
   struct Now {                                 ///< of this step, or the last
+    bool singly = false;                       ///< each world is stepped by itself
     bool actuated = false;                     ///< it is under the model's own actuators
     bool solves_rows = false;                  ///< it has force rows
     bool solves_terms = false;                 ///< it is solved as one problem of terms
@@ -163,8 +168,16 @@ class Stepper {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
   };
   struct Alone;
+  struct Singles {
+    bool always = false;                     ///< lanes do not have all of any step
+    bool actuated = false;                   ///< or not of one under the model's own actuators
+    std::vector<std::shared_ptr<Alone>> of;  ///< [world] those that were stepped by themselves
+  };
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
-  void step_alone(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  bool goes_singly(const Drives* drives) const;
+  Alone& single(int world);
+  int step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void make_unit(BasicData<R>& data);
@@ -205,7 +218,7 @@ class Stepper {
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
-  std::shared_ptr<Alone> alone_;             ///< once a world was not solved there
+  Singles singles_;
   std::optional<VelocityProducts<R>> products_;
   Next next_;
   AlignedVector<R> drive_force_;

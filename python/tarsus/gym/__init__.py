@@ -115,6 +115,8 @@ class TarsusEnv(gymnasium.Env):
     metadata = {"render_modes": []}
 
     def __init__(self, task, *, dtype=np.float64, render_mode=None, **options):
+        if render_mode is not None:
+            raise ValueError(f"render_mode: is {render_mode!r}, expected None: tarsus.view shows states")
         self.render_mode = render_mode
         self.task = _task_of(task, options)
         self.worlds = VectorTask(self.task, 1, autoreset="disabled", dtype=np.dtype(dtype).name)

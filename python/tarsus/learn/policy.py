@@ -130,6 +130,8 @@ class Policy:
 
     def save(self, path):
         """Writes the file. Weights are single precision, as they were trained."""
+        if str(path).lower().endswith(".onnx"):
+            raise ValueError(f"path: is {path}, expected another ending: save_onnx() writes ONNX")
         observed, actions = self.layers[0][0].shape[1], self.layers[-1][1].size
         arrays = {name: np.broadcast_to(np.asarray(getattr(self, name), np.float64), (size,)) for name, size in (
             ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}

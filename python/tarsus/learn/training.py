@@ -329,7 +329,7 @@ class Training:
             self.curve, self.bad_worlds, self.best = kept["curve"], kept["bad_worlds"], kept["best"]
             torch.set_rng_state(kept["random"])
         except (OSError, EOFError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
-            about = (str(error) or type(error).__name__).splitlines()[0]
+            about = "it is damaged" if isinstance(error, pickle.UnpicklingError) else (str(error) or type(error).__name__).splitlines()[0]
             raise ValueError(f"folder: {path} cannot be read ({about}), expected the checkpoint of a run; choose another "
                              "folder") from None
         if self.best["samples"] and not self.processes.rank and not (self.folder / "best.npz").exists():

@@ -39,9 +39,11 @@ class Chromium:
 
     def __init__(self, width=1280, height=720):
         try:
+            from websockets.exceptions import ConnectionClosed
             from websockets.sync.client import connect
         except ImportError as error:
             raise ImportError('pictures and films need the package "websockets": pip install "tarsus[view]"') from error
+        self.ended = ConnectionClosed
         self.profile = tempfile.TemporaryDirectory(prefix="tarsus-view-", ignore_cleanup_errors=True)
         import os
         # Chromium refuses its sandbox to root, as in containers.
@@ -76,7 +78,13 @@ class Chromium:
         message = {"id": number, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
-        self.socket.send(json.dumps(message))
+        try:
+            self.socket.send(json.dumps(message))
+            return self._answer(method, number)
+        except self.ended as error:
+            raise RuntimeError(f"Chromium ended: {error}") from error
+
+    def _answer(self, method, number):
         while True:
             answer = json.loads(self.socket.recv(timeout=120))
             if answer.get("id") == number:

@@ -35,7 +35,8 @@ def parser():
     view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
     view.add_argument("--dt", type=float, help="step [s]")
     view.add_argument("--gains", type=gains, help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
-    view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
+    view.add_argument("--force-limit", type=float, help="largest drive force [N m]; use with --stiff")
+    view.add_argument("--stiff", action="store_true", default=None, help="stiffness implicit too: stable at every step, more damped")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
     view.add_argument("--lenient", action="store_true", default=None, help="a missing mesh is a warning where no inertia needs it")
@@ -79,10 +80,13 @@ def gains(text):
     return values
 
 
+MOST_PIXELS = 8192  # SwiftShader's largest surface
+
+
 def pixels(text):
     width, height = (int(x) for x in text.lower().split("x"))
-    if width < 1 or height < 1:
-        raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, at least 1x1")
+    if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
+        raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, each 1 to {MOST_PIXELS}")
     return width, height
 
 
@@ -141,8 +145,8 @@ def progress(label):
 
 
 def source_options(arguments):
-    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds", "lenient", "floating_base", "package_paths")
-           if (value := getattr(arguments, key)) is not None}
+    names = ("clip", "mapping", "model", "dt", "worlds", "stiff", "force_limit", "lenient", "floating_base", "package_paths")
+    out = {key: value for key in names if (value := getattr(arguments, key)) is not None}
     if arguments.fix:
         out["fix_balance"] = True
     if arguments.contacts:
@@ -226,12 +230,7 @@ def run_view(arguments):
     from .sources import open_source
 
     def opened():
-        source = open_source(arguments.what, **source_options(arguments))
-        if arguments.force_limit is not None:
-            if getattr(source, "drives", None) is None:
-                raise ValueError("--force-limit: needs drives to act on: --clip or --gains beside it")
-            source.limit_forces(arguments.force_limit)
-        return source
+        return open_source(arguments.what, **source_options(arguments))
 
     source = opened()
     if any(getattr(arguments, name) is not None for name in FILES):

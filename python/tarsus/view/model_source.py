@@ -31,10 +31,13 @@ class ModelSource(Source):
             data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
-        if gains is not None:
-            expect("gains", gains, tuple, list)
+            tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
+        if gains is not None and len(expect("gains", gains, tuple, list)) not in (2, 4):
+            raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
         if not (clip is None or hasattr(clip, "sample")):
             expect("clip", clip, tarsus.Clip)
+        if clip is not None and clip.sample(0.0)[0].shape != (model.nq,):
+            raise ValueError(f"clip: is bound to another model, of nq {clip.sample(0.0)[0].size}, expected one of nq {model.nq}")
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -48,11 +51,16 @@ class ModelSource(Source):
         driven = clip is not None or gains is not None
         self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
+        for option, value in (("stiff", stiff), ("force_limit", force_limit)):
+            if value and not driven:
+                raise ValueError(f"{option}: is {value}, and needs drives to act on: a clip or gains beside it")
         if driven:
             self.drives.stiff = stiff
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
         self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
-        self.force_limit = force_limit
+        self.force_limit = None
+        if force_limit is not None:
+            self.limit_forces(force_limit)
         self.keyframes = self.scene["keyframes"]
         self.massive = np.flatnonzero([i > 0 and body["mass"] > 0 for i, body in enumerate(self.scene["bodies"])])
         self.can_push = True
@@ -309,14 +317,15 @@ class ModelSource(Source):
             self._make_stepper()
 
     def limit_forces(self, limit):
-        """The same for every joint but a free root [N m]; the drives' position is implicit then."""
+        """The same for every joint but a free root [N m]."""
+        if not finite("force_limit", limit) > 0:
+            raise ValueError(f"force_limit: is {limit}, expected a positive number of N m")
         self.force_limit = limit
         limits = np.full(self.model.nv, float(limit))
         for joint in self.model.joints:
             if joint.type == "free":
                 limits[joint.qvel] = np.inf
         self.drives.force_limit = limits
-        self.drives.stiff = True
 
     # -- what is seen --
 

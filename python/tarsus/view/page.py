@@ -101,6 +101,9 @@ def write_page(path, recording):
 
 def record(source, duration, fps=60.0, progress=None):
     """Plays a source from where it is and keeps frames no closer than 1/fps s."""
+    for name, value in (("duration", duration), ("fps", fps)):
+        if not 0 < value < float("inf"):
+            raise ValueError(f"{name}: is {value}, expected positive and finite")
     recording = Recording(source.scene, source.series, [source.frame()])
     begin = last = source.time
     while source.time < begin + duration - 0.5 * source.dt and not source.at_end:

@@ -132,7 +132,7 @@ class RigidSource(Source):
         solvers = ["lanes", "gauss_seidel"]
         return [slider("dt", self.dt, 1 / 1000, 1 / 30, "s", log=True, label="step"),
                 slider("gravity", float(np.linalg.norm(o["gravity"])), 0, 20, "m/s²"),
-                slider("friction", float(self.options.get("friction", 0.5)), 0, 2),
+                slider("friction", max((s["friction"] for s in self.world.shapes), default=0.5), 0, 2),
                 slider("iterations", int(o["iterations"]), 1, 200, log=True),
                 *([choice("solver", o["solver"], solvers)] if o["solver"] in solvers else [])]
 
