@@ -5,7 +5,8 @@
 //
 // is a spring where they pull: a light arm by which a heavy body hangs swings at the square root of tension over mass
 // and length, which long steps do not resolve. The implicit midpoint rule gives it the inertia h² k/4 beside the force
-// of the step's start, as it does for springs of the model (spring_rule.hpp).
+// of the step's start, as it does for springs of the model (spring_rule.hpp). It is internal: momentum stays, and so
+// does what no such force passes through, as wheels and fans. Decision 412.
 #pragma once
 
 #include "constraint/equality_fixed.inl"
@@ -13,8 +14,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kTurned = 0.05;     ///< [rad] change of a joint's rate, times h, that turns forces
-inline constexpr double kUnresolved = 0.5;  ///< h² k/4 over the inertia that a joint carries: h ω = 1.4
+inline constexpr double kTurned = 0.2;       ///< [rad] change of a joint's rate, times h, that turns forces
+inline constexpr double kUnresolved = 0.25;  ///< h² k/4 over the inertia that a joint carries: h ω = 1
 
 /// What a link carries is gathered in its Ic, the loops' forces on that in pA.f, and Σ d fᵀ in IA.H.
 template <class T>
@@ -33,14 +34,15 @@ void put_loop_forces(const ModelView<Real<T>>& m, LinkState<T>* state, const Equ
     if (!fixed && c.kind != EqualityKind::distance && c.kind != EqualityKind::point_on_plane) continue;
     const End<T> a = end_of<T>(m, state, c.a, c.pa, false), b = end_of<T>(m, state, c.b, c.pb, false);
     const T* x = x2 + c.first_row;
-    Vec3<T> f;
+    const Vec3<T> between = a.p - b.p;
+    Vec3<T> f, on_b = b.r;
     if (fixed)
       f = {-x[0], -x[1], -x[2]};
     else if (c.kind == EqualityKind::distance)
-      f = (a.p - b.p) * (-x[0] / maximum(norm(a.p - b.p), T(std::numeric_limits<Real<T>>::min())));
+      f = between * (-x[0] / maximum(norm(between), T(std::numeric_limits<Real<T>>::min())));
     else
-      f = b.R * load3<T>(c.normal) * -x[0];
-    put_force<T>(m, c.a, a.r, f, state), put_force<T>(m, c.b, b.r, -f, state);
+      f = b.R * load3<T>(c.normal) * -x[0], on_b += between;
+    put_force<T>(m, c.a, a.r, f, state), put_force<T>(m, c.b, on_b, -f, state);
   }
 }
 
@@ -53,8 +55,8 @@ TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h
   return square * T(h * h) > T(Real<T>(kTurned * kTurned));
 }
 
-/// h² k/4 of each DoF into `inertia` [nv], where it is more than steps of h resolve; zero in lanes where no such joint
-/// turns the forces. @param state poses; the rest of it is used @param K [nv] joint inertia @return some lane has it
+/// h² k/4 of each DoF into `inertia` [nv]; zero in lanes where no joint turns the forces whose k is more than steps of h
+/// resolve. @param state poses; the rest of it is used @param K [nv] joint inertia @return some lane has it
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
                               const T* x2, Real<T> h, const T* K, const T* qvel, const T* next, T* inertia) {
@@ -82,10 +84,8 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
       const Vec3<T> e = s.R.column_z();
       const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, spring = axial ? all - dot(e, s.IA.H * e) : all;
       const T carried = axial ? dot(e, s.Ic.I * e) : (s.Ic.I.xx + s.Ic.I.yy + s.Ic.I.zz) * T(R(1.0 / 3));
-      k = spring * T(h * h / 4);
-      const Mask<T> stiff = k > (carried + K[link.qvel]) * T(R(kUnresolved));
-      k = select(stiff, k, zero);
-      turned = turned | (stiff & turns_forces<T>(link, h, qvel, next));
+      k = maximum(spring * T(h * h / 4), zero);
+      turned = turned | ((k > (carried + K[link.qvel]) * T(R(kUnresolved))) & turns_forces<T>(link, h, qvel, next));
     }
     for (int v = link.qvel; v < link.qvel + qvel_count(link.joint); ++v) inertia[v] = k;
     if (link.parent < 0) continue;
