@@ -390,6 +390,7 @@ bool EqualitySet::geometric_inertia(BasicData<R>& data, double h, In<R> multipli
   check_size("multipliers", multipliers.size(), data.packs() * nrow);
   for (const std::size_t size : {qvel.size(), next.size(), inertia.size()})
     check_size("qvel, next and inertia", size, data.packs() * nv);
+  std::fill(inertia.begin(), inertia.end(), R(0));
   bool some = false;
   for (int p = 0; p < data.packs(); ++p) {
     some |= constraint_table<R>(data.width())

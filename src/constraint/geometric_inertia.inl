@@ -56,7 +56,8 @@ TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h
 }
 
 /// h² k/4 of each DoF into `inertia` [nv]; zero in lanes where no joint turns the forces whose k is more than steps of h
-/// resolve. @param state poses; the rest of it is used @param K [nv] joint inertia @return some lane has it
+/// resolve. Nothing is written where no lane has it. @param state poses; the rest of it is used
+/// @param K [nv] joint inertia @return some lane has it
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
                               const T* x2, Real<T> h, const T* K, const T* qvel, const T* next, T* inertia) {
