@@ -46,7 +46,7 @@ void put_loop_forces(const ModelView<Real<T>>& m, LinkState<T>* state, const Equ
   }
 }
 
-/// Whether a joint that can have geometric stiffness changes its rate by enough to turn the loops' forces, in each lane.
+/// Lanes in which a joint that can have geometric stiffness changes its rate by enough to turn the loops' forces.
 template <class T>
 TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h, const T* qvel, const T* next) {
   T square = T(Real<T>(0));
@@ -55,8 +55,8 @@ TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h
   return square * T(h * h) > T(Real<T>(kTurned * kTurned));
 }
 
-/// h² k/4 of each DoF into `inertia` [nv]; zero in lanes where no joint turns the forces whose k is more than steps of h
-/// resolve. Nothing is written where no lane has it. @param state poses; the rest of it is used
+/// h² k/4 of each DoF into `inertia` [nv]; zero in lanes where no joint turns the forces whose k is more than steps of
+/// h resolve. Nothing is written where no lane has it. @param state poses; the rest of it is used
 /// @param K [nv] joint inertia @return some lane has it
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,

@@ -320,8 +320,8 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
   }
 }
 
-/// 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8 and in truth by 11 rad/s: they went round at
-/// 610 and 170 rad/s, load and energy went up, and `shake` stopped. A fan on the load, which no loop's force passes
+/// 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8 and in truth by 11 rad/s: they went round
+/// at 610 and 170 rad/s, load and energy went up, and `shake` stopped. A fan on the load, which no loop's force passes
 /// through, goes on as it does.
 TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   const char* const text = R"(<mujoco><worldbody>
