@@ -41,6 +41,10 @@
          (const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,         \
           const R* qvel, R* phi, R* rate, R* bias),                                                                   \
          equalities_kernel<T, P>)                                                                                     \
+  KERNEL(bool, geometric_inertia,                                                                                     \
+         (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,      \
+          const R* next, R* inertia),                                                                                 \
+         geometric_inertia_kernel<T>)                                                                                 \
   KERNEL(bool, ldl_load, (int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale),             \
          ldl_load_any<T, P>)                                                                                          \
   KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                    \

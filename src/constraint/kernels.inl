@@ -4,6 +4,7 @@
 #include "constraint/capsule_around.inl"
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
+#include "constraint/geometric_inertia.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
 #include "constraint/limbs.inl"

@@ -40,7 +40,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
                             const RowGeometry& geometry, const BilateralRows<R>& bilateral, In<R> joint_force) {
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
-  of_step_.dense = false;
+  of_step_.dense = of_step_.exact = false;
   places_.three.clear();
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
@@ -88,7 +88,7 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
     coupled = places_.unknowns,
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
   }
-  if (dense)
+  if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);
   else if (coupled < kCrowd)
     solve_tree(forces, tangents, force);

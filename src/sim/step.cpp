@@ -393,6 +393,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
   if (at_start) add_damping(data, dt);
+  add_loop_inertia(data);
   clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
   const bool implicit_products = dt > 0 && product_use() != ProductUse::never;
@@ -487,7 +488,6 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
   } while (rows_->join_limits(next_.qvel));
-  rows_->end();
 }
 
 /// The next velocity with everything that has a law or a row of its own in one problem.
@@ -500,6 +500,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
+  add_loop_inertia(data);
   clock_.lap(Stage::drive);
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
@@ -617,18 +618,37 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   }
 }
 
+/// Whether the loops' forces turn by more than the step that was taken resolves: then it is to be taken again.
+template <class R>
+bool Stepper<R>::stiffen_loops(BasicData<R>& data) {
+  if (!loops_) return false;
+  now_.loop_inertia.resize(data.qvel.size());
+  return loops_->equalities().template geometric_inertia<R>(data, options_.dt, loops_->multiplier(), data.qvel,
+                                                            next_.qvel, now_.loop_inertia);
+}
+
+template <class R>
+void Stepper<R>::add_loop_inertia(BasicData<R>& data) const {
+  for (std::size_t i = 0; i < now_.loop_inertia.size(); ++i) data.joint_inertia[i] += now_.loop_inertia[i];
+}
+
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
-    if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
-    now_.solves_terms = true;
-    solve_terms(data, drives, qpos_target, qvel_target, data.tau);
-  } else {
+  const auto solve = [&] {
+    if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
+      if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      now_.solves_terms = true;
+      return solve_terms(data, drives, qpos_target, qvel_target, data.tau);
+    }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
-  }
+  };
+  now_.loop_inertia.clear();
+  solve();
+  if (stiffen_loops(data)) solve();
+  if (now_.solves_terms && rows_) rows_->end();
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);
     return clock_.lap(Stage::close);

@@ -129,9 +129,15 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
   const int end = iterations_ + most;
   for (;;) {
     if (costly_) return false;
-    const double now = residual();
+    double now = residual();
+    const auto is_met = [&] { return now <= tolerance && (!judged || within_sets()); };
+    bool met = is_met();
+    if (met && judged && mass.may_drift()) {
+      apply_impulses(mass, problem_, now_.impulse, now_.velocity);
+      now = residual(), met = is_met();
+      if (!met) mass.has_drifted();
+    }
     history_.push_back(now);
-    const bool met = now <= tolerance && (!judged || within_sets());
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
     if (judged && solve_acting(mass, tolerance, end - iterations_)) continue;

@@ -293,5 +293,82 @@ TEST(Equality, SpecErrorsAreCollected) {
   }
 }
 
+/// A point of a body, and of the links that carry it where they turn.
+struct Point {
+  int link;
+  Vec3d local;
+};
+Vec3d place(const Data& data, const Point& point) {
+  return point.link < 0 ? point.local : data.links()[point.link].o + data.links()[point.link].R * point.local;
+}
+
+/// h² k/4 with k the second derivatives of what forces that stay as they are do, by central differences; of a ball half
+/// the sum of its three. Nothing where no such force passes through, on slides and free joints, and where forces push.
+TEST(Equality, GeometricInertiaIsOfForcesThatStayWhileLinksTurn) {
+  int stiff = 0, none = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Model model = random_tree(seed, {.bodies = 2 + int(seed % 9), .chain = (seed % 5) / 4.0});
+    if (model.nv == 0) continue;
+    Random random(seed + 900);
+    const State s = random_state(random, model);
+    Data data(model);
+    EqualitySet set(model);
+    const Vec3d at_a = random.vector(0.5), at_b = random.vector(0.5), normal = random.direction();
+    const int a = 1 + random.index(model.nbody() - 1), b = random.index(model.nbody());
+    if (model.bodies[a].link == model.bodies[b].link) continue;
+    const int kind = int(seed % 3);
+    if (kind == 0) set.add_connect("", a, at_a, b, at_b);
+    if (kind == 1) set.add_distance("", a, at_a, b, at_b, 0.3);
+    if (kind == 2) set.add_point_on_plane("", a, at_a, b, at_b, normal);
+    kinematics<double>(model, data, s.qpos, s.qvel);
+    const Transformd &X = model.bodies[a].X_LB, &Y = model.bodies[b].X_LB;
+    const Point p{model.bodies[a].link, X.R * at_a + X.p};
+    Point q{model.bodies[b].link, Y.R * at_b + Y.p};
+    std::vector<double> x2(std::size_t(set.rows()));
+    for (double& x : x2) x = random.uniform(-1e5, 1e5);
+    const Vec3d between = place(data, p) - place(data, q);
+    Vec3d force = kind == 0 ? Vec3d{-x2[0], -x2[1], -x2[2]} : between * (-x2[0] / norm(between));
+    if (kind == 2) {
+      const Mat3d R = q.link < 0 ? identity3<double>() : data.links()[q.link].R;
+      force = R * (Y.R * normal) * -x2[0];
+      q.local += q.link < 0 ? between : transpose_mul(R, between);  // where the force acts
+    }
+    std::vector<double> next(s.qvel), inertia(model.nv), expected(model.nv), moved(model.nq);
+    for (double& v : next) v += 1e3;
+    const double h = 0.01, step = 1e-3;
+    std::copy(model.armature.begin(), model.armature.end(), data.joint_inertia.begin());
+    const bool some = set.geometric_inertia<double>(data, h, x2, s.qvel, next, inertia);
+    const auto work = [&](int dof, double by) {
+      std::vector<double> turn(model.nv);
+      turn[std::size_t(dof)] = by;
+      integrate<double>(model, data, s.qpos, turn, 1, moved);
+      kinematics<double>(model, data, moved);
+      return dot(force, place(data, p) - place(data, q));
+    };
+    for (const Joint& joint : model.joints) {
+      if (joint.type == JointType::free || joint.type == JointType::slide) continue;
+      double k = 0;
+      for (int i = joint.qvel; i < joint.qvel + joint.nv(); ++i)
+        k += (2 * work(i, 0) - work(i, step) - work(i, -step)) / (step * step);
+      if (joint.type == JointType::ball) k /= 2;
+      for (int i = joint.qvel; i < joint.qvel + joint.nv(); ++i) expected[i] = std::max(k, 0.0) * h * h / 4;
+    }
+    if (!some) {  // no joint is stiff beside what it carries
+      ++none;
+      continue;
+    }
+    for (int i = 0; i < model.nv; ++i) {
+      ASSERT_NEAR(inertia[i], expected[i], 1e-5 * norm(force) * h * h) << "seed " << seed << ", DoF " << i;
+      stiff += expected[i] > 0;
+    }
+    // Steps that resolve it have none, nor those in which nothing turns.
+    kinematics<double>(model, data, s.qpos, s.qvel);
+    EXPECT_FALSE(set.geometric_inertia<double>(data, 1e-5, x2, s.qvel, next, inertia));
+    EXPECT_FALSE(set.geometric_inertia<double>(data, h, x2, s.qvel, s.qvel, inertia));
+  }
+  EXPECT_GT(stiff, 200);
+  std::printf("%d DoFs are stiff, %d worlds have none\n", stiff, none);
+}
+
 }  // namespace
 }  // namespace tarsus::test

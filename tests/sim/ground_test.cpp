@@ -360,6 +360,42 @@ TEST(Ground, LimpFallsOfADogGainNoEnergy) {
   EXPECT_LT(largest, 1.5);
 }
 
+/// In float the dog's elimination loses digits that its rows' velocities do not show: 51 of 24,000 steps of limp falls
+/// gained more than 5 J, up to 712 kJ, said to be solved. T(q, v⁺) and the potential of half way.
+TEST(Ground, LimpFallsOfADogInFloatGainNoEnergy) {
+  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/dog.xml", {}));
+  Data workspace(model);
+  const auto energy_at = [&](In<float> qpos, In<float> qvel) {
+    const AlignedVector<double> q(qpos.begin(), qpos.end()), v(qvel.begin(), qvel.end());
+    kinematics<double>(model, workspace, q, v);
+    return energy<double>(model, workspace, q, v);
+  };
+  double most = 0;
+  int missed = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    test::Random random(seed);
+    BasicData<float> data(model);
+    StepOptions options;
+    options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+    Stepper<float> stepper(model, data, options);
+    const Quatd turn = random.rotation();
+    data.qpos[2] += 0.3f;
+    for (int k = 0; k < 4; ++k) data.qpos[3 + k] = float(k == 0 ? turn.w : Vec3d{turn.x, turn.y, turn.z}[k - 1]);
+    for (float& v : data.qvel) v = float(random.uniform(-1, 1));
+    double last = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 120; ++i) {
+      ASSERT_EQ(stepper.step(data), 0) << seed << ", step " << i;
+      const Energy before = energy_at(stepper.start_qpos(), data.qvel), after = energy_at(data.qpos, data.qvel);
+      const double now = before.kinetic + 0.5 * (before.potential + after.potential);
+      most = std::max(most, now - last), last = now;
+      missed += stepper.rows_report(0)->status != StepStatus::converged;
+    }
+  }
+  std::printf("a step gains %.2f J at most, %d of 12000 are not solved\n", most, missed);
+  EXPECT_LT(most, 3);
+  EXPECT_LE(missed, 3);
+}
+
 /// Springs of 1,250 N m/rad on links of a few grams, of which steps of 1/60 s see nothing, in loops with limits: by the
 /// midpoint rule alone they rang, and one fall of a hundred ended too fast. So did the shins, of 1,500 N m/rad, in fast
 /// falls. The start has rates that the loops do not allow, and limits that it violates.

@@ -119,6 +119,12 @@ class EqualitySet {
   void evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi,
                 Out<R> rate, Out<R> bias) const;
 
+  /// What a step of h seconds from qvel to `next` does not resolve of how the rows' forces turn with the links, as
+  /// joint inertia (src/constraint/geometric_inertia.inl). data holds poses, and joint_inertia of the step; its factors
+  /// are lost. @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return some world has it
+  template <class R>
+  bool geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next, Out<R> inertia) const;
+
  private:
   int add(Equality equality, const EqualityConstants<double>& constants);
   void check_pair(const Equality& equality) const;

@@ -69,6 +69,8 @@ class TreeOperator final : public StepOperator {
     return solve(forces_, tangents, force, change);
   }
   bool takes_changes() const override { return held().at.empty(); }
+  bool may_drift() const override { return sizeof(R) != sizeof(double); }
+  void has_drifted() override { of_step_.exact = true; }
   bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
                     std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
@@ -129,6 +131,7 @@ class TreeOperator final : public StepOperator {
   DenseTerms<R> dense_;
   struct {
     bool dense = false;          ///< it has gone to the dense matrix
+    bool exact = false;          ///< it is to go there, of any size, for elimination in R has lost digits
     int solves = 0;              ///< with tangents
     bool hard_is_dense = false;  ///< as the last of them found it
   } of_step_;

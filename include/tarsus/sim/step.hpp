@@ -158,7 +158,8 @@ class Stepper {
     bool solves_rows = false;                  ///< it has force rows
     bool solves_terms = false;                 ///< it is solved as one problem of terms
     Limits limits = Limits::none;
-    AlignedVector<R> user_tau;  ///< data.tau while the step has all applied forces in its place
+    AlignedVector<R> loop_inertia;  ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
+    AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
@@ -196,6 +197,8 @@ class Stepper {
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);
+  bool stiffen_loops(BasicData<R>& data);
+  void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   double loop_drift(double dt) const;

@@ -59,6 +59,10 @@ class StepOperator {
                             std::span<double> change) {
     return solve(tangents, force, change);
   }
+  /// What solve_change() adds up may no longer be what the impulses make: in float, whose solves lose digits that the
+  /// rows' velocities do not show. An answer is then looked at once more, from its impulses.
+  virtual bool may_drift() const { return false; }
+  virtual void has_drifted() {}  ///< it was not: solves of this problem are to lose less from now on
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
