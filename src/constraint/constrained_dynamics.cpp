@@ -7,6 +7,7 @@
 
 #include "constraint/kernel_table.hpp"
 #include "constraint/limbs.hpp"
+#include "constraint/pull_back.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
 #include "tarsus/math/larger.hpp"
@@ -17,6 +18,10 @@ const char* name(KktStatus status) {
   static constexpr const char* kNames[] = {"solved", "redundant", "inconsistent", "not_finite"};
   return kNames[int(status)];
 }
+
+/// What a step may leave of its rows' demand [m/s | rad/s].
+template <class R>
+constexpr double kMissed = sizeof(R) == 8 ? 1e-5 : 1e-4;
 
 template <class R>
 ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
@@ -42,6 +47,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   for (auto* v : {&pack_.u, &pack_.trial_v, &pack_.last_v, &pack_.zero}) v->resize(w * model.nv);
   pack_.push.resize(std::max(pack_.u.size(), w * m));
   pack_.least.resize(w), pack_.trust.resize(w);
+  pack_.pulled.resize(w * m);
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
@@ -130,6 +136,33 @@ void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in)
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
 }
 
+template <class R>
+void ConstrainedDynamics<R>::bound_pull_back() {
+  pull_back_ = std::make_unique<PullBack<R>>(equalities_, rows_);
+}
+
+/// Errors are asked for as far as a step can lead (PullBack). Swept rows.
+template <class R>
+void ConstrainedDynamics<R>::pull_back(const Inputs& in) {
+  const std::size_t w = width_, m = rows(), first = in.pack * m * w;
+  bounded_ = false;
+  if (!pull_back_ || !(in.dt > 0 || in.drift_time > 0)) return;
+  const R* phi = phi_.data() + first;
+  std::copy_n(phi, m * w, pack_.pulled.begin());
+  bounded_ = pull_back_->limit(rows_, pack_.sigma.data(), pack_.pulled.data());
+  if (!bounded_) return;
+  set_targets(equalities_, w, in.dt, in.drift_time, pack_.pulled.data(), rate_.data() + first, bias_.data() + first,
+              pack_.rhs.data(), pack_.sigma.data());
+  const R within = R(kMissed<R>) * R(in.dt > 0 ? in.dt : in.drift_time);
+  MultiplierReport report;
+  report.rank = rows();
+  for (std::size_t k = 0; k < m * w; ++k) {
+    const int world = int(in.pack * w + k % w);
+    if (!(std::abs(phi[k] - pack_.pulled[k]) <= within) && world < worlds_ && status_[world] == KktStatus::solved)
+      record(world, KktStatus::inconsistent, report);
+  }
+}
+
 /// Before a world's next accelerate().
 template <class R>
 void ConstrainedDynamics<R>::forget(int world) {
@@ -158,6 +191,7 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.read_u(view, state, pack_.u.data());
   evaluate_rows(data, in);
   rows_.sweep(model_, data, in.pack);
+  pull_back(in);
   rows_.velocity(pack_.u.data(), pack_.push.data());
   for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] += pack_.push[k];
   rows_.gram(pack_.A.data(), rows_.leading_dimension());
@@ -178,11 +212,14 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   R* x2 = x2_.data() + in.pack * m * w;
   kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in);
+  const bool pulls = pull_back_ && (in.dt > 0 || in.drift_time > 0);
   kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
                 pack_.u.data(), x2, qacc, limb_.quality.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
+    // What is open is looked at with all its rows.
+    if (pulls && !pull_back_->closed(phi_.data() + in.pack * m * w, lane)) limb_.quality[lane] = 0;
     done += limb_.quality[lane] > 0;
     if (int(world) < worlds_) by_limbs_[world] = limb_.quality[lane] > 0;
   }
@@ -466,9 +503,11 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
   }
   equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
+  forget(0);
+  rows_.sweep(model_, data);
+  pull_back({0, dt, 0, nullptr, nullptr, nullptr, nullptr, false});
   pack_.demand.resize(rows());
   for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
-  forget(0);
 }
 
 template <class R>
@@ -480,7 +519,7 @@ void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, d
   }
   if (!finite)
     status_[0] = KktStatus::not_finite;
-  else if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4))  // [m/s | rad/s]
+  else if (missed > kMissed<R>)
     status_[0] = KktStatus::inconsistent;
 }
 

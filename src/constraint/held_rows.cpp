@@ -43,7 +43,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   bilateral_ = bilateral;
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
-  size_ = 0, contradict_ = false;
+  size_ = 0, contradict_ = bilateral.contradict;
   rows.clear();
   write(data, rows);
   blocks_ = rows.blocks();
@@ -63,14 +63,10 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
     if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
   const double least = most > 0 ? kLeastMass * most : 1;
-  const EqualitySet& set = *bilateral_.equalities;
-  for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
-    for (int first = 0; first < set[e].nrow; first += 3) {
-      const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
-      double largest = least;
-      for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
-      for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
-    }
+  for (const RowUnit& unit : bilateral_.equalities->units()) {
+    double largest = least;
+    for (int k = 0; k < unit.nrow; ++k) largest = std::max(largest, double(mass_[unit.first_row + k]));
+    for (int k = 0; k < unit.nrow; ++k) raised_[unit.first_row + k] = kRaised<R> * largest;
   }
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
 }

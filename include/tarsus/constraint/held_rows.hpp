@@ -21,6 +21,7 @@ struct BilateralRows {
   In<R> qpos{};                             ///< [nq]
   In<R> demand{};                           ///< [rows] y₂
   In<R> compliance{};                       ///< [rows] Σ
+  bool contradict = false;                  ///< that they do is known: one step each from the first solve on
 
   int rows() const { return equalities ? equalities->rows() : 0; }
 };
