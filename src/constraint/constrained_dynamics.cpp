@@ -47,7 +47,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   for (auto* v : {&pack_.u, &pack_.trial_v, &pack_.last_v, &pack_.zero}) v->resize(w * model.nv);
   pack_.push.resize(std::max(pack_.u.size(), w * m));
   pack_.least.resize(w), pack_.trust.resize(w);
-  pack_.pulled.resize(w * m);
+  pack_.pull.resize(w * m);
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
@@ -103,6 +103,19 @@ static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
 }
 
+/// -y₂ = position φ + velocity J q̇ + bias J̇ q̇, and Σ.
+struct Weights {
+  double position = 0, velocity = 0, bias = 1, sigma = 0;
+};
+static Weights weights(const Softness& soft, double dt, double drift_time) {
+  if (dt > 0) {
+    const double damping = 1 + 4 * soft.damping_steps;
+    return {4 / (dt * dt * damping), (1 - 1 / damping) / dt, 0, 4 * soft.compliance / (dt * dt * damping)};
+  }
+  if (drift_time > 0) return {1 / (drift_time * drift_time), 2 / drift_time, 1, 0};
+  return {};
+}
+
 /// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
 template <class R>
 static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
@@ -112,16 +125,9 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     const std::size_t first = equalities[i].first_row * w;
     std::size_t n = 0;
     for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
-    double a = 0, b = 0, c = 1, softness = 0;
-    if (dt > 0) {
-      const double damping = 1 + 4 * soft.damping_steps;
-      a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, c = 0,
-      softness = 4 * soft.compliance / (dt * dt * damping);
-    } else if (drift_time > 0) {
-      a = 1 / (drift_time * drift_time), b = 2 / drift_time;
-    }
-    weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
-    std::fill_n(sigma + first, n, R(softness));
+    const Weights x = weights(soft, dt, drift_time);
+    weigh<R>(n, R(x.position), R(x.velocity), R(x.bias), phi + first, rate + first, bias + first, target + first);
+    std::fill_n(sigma + first, n, R(x.sigma));
   }
 }
 
@@ -144,21 +150,19 @@ void ConstrainedDynamics<R>::bound_pull_back() {
 /// Errors are asked for as far as a step can lead (PullBack). Swept rows.
 template <class R>
 void ConstrainedDynamics<R>::pull_back(const Inputs& in) {
-  const std::size_t w = width_, m = rows(), first = in.pack * m * w;
-  bounded_ = false;
   if (!pull_back_ || !(in.dt > 0 || in.drift_time > 0)) return;
-  const R* phi = phi_.data() + first;
-  std::copy_n(phi, m * w, pack_.pulled.begin());
-  bounded_ = pull_back_->limit(rows_, pack_.sigma.data(), pack_.pulled.data());
-  if (!bounded_) return;
-  set_targets(equalities_, w, in.dt, in.drift_time, pack_.pulled.data(), rate_.data() + first, bias_.data() + first,
+  const std::size_t w = width_, m = rows(), first = in.pack * m * w;
+  std::copy_n(phi_.begin() + first, m * w, pack_.pull.begin());
+  if (!pull_back_->limit(rows_, pack_.sigma.data(), pack_.pull.data())) return;
+  std::copy_n(pack_.rhs.begin(), m * w, pack_.push.begin());
+  set_targets(equalities_, w, in.dt, in.drift_time, pack_.pull.data(), rate_.data() + first, bias_.data() + first,
               pack_.rhs.data(), pack_.sigma.data());
-  const R within = R(kMissed<R>) * R(in.dt > 0 ? in.dt : in.drift_time);
+  const R missed = R(kMissed<R> / (in.dt > 0 ? in.dt : in.drift_time));
   MultiplierReport report;
   report.rank = rows();
   for (std::size_t k = 0; k < m * w; ++k) {
     const int world = int(in.pack * w + k % w);
-    if (!(std::abs(phi[k] - pack_.pulled[k]) <= within) && world < worlds_ && status_[world] == KktStatus::solved)
+    if (std::abs(pack_.push[k] - pack_.rhs[k]) > missed && world < worlds_ && status_[world] == KktStatus::solved)
       record(world, KktStatus::inconsistent, report);
   }
 }
@@ -504,10 +508,17 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
   equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
   forget(0);
-  rows_.sweep(model_, data);
-  pull_back({0, dt, 0, nullptr, nullptr, nullptr, nullptr, false});
-  pack_.demand.resize(rows());
+  pack_.demand.resize(rows()), pack_.pull.resize(rows());
   for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
+  for (int i = 0; i < equalities_.size(); ++i) {
+    const Equality& e = equalities_[i];
+    std::fill_n(pack_.pull.begin() + e.first_row, e.nrow, R(weights(e.softness, dt, 0).position));
+  }
+}
+
+template <class R>
+BilateralRows<R> ConstrainedDynamics<R>::bilateral(In<R> qpos) {
+  return {&equalities_, qpos, pack_.demand, compliance(), pack_.pull, pull_back_.get()};
 }
 
 template <class R>

@@ -23,7 +23,7 @@ constexpr double kLeastOfLargest = 1e-9;  ///< of the largest inverse mass of al
 template <class R>
 PullBack<R>::PullBack(const EqualitySet& equalities, const DelassusRows<R>& rows)
     : equalities_(equalities), width_(rows.width()), rows_(rows.rows()), ld_(rows.leading_dimension()) {
-  for (auto* v : {&gram_, &A_}) v->resize(width_ * rows_ * ld_);
+  A_.resize(width_ * rows_ * ld_);
   for (auto* v : {&inverse_, &scale_, &sigma_, &right_, &mass_, &lambda_, &change_}) v->resize(width_ * ld_);
   lane_.resize(width_), mu_.resize(width_), limited_.resize(width_), settled_.resize(width_);
 }
@@ -40,7 +40,7 @@ bool PullBack<R>::closed(const R* phi, std::size_t lane) const {
 template <class R>
 void PullBack<R>::weigh() {
   const std::size_t w = width_;
-  const auto diagonal = [&](std::size_t r, std::size_t lane) { return gram_[(r * ld_ + r) * w + lane]; };
+  const auto diagonal = [&](std::size_t r, std::size_t lane) { return A_[(r * ld_ + r) * w + lane]; };
   for (std::size_t lane = 0; lane < w; ++lane) {
     R most = 0;
     for (std::size_t r = 0; r < rows_; ++r) most = std::max(most, diagonal(r, lane));
@@ -59,8 +59,11 @@ template <class R>
 void PullBack<R>::solve(const R* sigma, const R* phi) {
   const ConstraintTable<R>& kernels = constraint_table<R>(int(width_));
   const int m = int(rows_), ld = int(ld_);
-  for (std::size_t k = 0; k < rows_ * width_; ++k) sigma_[k] = sigma[k] + R(mu_[k % width_]) * mass_[k];
-  std::copy(gram_.begin(), gram_.end(), A_.begin());
+  const std::size_t w = width_;
+  for (std::size_t r = 0; r < rows_; ++r) {
+    for (std::size_t lane = 0; lane < w; ++lane)
+      sigma_[r * w + lane] = sigma[r * w + lane] + R(mu_[lane]) * mass_[r * w + lane];
+  }
   kernels.ldl_load(m, ld, A_.data(), sigma_.data(), phi, R(0), R(0), scale_.data());
   kernels.ldl(m, ld, A_.data(), inverse_.data(), scale_.data(), lane_.data());
   kernels.ldl_back(m, ld, A_.data(), inverse_.data(), scale_.data(), R(0), lambda_.data(), lane_.data());
@@ -93,29 +96,34 @@ double PullBack<R>::slope(std::size_t lane, const Unit& unit) const {
   return unit.strain * along / square;
 }
 
+/// change_, of the factor and λ at hand.
+template <class R>
+void PullBack<R>::differentiate() {
+  const ConstraintTable<R>& kernels = constraint_table<R>(int(width_));
+  const int m = int(rows_), ld = int(ld_);
+  for (std::size_t k = 0; k < rows_ * width_; ++k) right_[k] = mass_[k] * lambda_[k];
+  kernels.ldl_forward(m, ld, A_.data(), inverse_.data(), right_.data());
+  kernels.ldl_back(m, ld, A_.data(), inverse_.data(), scale_.data(), R(0), change_.data(), lane_.data());
+}
+
 template <class R>
 bool PullBack<R>::limit(DelassusRows<R>& rows, const R* sigma, R* phi) {
-  const ConstraintTable<R>& kernels = constraint_table<R>(int(width_));
   const std::size_t w = width_;
   bool some = false, open = false;
   for (std::size_t lane = 0; lane < w; ++lane) {
     mu_[lane] = kLeastMu<R>, limited_[lane] = 0, settled_[lane] = closed(phi, lane);
     open = open || !settled_[lane];
   }
-  if (!open) return false;
-  rows.gram(gram_.data(), int(ld_));
-  weigh();
   for (int tried = 0; open; ++tried) {
+    rows.gram(A_.data(), int(ld_));
+    if (tried == 0) weigh();
     solve(sigma, phi);
-    for (std::size_t k = 0; k < rows_ * w; ++k) right_[k] = mass_[k] * lambda_[k];
-    kernels.ldl_forward(int(rows_), int(ld_), A_.data(), inverse_.data(), right_.data());
-    kernels.ldl_back(int(rows_), int(ld_), A_.data(), inverse_.data(), scale_.data(), R(0), change_.data(),
-                     lane_.data());
     open = false;
     for (std::size_t lane = 0; lane < w; ++lane) {
       if (settled_[lane]) continue;
       const Unit most = strained(lane);
       if (most.strain > kStrained && tried < kTries) {
+        if (!open) differentiate();
         const double falls = slope(lane, most), mu = mu_[lane];
         // 1/strain is next to linear in μ.
         mu_[lane] = std::max(2 * mu, falls > 0 ? mu + most.strain * (most.strain - 1) / falls : 0);

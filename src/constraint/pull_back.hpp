@@ -38,12 +38,13 @@ class PullBack {
   };
   void weigh();
   void solve(const R* sigma, const R* phi);
+  void differentiate();
   Unit strained(std::size_t lane) const;
   double slope(std::size_t lane, const Unit& unit) const;
 
   const EqualitySet& equalities_;
   std::size_t width_, rows_, ld_;
-  AlignedVector<R> gram_, A_, inverse_, scale_, sigma_, right_;
+  AlignedVector<R> A_, inverse_, scale_, sigma_, right_;
   AlignedVector<R> mass_, lambda_, change_;  // [rows][lane] A_e, λ and (A + Σ + μ A_e)⁻¹ A_e λ
   AlignedVector<R> lane_;                    // scratch [lane]
   std::vector<double> mu_;

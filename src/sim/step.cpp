@@ -407,7 +407,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
     if (loops_) {
       loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
-      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance(), loops_->bounded()};
+      bilateral = loops_->bilateral(data.qpos);
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);

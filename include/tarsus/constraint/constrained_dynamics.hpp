@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "tarsus/constraint/equality.hpp"
+#include "tarsus/constraint/held_rows.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
@@ -33,8 +33,6 @@ const char* name(KktStatus status);
 
 template <class R>
 class Limbs;
-template <class R>
-class PullBack;
 
 template <class R>
 class ConstrainedDynamics {
@@ -51,7 +49,7 @@ class ConstrainedDynamics {
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// From now on accelerate() and evaluate() ask for no more of the errors than a step can pull back: a status of
+  /// From now on accelerate(), and who solves rows(), asks for no more of the errors than a step can pull back: a status of
   /// inconsistent where that is not all.
   void bound_pull_back();
 
@@ -60,7 +58,7 @@ class ConstrainedDynamics {
   /// and the factors of M̂. @throws ValueError for lanes
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
-  bool bounded() const { return bounded_; }                   ///< not all errors are pulled back by that demand
+  BilateralRows<R> bilateral(In<R> qpos);                     ///< all of the last evaluate(), with links to this
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
 
@@ -102,7 +100,7 @@ class ConstrainedDynamics {
   };
   struct Pack {  ///< scratch of one
     AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
-        demand, pulled;
+        demand, pull;
   };
   /// One pack's part of accelerate()'s arguments.
   struct Inputs {
@@ -136,7 +134,6 @@ class ConstrainedDynamics {
   DelassusRows<R> rows_;
   std::unique_ptr<Limbs<R>> limbs_;  // null: none apply
   std::unique_ptr<PullBack<R>> pull_back_;  // null: all errors are pulled back
-  bool bounded_ = false;                     // by the last call, in some lane
   LimbAnswer limb_;
   AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
   Pack pack_;
