@@ -144,16 +144,16 @@ void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in)
 
 template <class R>
 void ConstrainedDynamics<R>::bound_pull_back() {
-  pull_back_ = std::make_unique<PullBack<R>>(equalities_, rows_);
+  pull_back_ = std::make_unique<PullBack<R>>(model_, equalities_, rows_);
 }
 
 /// Errors are asked for as far as a step can lead (PullBack). Swept rows.
 template <class R>
-void ConstrainedDynamics<R>::pull_back(const Inputs& in) {
+void ConstrainedDynamics<R>::pull_back(BasicData<R>& data, const Inputs& in) {
   if (!pull_back_ || !(in.dt > 0 || in.drift_time > 0)) return;
   const std::size_t w = width_, m = rows(), first = in.pack * m * w;
   std::copy_n(phi_.begin() + first, m * w, pack_.pull.begin());
-  if (!pull_back_->limit(rows_, pack_.sigma.data(), pack_.pull.data())) return;
+  if (!pull_back_->limit(data, in.pack, rows_, pack_.sigma.data(), pack_.pull.data())) return;
   std::copy_n(pack_.rhs.begin(), m * w, pack_.push.begin());
   set_targets(equalities_, w, in.dt, in.drift_time, pack_.pull.data(), rate_.data() + first, bias_.data() + first,
               pack_.rhs.data(), pack_.sigma.data());
@@ -195,7 +195,7 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.read_u(view, state, pack_.u.data());
   evaluate_rows(data, in);
   rows_.sweep(model_, data, in.pack);
-  pull_back(in);
+  pull_back(data, in);
   rows_.velocity(pack_.u.data(), pack_.push.data());
   for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] += pack_.push[k];
   rows_.gram(pack_.A.data(), rows_.leading_dimension());

@@ -57,7 +57,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
     demand_[i] = h * (double(bilateral_.demand[i]) - double(velocity_[i]));
     size_ = std::max(size_, std::abs(h * double(velocity_[i])));
   }
-  if (bilateral_.pull_back) bound(h, rows);
+  if (bilateral_.pull_back) bound(data, h, rows);
   // Rows that nothing moves have no inverse mass of their own.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
@@ -75,9 +75,9 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
 
 /// Errors are asked for as far as a step can lead. What is kept contradicts the rest, or would next to it.
 template <class R>
-void HeldRows<R>::bound(double h, DelassusRows<R>& rows) {
+void HeldRows<R>::bound(BasicData<R>& data, double h, DelassusRows<R>& rows) {
   pulled_.assign(phi_.begin(), phi_.end());
-  contradict_ = bilateral_.pull_back->limit(rows, bilateral_.compliance.data(), pulled_.data());
+  contradict_ = bilateral_.pull_back->limit(data, 0, rows, bilateral_.compliance.data(), pulled_.data());
   for (int i = 0; i < count() && contradict_; ++i) {
     const double kept = h * double(bilateral_.pull[i]) * double(phi_[i] - pulled_[i]);
     demand_[i] += kept, kept_ = std::max(kept_, std::abs(kept));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "constraint/kernel_table.hpp"
+#include "dynamics/delassus_table.hpp"
 
 namespace tarsus {
 
@@ -14,18 +15,32 @@ template <class R>
 constexpr double kLeastMu = sizeof(R) == 8 ? 1e-10 : 1e-5;
 template <class R>
 constexpr R kClosed = sizeof(R) == 8 ? R(1e-12) : R(2e-6);  ///< [m | rad]
-constexpr double kStrained = 1.1;                           ///< near enough to one
+constexpr double kStrained = 1.2;                           ///< near enough to one
+constexpr double kFar = 0.1;                                ///< d turns a joint far [rad]
+constexpr double kSlow = 0.01;                              ///< and by so much it always may
 constexpr int kTries = 12;
 constexpr double kLeastOfLargest = 1e-9;  ///< of the largest inverse mass of all rows, that a unit's counts as
 
 }  // namespace
 
 template <class R>
-PullBack<R>::PullBack(const EqualitySet& equalities, const DelassusRows<R>& rows)
-    : equalities_(equalities), width_(rows.width()), rows_(rows.rows()), ld_(rows.leading_dimension()) {
+PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const DelassusRows<R>& rows)
+    : model_(model),
+      equalities_(equalities),
+      width_(rows.width()),
+      rows_(rows.rows()),
+      ld_(rows.leading_dimension()),
+      turned_(model.nv, 1.0) {
   A_.resize(width_ * rows_ * ld_);
-  for (auto* v : {&inverse_, &scale_, &sigma_, &right_, &mass_, &lambda_, &change_}) v->resize(width_ * ld_);
+  for (auto* v : {&inverse_, &scale_, &sigma_, &mass_, &lambda_}) v->resize(width_ * ld_);
+  u_.resize(width_ * model.nv), way_.resize(u_.size());
   lane_.resize(width_), mu_.resize(width_), limited_.resize(width_), settled_.resize(width_);
+  double longest = 0;
+  for (const RowUnit& unit : equalities.units()) longest = std::max(longest, unit.reach);
+  for (const Joint& joint : model.joints) {  // what slides does so by levers
+    for (int k = 0; k < scalar_count(joint.type) && longest > 0 && joint.type != JointType::hinge; ++k)
+      turned_[joint.qvel + k] = longest;
+  }
 }
 
 template <class R>
@@ -36,7 +51,7 @@ bool PullBack<R>::closed(const R* phi, std::size_t lane) const {
   return true;
 }
 
-/// A_e at each row of its unit.
+/// D at each row of its unit.
 template <class R>
 void PullBack<R>::weigh() {
   const std::size_t w = width_;
@@ -69,9 +84,10 @@ void PullBack<R>::solve(const R* sigma, const R* phi) {
   kernels.ldl_back(m, ld, A_.data(), inverse_.data(), scale_.data(), R(0), lambda_.data(), lane_.data());
 }
 
+/// The largest of a unit.
 template <class R>
-typename PullBack<R>::Unit PullBack<R>::strained(std::size_t lane) const {
-  Unit most;
+double PullBack<R>::strain(std::size_t lane) const {
+  double most = 0;
   for (const RowUnit& unit : equalities_.units()) {
     if (unit.reach <= 0) continue;
     double square = 0;
@@ -79,35 +95,41 @@ typename PullBack<R>::Unit PullBack<R>::strained(std::size_t lane) const {
       const double x = double(lambda_[(unit.first_row + k) * width_ + lane]);
       square += x * x;
     }
-    const double strain = std::sqrt(square) * double(mass_[unit.first_row * width_ + lane]) / unit.reach;
-    if (strain > most.strain) most = {strain, &unit};
+    most = std::max(most, std::sqrt(square) * double(mass_[unit.first_row * width_ + lane]) / unit.reach);
   }
   return most;
 }
 
-/// -d strain / dμ
+/// d
 template <class R>
-double PullBack<R>::slope(std::size_t lane, const Unit& unit) const {
-  double square = 0, along = 0;
-  for (int k = 0; k < unit.at->nrow; ++k) {
-    const std::size_t i = (unit.at->first_row + k) * width_ + lane;
-    square += double(lambda_[i]) * double(lambda_[i]), along += double(lambda_[i]) * double(change_[i]);
+void PullBack<R>::move(BasicData<R>& data, int pack, DelassusRows<R>& rows) {
+  std::fill(u_.begin(), u_.end(), R(0));
+  rows.pull(lambda_.data(), u_.data());
+  delassus_table<R>(int(width_)).outward(data.view(model_, pack), data.state(pack), u_.data(), way_.data());
+}
+
+template <class R>
+double PullBack<R>::turn(std::size_t lane) const {
+  double most = 0;
+  for (std::size_t v = 0; v < turned_.size(); ++v)
+    most = std::max(most, std::abs(double(way_[v * width_ + lane])) / turned_[v]);
+  return most;
+}
+
+/// A μ by which strain comes to about one: along one direction λ is as 1/(a + μ), a = λ·(A + Σ) λ / λ·D λ.
+template <class R>
+double PullBack<R>::stiffer(std::size_t lane, double strain, const R* phi) const {
+  double held = 0, raised = 0;
+  for (std::size_t i = lane; i < rows_ * width_; i += width_) {
+    const double x = double(lambda_[i]);
+    held += x * double(phi[i]), raised += x * x * double(mass_[i]);
   }
-  return unit.strain * along / square;
-}
-
-/// change_, of the factor and λ at hand.
-template <class R>
-void PullBack<R>::differentiate() {
-  const ConstraintTable<R>& kernels = constraint_table<R>(int(width_));
-  const int m = int(rows_), ld = int(ld_);
-  for (std::size_t k = 0; k < rows_ * width_; ++k) right_[k] = mass_[k] * lambda_[k];
-  kernels.ldl_forward(m, ld, A_.data(), inverse_.data(), right_.data());
-  kernels.ldl_back(m, ld, A_.data(), inverse_.data(), scale_.data(), R(0), change_.data(), lane_.data());
+  const double mu = mu_[lane], own = std::max(0.0, held / raised - mu);
+  return std::max(2 * mu, strain * (own + mu) - own);
 }
 
 template <class R>
-bool PullBack<R>::limit(DelassusRows<R>& rows, const R* sigma, R* phi) {
+bool PullBack<R>::limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, const R* sigma, R* phi) {
   const std::size_t w = width_;
   bool some = false, open = false;
   for (std::size_t lane = 0; lane < w; ++lane) {
@@ -119,22 +141,21 @@ bool PullBack<R>::limit(DelassusRows<R>& rows, const R* sigma, R* phi) {
     if (tried == 0) weigh();
     solve(sigma, phi);
     open = false;
+    bool moved = false;
     for (std::size_t lane = 0; lane < w; ++lane) {
       if (settled_[lane]) continue;
-      const Unit most = strained(lane);
-      if (most.strain > kStrained && tried < kTries) {
-        if (!open) differentiate();
-        const double falls = slope(lane, most), mu = mu_[lane];
-        // 1/strain is next to linear in μ.
-        mu_[lane] = std::max(2 * mu, falls > 0 ? mu + most.strain * (most.strain - 1) / falls : 0);
-        limited_[lane] = 1, some = open = true;
-        continue;
+      const double strained = strain(lane);
+      if (strained > kStrained && tried < kTries) {
+        if (!moved) move(data, pack, rows), moved = true;
+        if (turn(lane) > (limited_[lane] ? kSlow : kFar)) {
+          mu_[lane] = stiffer(lane, strained, phi);
+          limited_[lane] = 1, some = open = true;
+          continue;
+        }
       }
       settled_[lane] = 1;
-      if (!limited_[lane]) continue;
-      const R part = R(1 / std::max(1.0, most.strain));
-      for (std::size_t k = lane; k < rows_ * w; k += w)
-        phi[k] = (phi[k] - R(mu_[lane]) * mass_[k] * lambda_[k]) * part;
+      for (std::size_t k = lane; limited_[lane] && k < rows_ * w; k += w)
+        phi[k] -= R(mu_[lane]) * mass_[k] * lambda_[k];
     }
   }
   return some;

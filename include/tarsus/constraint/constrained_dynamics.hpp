@@ -113,7 +113,7 @@ class ConstrainedDynamics {
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
   void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
   void evaluate_rows(BasicData<R>& data, const Inputs& in);
-  void pull_back(const Inputs& in);
+  void pull_back(BasicData<R>& data, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
   R largest_of(const R* x, std::size_t n, std::size_t lane) const;

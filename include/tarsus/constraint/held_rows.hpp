@@ -56,7 +56,7 @@ class HeldRows {
   void settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now, HeldImpulse& next);
 
  private:
-  void bound(double h, DelassusRows<R>& rows);
+  void bound(BasicData<R>& data, double h, DelassusRows<R>& rows);
   double left() const;
   void step_again(const Solve& solve, double share, std::span<double> solution, int first);
 
