@@ -153,7 +153,7 @@ void ConstrainedDynamics<R>::pull_back(BasicData<R>& data, const Inputs& in) {
   if (!pull_back_ || !(in.dt > 0 || in.drift_time > 0)) return;
   const std::size_t w = width_, m = rows(), first = in.pack * m * w;
   std::copy_n(phi_.begin() + first, m * w, pack_.pull.begin());
-  if (!pull_back_->limit(data, in.pack, rows_, pack_.sigma.data(), pack_.pull.data())) return;
+  if (pull_back_->limit(data, in.pack, rows_, pack_.sigma.data(), pack_.pull.data()) == Pulled::all) return;
   std::copy_n(pack_.rhs.begin(), m * w, pack_.push.begin());
   set_targets(equalities_, w, in.dt, in.drift_time, pack_.pull.data(), rate_.data() + first, bias_.data() + first,
               pack_.rhs.data(), pack_.sigma.data());

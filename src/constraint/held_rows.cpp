@@ -77,7 +77,8 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
 template <class R>
 void HeldRows<R>::bound(BasicData<R>& data, double h, DelassusRows<R>& rows) {
   pulled_.assign(phi_.begin(), phi_.end());
-  contradict_ = bilateral_.pull_back->limit(data, 0, rows, bilateral_.compliance.data(), pulled_.data());
+  const Pulled pulled = bilateral_.pull_back->limit(data, 0, rows, bilateral_.compliance.data(), pulled_.data());
+  contradict_ = pulled == Pulled::part;  // what cannot be moved settle() leaves as it is
   for (int i = 0; i < count() && contradict_; ++i) {
     const double kept = h * double(bilateral_.pull[i]) * double(phi_[i] - pulled_[i]);
     demand_[i] += kept, kept_ = std::max(kept_, std::abs(kept));

@@ -34,7 +34,7 @@ PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const D
   A_.resize(width_ * rows_ * ld_);
   for (auto* v : {&inverse_, &scale_, &sigma_, &mass_, &lambda_}) v->resize(width_ * ld_);
   u_.resize(width_ * model.nv), way_.resize(u_.size());
-  lane_.resize(width_), mu_.resize(width_), limited_.resize(width_), settled_.resize(width_);
+  lane_.resize(width_), mu_.resize(width_), settled_.resize(width_);
   double longest = 0;
   for (const RowUnit& unit : equalities.units()) longest = std::max(longest, unit.reach);
   for (const Joint& joint : model.joints) {  // what slides does so by levers
@@ -129,13 +129,14 @@ double PullBack<R>::stiffer(std::size_t lane, double strain, const R* phi) const
 }
 
 template <class R>
-bool PullBack<R>::limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, const R* sigma, R* phi) {
+Pulled PullBack<R>::limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, const R* sigma, R* phi) {
   const std::size_t w = width_;
-  bool some = false, open = false;
+  bool open = false;
   for (std::size_t lane = 0; lane < w; ++lane) {
-    mu_[lane] = kLeastMu<R>, limited_[lane] = 0, settled_[lane] = closed(phi, lane);
+    mu_[lane] = kLeastMu<R>, settled_[lane] = closed(phi, lane);
     open = open || !settled_[lane];
   }
+  Pulled pulled = Pulled::all;
   for (int tried = 0; open; ++tried) {
     rows.gram(A_.data(), int(ld_));
     if (tried == 0) weigh();
@@ -145,20 +146,21 @@ bool PullBack<R>::limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, con
     for (std::size_t lane = 0; lane < w; ++lane) {
       if (settled_[lane]) continue;
       const double strained = strain(lane);
-      if (strained > kStrained && tried < kTries) {
-        if (!moved) move(data, pack, rows), moved = true;
-        if (turn(lane) > (limited_[lane] ? kSlow : kFar)) {
-          mu_[lane] = stiffer(lane, strained, phi);
-          limited_[lane] = 1, some = open = true;
-          continue;
-        }
+      if (tried == 0 && !(strained > kStrained)) {
+        settled_[lane] = 1;
+        continue;
       }
-      settled_[lane] = 1;
-      for (std::size_t k = lane; limited_[lane] && k < rows_ * w; k += w)
-        phi[k] -= R(mu_[lane]) * mass_[k] * lambda_[k];
+      if (!moved) move(data, pack, rows), moved = true;
+      if (strained > kStrained && turn(lane) > (tried > 0 ? kSlow : kFar) && tried < kTries) {
+        mu_[lane] = stiffer(lane, strained, phi);
+        pulled = Pulled::part, open = true;
+        continue;
+      }
+      settled_[lane] = 1, pulled = std::max(pulled, Pulled::what_moves);
+      for (std::size_t k = lane; k < rows_ * w; k += w) phi[k] -= R(mu_[lane]) * mass_[k] * lambda_[k];
     }
   }
-  return some;
+  return pulled;
 }
 
 template class PullBack<double>;

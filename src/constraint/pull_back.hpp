@@ -20,6 +20,12 @@
 
 namespace tarsus {
 
+enum class Pulled {
+  all,
+  what_moves,  ///< all but errors that nothing can move
+  part,
+};
+
 template <class R>
 class PullBack {
  public:
@@ -29,8 +35,8 @@ class PullBack {
   /// Whether that lane's errors are nothing but rounding: there is nothing to limit.
   bool closed(const R* phi, std::size_t lane) const;
   /// phi [rows][lane] becomes φ'.
-  /// @param data holds the factors of M̂ @param rows swept @param sigma [rows][lane] Σ @return it changed in some lane
-  bool limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, const R* sigma, R* phi);
+  /// @param data holds the factors of M̂ @param rows swept @param sigma [rows][lane] Σ @return the least of all lanes
+  Pulled limit(BasicData<R>& data, int pack, DelassusRows<R>& rows, const R* sigma, R* phi);
 
  private:
   void weigh();
@@ -49,7 +55,7 @@ class PullBack {
   AlignedVector<R> lane_;           // scratch [lane]
   std::vector<double> turned_;      // [nv] of d, that counts as a radian
   std::vector<double> mu_;
-  std::vector<char> limited_, settled_;
+  std::vector<char> settled_;
 };
 
 extern template class PullBack<double>;
