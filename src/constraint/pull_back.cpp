@@ -16,7 +16,7 @@ constexpr double kLeastMu = sizeof(R) == 8 ? 1e-10 : 1e-5;
 template <class R>
 constexpr R kClosed = sizeof(R) == 8 ? R(1e-12) : R(2e-6);  ///< [m | rad]
 constexpr double kStrained = 1.2;                           ///< near enough to one
-constexpr double kFar = 0.1;                                ///< d turns a joint far [rad]
+constexpr double kFar = 0.1;                                ///< d turns a link far [rad]
 constexpr double kSlow = 0.01;                              ///< and by so much it always may
 constexpr int kTries = 12;
 constexpr double kLeastOfLargest = 1e-9;  ///< of the largest inverse mass of all rows, that a unit's counts as
@@ -30,7 +30,8 @@ PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const D
       width_(rows.width()),
       rows_(rows.rows()),
       ld_(rows.leading_dimension()),
-      turned_(model.nv, 1.0) {
+      levers_(model.nv, 1.0),
+      turned_(model.njoint()) {
   A_.resize(width_ * rows_ * ld_);
   for (auto* v : {&inverse_, &scale_, &sigma_, &mass_, &lambda_}) v->resize(width_ * ld_);
   u_.resize(width_ * model.nv), way_.resize(u_.size());
@@ -39,7 +40,7 @@ PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const D
   for (const RowUnit& unit : equalities.units()) longest = std::max(longest, unit.reach);
   for (const Joint& joint : model.joints) {  // what slides does so by levers
     for (int k = 0; k < scalar_count(joint.type) && longest > 0 && joint.type != JointType::hinge; ++k)
-      turned_[joint.qvel + k] = longest;
+      levers_[joint.qvel + k] = longest;
   }
 }
 
@@ -108,11 +109,20 @@ void PullBack<R>::move(BasicData<R>& data, int pack, DelassusRows<R>& rows) {
   delassus_table<R>(int(width_)).outward(data.view(model_, pack), data.state(pack), u_.data(), way_.data());
 }
 
+/// The largest of a link, at most: what the joints on its way to the world turn by.
 template <class R>
-double PullBack<R>::turn(std::size_t lane) const {
+double PullBack<R>::turn(std::size_t lane) {
   double most = 0;
-  for (std::size_t v = 0; v < turned_.size(); ++v)
-    most = std::max(most, std::abs(double(way_[v * width_ + lane])) / turned_[v]);
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    double square = 0;
+    for (int v = joint.qvel; v < joint.qvel + joint.nv(); ++v) {
+      const double x = double(way_[v * width_ + lane]) / levers_[v];
+      square += x * x;
+    }
+    turned_[i] = std::sqrt(square) + (joint.parent >= 0 ? turned_[joint.parent] : 0);
+    most = std::max(most, turned_[i]);
+  }
   return most;
 }
 

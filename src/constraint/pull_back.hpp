@@ -43,7 +43,7 @@ class PullBack {
   void solve(const R* sigma, const R* phi);
   void move(BasicData<R>& data, int pack, DelassusRows<R>& rows);
   double strain(std::size_t lane) const;
-  double turn(std::size_t lane) const;
+  double turn(std::size_t lane);
   double stiffer(std::size_t lane, double strain, const R* phi) const;
 
   const Model& model_;
@@ -53,7 +53,8 @@ class PullBack {
   AlignedVector<R> mass_, lambda_;  // [rows][lane] D, λ
   AlignedVector<R> u_, way_;        // [nv][lane] scratch, d
   AlignedVector<R> lane_;           // scratch [lane]
-  std::vector<double> turned_;      // [nv] of d, that counts as a radian
+  std::vector<double> levers_;      // [nv] of d, that counts as a radian
+  std::vector<double> turned_;      // [joint] scratch
   std::vector<double> mu_;
   std::vector<char> settled_;
 };
