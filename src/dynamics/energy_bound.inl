@@ -8,12 +8,13 @@
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
 // First a tree on a free joint is given the linear momentum above: an error of it counts as energy by the speed of the
-// whole. Gravity's part of W is of that momentum too: at q v may move the whole many times as fast. Where there is more energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) =
-// -λ D v⁰, D their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no
-// λ is enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
-// joints are damped from what they were then, or, where that is not enough either, from what they were damped to. What
-// is left even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum.
-// Contacts and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
+// whole. Gravity's part of W is of that momentum too: at q v may move the whole many times as fast. Where there is more
+// energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D their own
+// articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is enough,
+// momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and joints are
+// damped from what they were then, or, where that is not enough either, from what they were damped to. What is left
+// even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum. Contacts
+// and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -184,8 +185,8 @@ template <class T>
 void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                           const T* Q, const T* K, T* qacc) {
   const T zero = T(Real<T>(0)), step = T(h), rate = T(1 / h);
-  for_each_tree<T>(
-      m, all, [&](TreeBound<T>& tree) { tree.centre = zero3<T>(), tree.sum = zero, tree.floating = zero > zero; });
+  for_each_tree<T>(m, all,
+                   [&](TreeBound<T>& tree) { tree.centre = zero3<T>(), tree.sum = zero, tree.floating = zero > zero; });
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkState<T>& s = state[i];
     const RigidInertia<T> I = link_inertia(m, i, s.R);

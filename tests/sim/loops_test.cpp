@@ -211,9 +211,9 @@ TEST(Loops, OpenStarts) {
   }
 }
 
-/// Connects and welds in trees that no pose can close, or that begin far open, under SPOOK at 60 Hz without gravity: the
-/// pull-back of errors alone moves them. Where loops are least open their rows lose rank along the errors, and a step
-/// that asked for all of them threw links about at 100 to 100,000 rad/s.
+/// Connects and welds in trees that no pose can close, or that begin far open, under SPOOK at 60 Hz without gravity:
+/// the pull-back of errors alone moves them. Where loops are least open their rows lose rank along the errors, and a
+/// step that asked for all of them threw links about at 100 to 100,000 rad/s.
 TEST(Loops, ThoseThatCannotCloseAreNotThrownAbout) {
   int open = 0, closed = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -243,8 +243,12 @@ TEST(Loops, ThoseThatCannotCloseAreNotThrownAbout) {
         ASSERT_EQ(stepper.step(data), 0) << "seed " << seed << ", step " << step;
         for (const double v : data.qvel) ASSERT_LT(std::abs(v), 100) << "seed " << seed << ", step " << step;
       }
-      const bool told = stepper.loops()->status(0) == KktStatus::inconsistent;
-      error_at(model, data, set) < 1e-6 ? ++closed : (++open, EXPECT_TRUE(told) << "seed " << seed);
+      if (error_at(model, data, set) < 5e-3) {  // springs move what is closed
+        ++closed;
+        continue;
+      }
+      ++open;
+      EXPECT_EQ(stepper.loops()->status(0), KktStatus::inconsistent) << "seed " << seed;
     }
   }
   std::printf("%d closed, %d cannot\n", closed, open);
@@ -349,6 +353,25 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
     }
     std::printf("%s: energy at most %.3f of the start's\n", c.name, largest);
     EXPECT_LT(largest, 1.05) << c.name;
+  }
+}
+
+/// A closed chain of 1,000 links with 0.01 rad/s in every joint, which meet at its ends with metres a second. Gravity's
+/// work on what its joints' rates were at the next pose threw it apart within a second, at 4 ms too.
+TEST(Loops, AThousandLinksThatFlyAreNotLost) {
+  const Model model = loop_model("ring");
+  const EqualitySet set = EqualitySet::of(model);
+  for (const double dt : {4e-3, 1.0 / 60}) {
+    Random random(1);
+    Data data(model);
+    for (int v = 6; v < model.nv; ++v) data.qvel[v] = random.uniform(-0.01, 0.01);
+    Stepper<double> stepper(model, data, {.dt = dt});
+    const int steps = int(2 / dt);
+    for (int step = 0; step < steps; ++step) {
+      ASSERT_EQ(stepper.step(data), 0) << dt << " s, step " << step;
+      for (int v = 3; v < model.nv; ++v) ASSERT_LT(std::abs(data.qvel[v]), 100) << dt << " s, step " << step;
+    }
+    EXPECT_LT(error_at(model, data, set), 0.05) << dt << " s";
   }
 }
 

@@ -49,16 +49,15 @@ class ConstrainedDynamics {
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// From now on accelerate(), and who solves rows(), asks for no more of the errors than a step can pull back: a status of
-  /// inconsistent where that is not all.
+  /// From now on accelerate(), and who solves bilateral(), asks for no more of the errors than a step can pull back;
+  /// where that is not all the status is inconsistent.
   void bound_pull_back();
 
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
-  /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, velocities
-  /// and the factors of M̂. @throws ValueError for lanes
+  /// bilateral(), then record() of what they carried. data holds the links' poses, origins too, and velocities.
+  /// @throws ValueError for lanes
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
-  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
-  BilateralRows<R> bilateral(In<R> qpos);                     ///< all of the last evaluate(), with links to this
+  BilateralRows<R> bilateral(In<R> qpos);  ///< of the last evaluate(), with links to this
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
 
@@ -132,7 +131,7 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  std::unique_ptr<Limbs<R>> limbs_;  // null: none apply
+  std::unique_ptr<Limbs<R>> limbs_;         // null: none apply
   std::unique_ptr<PullBack<R>> pull_back_;  // null: all errors are pulled back
   LimbAnswer limb_;
   AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]

@@ -63,11 +63,11 @@ class HeldRows {
   BilateralRows<R> bilateral_;
   int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
-  bool contradict_ = false;                 ///< they do, one another
-  double size_ = 0;                         ///< what HeldImpulse::miss is compared with
-  double kept_ = 0;                         ///< the largest part of b_e that is not asked for
+  bool contradict_ = false;                          ///< they do, one another
+  double size_ = 0;                                  ///< what HeldImpulse::miss is compared with
+  double kept_ = 0;                                  ///< the largest part of b_e that is not asked for
   AlignedVector<R> phi_, mass_, velocity_, pulled_;  ///< [row] mass_: inverse ones
-  std::vector<double> step_;                ///< [row] of the last proximal step
+  std::vector<double> step_;                         ///< [row] of the last proximal step
   std::vector<double> change_, first_solution_;
 };
 
