@@ -8,12 +8,13 @@
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
 // First a tree on a free joint is given the linear momentum above: an error of it counts as energy by the speed of the
-// whole. Where there is more energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) =
-// -λ D v⁰, D their own articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no
-// λ is enough, momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and
-// joints are damped from what they were then, or, where that is not enough either, from what they were damped to. What
-// is left even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum.
-// Contacts and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
+// whole. Gravity's part of W is of that momentum too: at q v may move the whole many times as fast. Where there is more
+// energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D their own
+// articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is enough,
+// momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and joints are
+// damped from what they were then, or, where that is not enough either, from what they were damped to. What is left
+// even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum. Contacts
+// and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -53,6 +54,7 @@ struct TreeBound {
   T most, inner;           ///< T(q ⊟ h v, v), and that without its centre of mass's, of a tree on a free joint
   T gain;                  ///< how far T(q, v⁰) - W is above `most`
   T sum, lambda;           ///< a sum over its links and joints, and λ
+  Mask<T> floating;        ///< lanes in which it was given its linear momentum
   Mask<T> bounded;         ///< lanes in which it is to be held to the bound,
   Mask<T> missed;          ///< and in which it is above it
 
@@ -183,7 +185,8 @@ template <class T>
 void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                           const T* Q, const T* K, T* qacc) {
   const T zero = T(Real<T>(0)), step = T(h), rate = T(1 / h);
-  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) { tree.centre = zero3<T>(), tree.sum = zero; });
+  for_each_tree<T>(m, all,
+                   [&](TreeBound<T>& tree) { tree.centre = zero3<T>(), tree.sum = zero, tree.floating = zero > zero; });
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkState<T>& s = state[i];
     const RigidInertia<T> I = link_inertia(m, i, s.R);
@@ -200,7 +203,8 @@ void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     }
     const Vec3<T> push = get3(Q + link.qvel) - against_gravity<T>(m) * tree.sum;
     const Vec3<T> lost = (mul_add(push, step, tree.before.linear) - tree.centre) * (rate / tree.sum);
-    tree.centre = select<T>(floats(tree, K + link.qvel), lost, zero3<T>());
+    tree.floating = floats(tree, K + link.qvel);
+    tree.centre = select<T>(tree.floating, lost, zero3<T>());
     put3(qacc + link.qvel, get3(qacc + link.qvel) + tree.centre);
   }
   for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) { state[i].a.v += tree.centre; });
@@ -253,13 +257,17 @@ void find_gains(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocity
                 const T* qvel, const T* Q, const T* K, const T* qacc, const Of& of) {
   const T half = T(Real<T>(0.5)), step = T(h);
   const Motion<T> up = {zero3<T>(), against_gravity<T>(m)};
-  for_each_tree<T>(m, all, [](TreeBound<T>& tree) { tree.sum = T(Real<T>(0)); });
+  const T none = T(Real<T>(0));
+  for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
+    tree.sum = select(tree.floating, dot(up.v, tree.before.linear) * (half * step), none);
+  });
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     const LinkState<T>& s = state[i];
     const RigidInertia<T> I = link_inertia(m, i, s.R);
     const Motion<T> next = {mul_add(s.a.w, step, s.v.w), mul_add(s.a.v, step, s.v.v)};
+    const Force<T> weight = I * up;
     tree.sum = mul_add(twice_kinetic(I, next), half, tree.sum);
-    tree.sum = mul_add(dot(I * up, Motion<T>{s.v.w + next.w, s.v.v + next.v}), half * step, tree.sum);
+    tree.sum = mul_add(dot(weight, next) + select(tree.floating, none, dot(weight, s.v)), half * step, tree.sum);
   });
   for_each_dof<T>(m, all, [&](int, int v, int k, TreeBound<T>& tree) {
     const T next = mul_add(qacc[v], step, qvel[v]);

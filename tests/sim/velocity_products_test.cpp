@@ -48,6 +48,31 @@ TEST(VelocityProductsInSteps, FreeDiskKeepsItsEnergyForAMinute) {
   }
 }
 
+/// What flies turns as it does without gravity, however far its links turn in a step: the work of gravity is that on
+/// the whole's momentum.
+TEST(VelocityProductsInSteps, WhatFallsTurnsAsWithoutGravity) {
+  for (const char* name : {"humanoid", "dog"}) {
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      std::vector<std::vector<double>> rates;
+      for (const double gravity : {0.0, -9.81}) {
+        ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml");
+        spec.option.gravity = {0, 0, gravity};
+        const Model model = compile(std::move(spec));
+        Random random(seed);
+        Data data(model);
+        for (int v = 3; v < model.nv; ++v) data.qvel[v] = random.uniform(-20, 20);
+        StepOptions options{.dt = 1.0 / 60};
+        options.actuation = ActuationMode::off;
+        Stepper<double> stepper(model, data, options);
+        for (int step = 0; step < 10; ++step) ASSERT_EQ(stepper.step(data), 0) << name << ", seed " << seed;
+        rates.push_back({data.qvel.begin() + 3, data.qvel.end()});
+      }
+      for (std::size_t v = 0; v < rates[0].size(); ++v)
+        ASSERT_NEAR(rates[0][v], rates[1][v], 1e-7) << name << ", seed " << seed;
+    }
+  }
+}
+
 /// Boxes of any shape, turning about any axis: at 60 Hz ten radians a second are ten degrees a step.
 TEST(VelocityProductsInSteps, TumblingBodiesKeepTheirEnergyForAMinute) {
   for (unsigned seed = 0; seed < 20; ++seed) {
