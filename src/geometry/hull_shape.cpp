@@ -175,6 +175,8 @@ constexpr int kGrid = 1 << kGridDepth;   ///< cells along each edge of the cube 
 constexpr int kQuarters = 5;             ///< how often a cell is quartered at most
 constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
 constexpr int kFinest = kGrid << kQuarters;
+/// Numbers in the table from which on nothing is quartered: vertices in one place cannot be told apart.
+constexpr std::size_t kMost(std::size_t vertices) { return 16384 + 32 * vertices; }
 
 /// Where a direction points through the cube: its face, and how far along in finest cells.
 struct Through {
@@ -244,12 +246,12 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
   using Along = std::array<double, 5>;  // the four corners and the middle
   const Vec3d corners[] = {square.direction(0, 0), square.direction(0, 1), square.direction(1, 0),
                            square.direction(1, 1), square.direction(0.5, 0.5)};
-  const double slack = 1e-12 * (norm(box_.lower) + norm(box_.upper));
+  const double slack = 1e-12 * norm(box_.upper - box_.lower);
   std::vector<Along> along(among.size());
   std::array<std::size_t, 5> best{};
   for (std::size_t i = 0; i < among.size(); ++i) {
     for (std::size_t k = 0; k < 5; ++k) {
-      along[i][k] = dot(vertices_[static_cast<std::size_t>(among[i])], corners[k]);
+      along[i][k] = dot(vertices_[static_cast<std::size_t>(among[i])] - centre_, corners[k]);
       if (along[i][k] > along[best[k]][k]) best[k] = i;
     }
   }
@@ -262,7 +264,9 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
     });
     if (!behind) kept.push_back(among[i]);
   }
-  if ((square.depth >= 0 && kept.size() <= kFewVertices) || square.depth == kQuarters) {
+  const bool worth_it =
+      kept.size() > kFewVertices && square.depth < kQuarters && farthest_.size() < kMost(vertices_.size());
+  if (square.depth >= 0 && !worth_it) {
     cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
     farthest_.insert(farthest_.end(), kept.begin(), kept.end());
     return;

@@ -76,6 +76,8 @@ TEST(ConvexHull, TheTableHasTheFarthestVertexOfEveryDirection) {
   }
   clouds.push_back(clouds[3]);  // a needle, far from the origin
   for (Vec3d& p : clouds.back()) p = {1e-3 * p.x + 5, p.y - 7, 1e-4 * p.z};
+  clouds.push_back({{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}});  // 60 in one place, but for rounding
+  for (const Vec3d& p : sphere_points(60, random)) clouds.back().push_back(Vec3d{0, 0, 1} + p * 1e-13);
   std::vector<Vec3d> directions = sphere_points(300, random);
   for (int x = -32; x <= 32; x += 4) {  // edges of the table's cells, next to them, and the axes
     for (int y = -32; y <= 32; ++y) {
