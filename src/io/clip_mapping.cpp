@@ -36,7 +36,7 @@ class MappingReader {
     top.read("name", out_.name), top.read("comment", comment);
     if (const JsonValue* source = top.get("source")) read_source(*source);
     if (top.read("scale", out_.scale) && !(out_.scale > 0))
-      top.fault(*top.get("scale"), "scale", "a scale is positive");
+      top.fault(*top.get("scale"), "scale", fmt::format("a scale of {}, expected a positive one", out_.scale));
     if (std::vector<double> v; top.read("offset", v, 3)) out_.offset = {v[0], v[1], v[2]};
     const JsonValue *joints = top.get("joints"), *points = top.get("points");
     if (joints && points) top.fault(*points, "points", "\"joints\" and \"points\" exclude each other");

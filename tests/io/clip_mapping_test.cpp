@@ -294,6 +294,7 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
   refuses("\"joints\": []}", "an object is expected", "joints");
   refuses("\"joints\": {}, \"source\": {\"up\": \"y\"}}", "go together", "source");
   refuses("\"joints\": {}, \"scale\": 0}", "scale of 0", "scale");
+  refuses("\"joints\": {}, \"scale\": -1}", "scale of -1", "scale");
   refuses("\"jonts\": {}}", "there are no \"joints\"", "");
 }
 
