@@ -133,9 +133,9 @@ double EqualitySet::reach(const EqualityConstants<double>& c) const {
     const int link = link_of(*model_, second ? c.b : c.a);
     if (link < 0) continue;
     const LinkConstants<double>& l = model_->view<double>().link[link];
-    const double* p = second ? c.pb : c.pa;
-    longest = std::max(longest, std::hypot(p[0], p[1], p[2]));
-    if (l.parent >= 0) longest = std::max(longest, std::hypot(l.r0[0], l.r0[1], l.r0[2]));
+    const auto length = [](const double* p) { return norm(Vec3d{p[0], p[1], p[2]}); };
+    longest = std::max(longest, length(second ? c.pb : c.pa));
+    if (l.parent >= 0) longest = std::max(longest, length(l.r0));
     if (l.mass > 0) longest = std::max(longest, std::sqrt((l.I[0] + l.I[3] + l.I[5]) / (2 * l.mass)));
   }
   return longest;
