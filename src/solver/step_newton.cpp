@@ -132,7 +132,7 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
     double now = residual();
     const auto is_met = [&] { return now <= tolerance && (!judged || within_sets()); };
     bool met = is_met();
-    if (met && judged && mass.may_drift()) {
+    if (met && judged && mass.takes_changes() && mass.may_drift()) {
       apply_impulses(mass, problem_, now_.impulse, now_.velocity);
       now = residual(), met = is_met();
       if (!met) mass.has_drifted();
