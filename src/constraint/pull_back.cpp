@@ -16,8 +16,8 @@ constexpr double kLeastMu = sizeof(R) == 8 ? 1e-10 : 1e-5;
 template <class R>
 constexpr R kClosed = sizeof(R) == 8 ? R(1e-12) : R(2e-6);  ///< [m | rad]
 constexpr double kStrained = 1.2;                           ///< near enough to one
-constexpr double kFar = 0.5;                                ///< d turns a link far [rad]
-constexpr double kSlow = 0.05;                              ///< and by so much it always may
+constexpr double kFar = 4;      ///< d turns a link by more than half a turn [rad], which leads anywhere
+constexpr double kSlow = 0.05;  ///< and by so much it always may
 constexpr int kTries = 12;
 constexpr double kLeastOfLargest = 1e-9;  ///< of the largest inverse mass of all rows, that a unit's counts as
 

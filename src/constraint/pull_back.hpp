@@ -4,7 +4,7 @@
 // cannot close come to where |φ| is least, and there J loses its rank along φ: Newton's steps grow without bound and
 // throw the links about. How far one may be believed is told by the geometric stiffness of λ, about |λ| / lever, over
 // the inertia that it meets: the strain of a unit of rows, D |λ| / reach, with D their largest inverse mass. Where d
-// turns joints far although some unit's strain is above one,
+// turns a link by more than half a turn although some unit's strain is above one,
 //
 //     (A + Σ + μ D) λ = φ,   φ' = (A + Σ) λ
 //
