@@ -30,18 +30,11 @@ PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const D
       width_(rows.width()),
       rows_(rows.rows()),
       ld_(rows.leading_dimension()),
-      levers_(model.nv, 1.0),
       turned_(model.njoint()) {
   A_.resize(width_ * rows_ * ld_);
   for (auto* v : {&inverse_, &scale_, &sigma_, &mass_, &lambda_}) v->resize(width_ * ld_);
   u_.resize(width_ * model.nv), way_.resize(u_.size());
   lane_.resize(width_), mu_.resize(width_), settled_.resize(width_);
-  double longest = 0;
-  for (const RowUnit& unit : equalities.units()) longest = std::max(longest, unit.reach);
-  for (const Joint& joint : model.joints) {  // what slides does so by levers
-    for (int k = 0; k < scalar_count(joint.type) && longest > 0 && joint.type != JointType::hinge; ++k)
-      levers_[joint.qvel + k] = longest;
-  }
 }
 
 template <class R>
@@ -109,15 +102,16 @@ void PullBack<R>::move(BasicData<R>& data, int pack, DelassusRows<R>& rows) {
   delassus_table<R>(int(width_)).outward(data.view(model_, pack), data.state(pack), u_.data(), way_.data());
 }
 
-/// The largest of a link, at most: what the joints on its way to the world turn by.
+/// The largest of a link, at most: what the joints on its way to the world turn by. What slides alone bends no rows.
 template <class R>
 double PullBack<R>::turn(std::size_t lane) {
   double most = 0;
   for (int i = 0; i < model_.njoint(); ++i) {
     const Joint& joint = model_.joints[i];
+    const int first = joint.qvel + (moves_freely(joint.type) ? 3 : slides_on_axis(joint.type) ? 1 : 0);
     double square = 0;
-    for (int v = joint.qvel; v < joint.qvel + joint.nv(); ++v) {
-      const double x = double(way_[v * width_ + lane]) / levers_[v];
+    for (int v = first; v < joint.qvel + joint.nv(); ++v) {
+      const double x = double(way_[v * width_ + lane]);
       square += x * x;
     }
     turned_[i] = std::sqrt(square) + (joint.parent >= 0 ? turned_[joint.parent] : 0);

@@ -53,7 +53,6 @@ class PullBack {
   AlignedVector<R> mass_, lambda_;  // [rows][lane] D, λ
   AlignedVector<R> u_, way_;        // [nv][lane] scratch, d
   AlignedVector<R> lane_;           // scratch [lane]
-  std::vector<double> levers_;      // [nv] of d, that counts as a radian
   std::vector<double> turned_;      // [joint] scratch
   std::vector<double> mu_;
   std::vector<char> settled_;
