@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "constraint/kernel_table.hpp"
 #include "dynamics/delassus_table.hpp"
@@ -13,11 +14,10 @@ namespace {
 /// The least μ: what rounding makes of rows that depend on one another.
 template <class R>
 constexpr double kLeastMu = sizeof(R) == 8 ? 1e-10 : 1e-5;
-template <class R>
-constexpr R kClosed = sizeof(R) == 8 ? R(1e-12) : R(2e-6);  ///< [m | rad]
-constexpr double kStrained = 1.2;                           ///< near enough to one
-constexpr double kFar = 4;      ///< d turns a link by more than half a turn [rad], which leads anywhere
-constexpr double kSlow = 0.05;  ///< and by so much it always may
+constexpr double kClosed = 1e-4;   ///< of a unit's reach, an error that throws nothing about
+constexpr double kStrained = 1.2;  ///< near enough to one
+constexpr double kFar = 4;         ///< d turns a link by more than half a turn [rad], which leads anywhere
+constexpr double kSlow = 0.05;     ///< and by so much it always may
 constexpr int kTries = 12;
 constexpr double kLeastOfLargest = 1e-9;  ///< of the largest inverse mass of all rows, that a unit's counts as
 
@@ -30,17 +30,28 @@ PullBack<R>::PullBack(const Model& model, const EqualitySet& equalities, const D
       width_(rows.width()),
       rows_(rows.rows()),
       ld_(rows.leading_dimension()),
+      levers_(model.nv, 1.0),
       turned_(model.njoint()) {
   A_.resize(width_ * rows_ * ld_);
   for (auto* v : {&inverse_, &scale_, &sigma_, &mass_, &lambda_}) v->resize(width_ * ld_);
   u_.resize(width_ * model.nv), way_.resize(u_.size());
   lane_.resize(width_), mu_.resize(width_), settled_.resize(width_);
+  double longest = 0;
+  for (const RowUnit& unit : equalities.units()) longest = std::max(longest, unit.reach);
+  for (const Joint& joint : model.joints) {
+    const bool flies = moves_freely(joint.type);
+    const int slides = flies ? 3 : joint.type == JointType::hinge || longest == 0 ? 0 : scalar_count(joint.type);
+    for (int k = 0; k < slides; ++k)
+      levers_[joint.qvel + k] = flies ? std::numeric_limits<double>::infinity() : longest;
+  }
 }
 
 template <class R>
 bool PullBack<R>::closed(const R* phi, std::size_t lane) const {
-  for (std::size_t r = 0; r < rows_; ++r) {
-    if (std::abs(phi[r * width_ + lane]) > kClosed<R>) return false;
+  for (const RowUnit& unit : equalities_.units()) {
+    for (int k = 0; unit.reach > 0 && k < unit.nrow; ++k) {
+      if (!(std::abs(double(phi[(unit.first_row + k) * width_ + lane])) <= kClosed * unit.reach)) return false;
+    }
   }
   return true;
 }
@@ -102,16 +113,16 @@ void PullBack<R>::move(BasicData<R>& data, int pack, DelassusRows<R>& rows) {
   delassus_table<R>(int(width_)).outward(data.view(model_, pack), data.state(pack), u_.data(), way_.data());
 }
 
-/// The largest of a link, at most: what the joints on its way to the world turn by. What slides alone bends no rows.
+/// The largest of a link, at most: what the joints on its way to the world turn by. What slides on another link turns by
+/// the longest reach; what flies freely bends no rows.
 template <class R>
 double PullBack<R>::turn(std::size_t lane) {
   double most = 0;
   for (int i = 0; i < model_.njoint(); ++i) {
     const Joint& joint = model_.joints[i];
-    const int first = joint.qvel + (moves_freely(joint.type) ? 3 : slides_on_axis(joint.type) ? 1 : 0);
     double square = 0;
-    for (int v = first; v < joint.qvel + joint.nv(); ++v) {
-      const double x = double(way_[v * width_ + lane]);
+    for (int v = joint.qvel; v < joint.qvel + joint.nv(); ++v) {
+      const double x = double(way_[v * width_ + lane]) / levers_[v];
       square += x * x;
     }
     turned_[i] = std::sqrt(square) + (joint.parent >= 0 ? turned_[joint.parent] : 0);

@@ -32,7 +32,7 @@ class PullBack {
   /// Keeps references to model and set. rows: as all those given later
   PullBack(const Model& model, const EqualitySet& equalities, const DelassusRows<R>& rows);
 
-  /// Whether that lane's errors are nothing but rounding: there is nothing to limit.
+  /// Whether that lane's errors are so small that there is nothing to limit.
   bool closed(const R* phi, std::size_t lane) const;
   /// phi [rows][lane] becomes φ'.
   /// @param data holds the factors of M̂ @param rows swept @param sigma [rows][lane] Σ @return the least of all lanes
@@ -53,6 +53,7 @@ class PullBack {
   AlignedVector<R> mass_, lambda_;  // [rows][lane] D, λ
   AlignedVector<R> u_, way_;        // [nv][lane] scratch, d
   AlignedVector<R> lane_;           // scratch [lane]
+  std::vector<double> levers_;      // [nv] of d, that counts as a radian
   std::vector<double> turned_;      // [joint] scratch
   std::vector<double> mu_;
   std::vector<char> settled_;
