@@ -113,7 +113,7 @@ void PullBack<R>::move(BasicData<R>& data, int pack, DelassusRows<R>& rows) {
   delassus_table<R>(int(width_)).outward(data.view(model_, pack), data.state(pack), u_.data(), way_.data());
 }
 
-/// The largest of a link, at most: what the joints on its way to the world turn by. What slides on another link turns by
+/// The largest of a link, at most: what the joints on its way to the world turn by. A slide on another link counts by
 /// the longest reach; what flies freely bends no rows.
 template <class R>
 double PullBack<R>::turn(std::size_t lane) {

@@ -213,7 +213,8 @@ TEST(Loops, OpenStarts) {
 
 /// Connects and welds in trees that no pose can close, or that begin far open, under SPOOK at 60 Hz without gravity:
 /// the pull-back of errors alone moves them. Where loops are least open their rows lose rank along the errors, and a
-/// step that asked for all of them threw links about at 100 to 100,000 rad/s. One turns a link by four radians at most.
+/// step that asked for all of them threw links about at 100 to 100,000 rad/s. One that turns a link by less than four
+/// radians is believed, and some in a row add up.
 TEST(Loops, ThoseThatCannotCloseAreNotThrownAbout) {
   int open = 0, closed = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
