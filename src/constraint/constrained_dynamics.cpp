@@ -7,7 +7,6 @@
 
 #include "constraint/kernel_table.hpp"
 #include "constraint/limbs.hpp"
-#include "constraint/pull_back.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
 #include "tarsus/math/larger.hpp"
@@ -18,10 +17,6 @@ const char* name(KktStatus status) {
   static constexpr const char* kNames[] = {"solved", "redundant", "inconsistent", "not_finite"};
   return kNames[int(status)];
 }
-
-/// What a step may leave of its rows' demand [m/s | rad/s].
-template <class R>
-constexpr double kMissed = sizeof(R) == 8 ? 1e-5 : 1e-4;
 
 template <class R>
 ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
@@ -47,7 +42,6 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   for (auto* v : {&pack_.u, &pack_.trial_v, &pack_.last_v, &pack_.zero}) v->resize(w * model.nv);
   pack_.push.resize(std::max(pack_.u.size(), w * m));
   pack_.least.resize(w), pack_.trust.resize(w);
-  pack_.pull.resize(w * m);
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
@@ -103,19 +97,6 @@ static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
 }
 
-/// -y₂ = position φ + velocity J q̇ + bias J̇ q̇, and Σ.
-struct Weights {
-  double position = 0, velocity = 0, bias = 1, sigma = 0;
-};
-static Weights weights(const Softness& soft, double dt, double drift_time) {
-  if (dt > 0) {
-    const double damping = 1 + 4 * soft.damping_steps;
-    return {4 / (dt * dt * damping), (1 - 1 / damping) / dt, 0, 4 * soft.compliance / (dt * dt * damping)};
-  }
-  if (drift_time > 0) return {1 / (drift_time * drift_time), 2 / drift_time, 1, 0};
-  return {};
-}
-
 /// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
 template <class R>
 static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
@@ -125,9 +106,16 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     const std::size_t first = equalities[i].first_row * w;
     std::size_t n = 0;
     for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
-    const Weights x = weights(soft, dt, drift_time);
-    weigh<R>(n, R(x.position), R(x.velocity), R(x.bias), phi + first, rate + first, bias + first, target + first);
-    std::fill_n(sigma + first, n, R(x.sigma));
+    double a = 0, b = 0, c = 1, softness = 0;
+    if (dt > 0) {
+      const double damping = 1 + 4 * soft.damping_steps;
+      a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, c = 0,
+      softness = 4 * soft.compliance / (dt * dt * damping);
+    } else if (drift_time > 0) {
+      a = 1 / (drift_time * drift_time), b = 2 / drift_time;
+    }
+    weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
+    std::fill_n(sigma + first, n, R(softness));
   }
 }
 
@@ -140,31 +128,6 @@ void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in)
                           {rate, m * w}, {bias, m * w});
   set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
-}
-
-template <class R>
-void ConstrainedDynamics<R>::bound_pull_back() {
-  pull_back_ = std::make_unique<PullBack<R>>(model_, equalities_, rows_);
-}
-
-/// Errors are asked for as far as a step can lead (PullBack). Swept rows.
-template <class R>
-void ConstrainedDynamics<R>::pull_back(BasicData<R>& data, const Inputs& in) {
-  if (!pull_back_ || !(in.dt > 0 || in.drift_time > 0)) return;
-  const std::size_t w = width_, m = rows(), first = in.pack * m * w;
-  std::copy_n(phi_.begin() + first, m * w, pack_.pull.begin());
-  if (pull_back_->limit(data, in.pack, rows_, pack_.sigma.data(), pack_.pull.data()) == Pulled::all) return;
-  std::copy_n(pack_.rhs.begin(), m * w, pack_.push.begin());
-  set_targets(equalities_, w, in.dt, in.drift_time, pack_.pull.data(), rate_.data() + first, bias_.data() + first,
-              pack_.rhs.data(), pack_.sigma.data());
-  const R missed = R(kMissed<R> / (in.dt > 0 ? in.dt : in.drift_time));
-  MultiplierReport report;
-  report.rank = rows();
-  for (std::size_t k = 0; k < m * w; ++k) {
-    const int world = int(in.pack * w + k % w);
-    if (std::abs(pack_.push[k] - pack_.rhs[k]) > missed && world < worlds_ && status_[world] == KktStatus::solved)
-      record(world, KktStatus::inconsistent, report);
-  }
 }
 
 /// Before a world's next accelerate().
@@ -195,7 +158,6 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.read_u(view, state, pack_.u.data());
   evaluate_rows(data, in);
   rows_.sweep(model_, data, in.pack);
-  pull_back(data, in);
   rows_.velocity(pack_.u.data(), pack_.push.data());
   for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] += pack_.push[k];
   rows_.gram(pack_.A.data(), rows_.leading_dimension());
@@ -216,14 +178,11 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   R* x2 = x2_.data() + in.pack * m * w;
   kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in);
-  const bool pulls = pull_back_ && (in.dt > 0 || in.drift_time > 0);
   kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
                 pack_.u.data(), x2, qacc, limb_.quality.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
-    // What is open is looked at with all its rows.
-    if (pulls && !pull_back_->closed(phi_.data() + in.pack * m * w, lane)) limb_.quality[lane] = 0;
     done += limb_.quality[lane] > 0;
     if (int(world) < worlds_) by_limbs_[world] = limb_.quality[lane] > 0;
   }
@@ -507,18 +466,9 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
   }
   equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
-  forget(0);
-  pack_.demand.resize(rows()), pack_.pull.resize(rows());
+  pack_.demand.resize(rows());
   for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
-  for (int i = 0; i < equalities_.size(); ++i) {
-    const Equality& e = equalities_[i];
-    std::fill_n(pack_.pull.begin() + e.first_row, e.nrow, R(weights(e.softness, dt, 0).position));
-  }
-}
-
-template <class R>
-BilateralRows<R> ConstrainedDynamics<R>::bilateral(In<R> qpos) {
-  return {&equalities_, qpos, pack_.demand, compliance(), pack_.pull, pull_back_.get()};
+  forget(0);
 }
 
 template <class R>
@@ -530,7 +480,7 @@ void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, d
   }
   if (!finite)
     status_[0] = KktStatus::not_finite;
-  else if (missed > kMissed<R>)
+  else if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4))  // [m/s | rad/s]
     status_[0] = KktStatus::inconsistent;
 }
 

@@ -125,25 +125,6 @@ void EqualitySet::check_pair(const Equality& e) const {
                               : "bodies that can move against each other: one is fixed to the other");
 }
 
-/// The longest lever about the joints next to the points, from which a pull turns them. Masses stand for levers where
-/// bodies fly and meet at their origins.
-double EqualitySet::reach(const EqualityConstants<double>& c) const {
-  double longest = 0;
-  for (const bool second : {false, true}) {
-    const int link = link_of(*model_, second ? c.b : c.a);
-    if (link < 0) continue;
-    const LinkConstants<double>& l = model_->view<double>().link[link];
-    const auto length = [](const double* p) { return norm(Vec3d{p[0], p[1], p[2]}); };
-    longest = std::max(longest, length(second ? c.pb : c.pa));
-    if (l.parent >= 0) longest = std::max(longest, length(l.r0));
-    if (l.mass > 0) longest = std::max(longest, std::sqrt((l.I[0] + l.I[3] + l.I[5]) / (2 * l.mass)));
-  }
-  return longest;
-}
-
-/// How far a weld's frames are turned when its pull turns them about: half a radian, in its rows' numbers.
-static constexpr double kReachOfAngles = 0.5;
-
 int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   EqualityConstants<double> c = given;
   if (e.name.empty()) e.name = fmt::format("equality {}", equalities_.size());
@@ -151,12 +132,6 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   c.nrow = e.nrow, c.kind = e.kind;
   c.swapped = link_of(*model_, c.a) < 0 && link_of(*model_, c.b) >= 0;
   c.to_world = c.b < 0 && is_identity(c.Rb);
-  const bool turns = c.kind == EqualityKind::connect || c.kind == EqualityKind::weld ||
-                     c.kind == EqualityKind::distance || c.kind == EqualityKind::point_on_plane;
-  for (int first = 0; first < e.nrow; first += 3) {
-    const double length = !turns ? 0 : first == 0 ? reach(c) : kReachOfAngles * c.scale;
-    units_.push_back({rows_ + first, std::min(3, e.nrow - first), length});
-  }
   rows_ += e.nrow;
   equalities_.push_back(std::move(e));
   constants_.push_back(c);

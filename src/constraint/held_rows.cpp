@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "constraint/pull_back.hpp"
 #include "tarsus/math/larger.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
@@ -44,7 +43,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   bilateral_ = bilateral;
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
-  size_ = 0, kept_ = 0, contradict_ = false;
+  size_ = 0, contradict_ = false;
   rows.clear();
   write(data, rows);
   blocks_ = rows.blocks();
@@ -57,7 +56,6 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
     demand_[i] = h * (double(bilateral_.demand[i]) - double(velocity_[i]));
     size_ = std::max(size_, std::abs(h * double(velocity_[i])));
   }
-  if (bilateral_.pull_back) bound(data, h, rows);
   // Rows that nothing moves have no inverse mass of their own.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
@@ -65,30 +63,22 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
     if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
   const double least = most > 0 ? kLeastMass * most : 1;
-  for (const RowUnit& unit : bilateral_.equalities->units()) {
-    double largest = least;
-    for (int k = 0; k < unit.nrow; ++k) largest = std::max(largest, double(mass_[unit.first_row + k]));
-    for (int k = 0; k < unit.nrow; ++k) raised_[unit.first_row + k] = kRaised<R> * largest;
+  const EqualitySet& set = *bilateral_.equalities;
+  for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
+    for (int first = 0; first < set[e].nrow; first += 3) {
+      const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
+      double largest = least;
+      for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
+      for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
+    }
   }
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
-}
-
-/// Errors are asked for as far as a step can lead. What is kept contradicts the rest, or would next to it.
-template <class R>
-void HeldRows<R>::bound(BasicData<R>& data, double h, DelassusRows<R>& rows) {
-  pulled_.assign(phi_.begin(), phi_.end());
-  const Pulled pulled = bilateral_.pull_back->limit(data, 0, rows, bilateral_.compliance.data(), pulled_.data());
-  contradict_ = pulled == Pulled::part;  // what cannot be moved settle() leaves as it is
-  for (int i = 0; i < count() && contradict_; ++i) {
-    const double kept = h * double(bilateral_.pull[i]) * double(phi_[i] - pulled_[i]);
-    demand_[i] += kept, kept_ = std::max(kept_, std::abs(kept));
-  }
 }
 
 /// |J_e v + Σ_e λ_e - b_e|, the largest: what the raised Σ_e makes of the last step.
 template <class R>
 double HeldRows<R>::left() const {
-  double most = kept_;
+  double most = 0;
   for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, raised_[i] * std::abs(step_[i]));
   return most;
 }

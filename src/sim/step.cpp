@@ -164,7 +164,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
-    loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data), loops_->bound_pull_back();
+    loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
   if (options.integrator != Integrator::rk4) {
@@ -483,7 +483,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
     if (loops_) {
       loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
-      bilateral = loops_->bilateral(data.qpos);
+      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -211,50 +213,45 @@ TEST(Loops, OpenStarts) {
   }
 }
 
-/// Connects and welds in trees that no pose can close, or that begin far open, under SPOOK at 60 Hz without gravity:
-/// the pull-back of errors alone moves them. Where loops are least open their rows lose rank along the errors, and a
-/// step that asked for all of them threw links about at 100 to 100,000 rad/s. One that turns a link by less than four
-/// radians is believed, and some in a row add up.
-TEST(Loops, ThoseThatCannotCloseAreNotThrownAbout) {
-  int open = 0, closed = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    Random random(seed);
-    TreeOptions tree;
-    tree.bodies = 2 + random.index(6), tree.chain = 0.7;
-    ModelSpec spec = random_tree(seed, tree).spec;
-    spec.option.gravity = {0, 0, 0};
-    const Model model = compile(spec);
-    EqualitySet set(model);
-    for (int i = 0; i < 2; ++i) {
-      const int a = 1 + random.index(model.nbody() - 1), b = random.index(model.nbody());
-      if (model.bodies[a].link == model.bodies[b].link) continue;
-      const std::string name = "c" + std::to_string(i);
-      if (random.chance(0.5))
-        set.add_connect(name, a, random.vector(0.3), b, random.vector(0.3));
-      else
-        set.add_weld(name, a, b, {rotation(random.rotation()), random.vector(0.3)});
+/// A mocap body at constant speed drags a box by its corner, or a limp humanoid by its head or hand. Once that flies as
+/// fast the rows ask for no change: (1 - 1/(1 + 4 τ)) v = 4/(h (1 + 4 τ)) x, so it is behind by x = τ h v. With
+/// less of the error pulled back where a step from rest would throw an arm about they stayed behind for ever.
+TEST(Loops, WhatAMocapBodyDragsKeepsUpWithIt) {
+  const std::string mocap =
+      "<body name='mocap' mocap='true'><geom type='sphere' size='.01' contype='0'"
+      " conaffinity='0'/></body>";
+  const std::string box =
+      "<mujoco><option gravity='0 0 0'/><worldbody>" + mocap +
+      "<body name='box'><freejoint/><geom type='box' size='.05 .05 .05' mass='1'/></body></worldbody>"
+      "<equality><connect body1='box' body2='mocap' anchor='.05 .05 .05'/></equality></mujoco>";
+  const auto humanoid = [&](const std::string& equality) {
+    std::ifstream file(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text.insert(text.find("<worldbody>") + 11, mocap);
+    return text.insert(text.rfind("</mujoco>"), "<equality>" + equality + "</equality>");
+  };
+  struct Case {
+    const char* name;
+    std::string text;
+    double speed, rate;  ///< [m/s], [Hz]
+  };
+  for (const Case& c :
+       {Case{"corner", box, 10, 60}, Case{"head", humanoid("<weld body1='head' body2='mocap'/>"), 3, 60},
+        Case{"hand", humanoid("<connect body1='right_forearm' body2='mocap' anchor='0 0 -.26'/>"), 10, 240}}) {
+    const Model model = compile(parse_mjcf(c.text, c.name, "."));
+    Data data(model);
+    const double h = 1 / c.rate;
+    Stepper<double> stepper(model, data, {.dt = h});
+    double behind = 0;
+    for (int i = 1; i <= int(2 * c.rate); ++i) {
+      data.mocap_pos[0] = c.speed * i * h;
+      ASSERT_EQ(stepper.step(data), 0) << c.name << ", step " << i;
+      if (i > int(c.rate)) behind = std::max(behind, stepper.loops()->error(0).position);
     }
-    if (set.rows() == 0) continue;
-    for (const bool limits : {false, true}) {
-      Data data(model);
-      StepOptions options{.dt = 1.0 / 60};
-      options.equalities = &set, options.rows.joints = limits, options.actuation = ActuationMode::off;
-      Stepper<double> stepper(model, data, options);
-      for (int step = 0; step < 240; ++step) {
-        ASSERT_EQ(stepper.step(data), 0) << "seed " << seed << ", step " << step;
-        for (const double v : data.qvel) ASSERT_LT(std::abs(v), 1000) << "seed " << seed << ", step " << step;
-      }
-      if (error_at(model, data, set) < 5e-3) {  // springs move what is closed
-        ++closed;
-        continue;
-      }
-      ++open;
-      EXPECT_EQ(stepper.loops()->status(0), KktStatus::inconsistent) << "seed " << seed;
-    }
+    const double expected = Softness{}.damping_steps * h * c.speed;
+    std::printf("%s: at most %.3f m behind, %.3f steadily\n", c.name, behind, expected);
+    EXPECT_LT(behind, 1.2 * expected) << c.name;
   }
-  std::printf("%d closed, %d cannot\n", closed, open);
-  EXPECT_GT(closed, 10);
-  EXPECT_GT(open, 40);
 }
 
 /// A planar linkage that floats: nothing moves its loop out of its plane. Where that plane is almost, but not quite,
@@ -336,7 +333,7 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
                         Case{"hand, 30 Hz", hung_by("right_forearm", palm), 1, 30, 0.5},
                         Case{"hand, shake", hung_by("right_forearm", palm), 1, 60, 1e-9, LoopMode::shake},
                         Case{"foot", hung_by("right_foot", {0, 0, 0}), 1, 60, 0.2},
-                        Case{"pair", loop_model("holding_hands"), 10, 60, 1.3}}) {
+                        Case{"pair", loop_model("holding_hands"), 10, 60, 1}}) {
     Data workspace(c.model);
     const auto energy_at = [&](In<double> qpos, const Data& data) {
       kinematics<double>(c.model, workspace, qpos, data.qvel);
@@ -405,22 +402,19 @@ TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
 }
 
 /// A closed chain of 1,000 links with 0.01 rad/s in every joint, which meet at its ends with metres a second. Gravity's
-/// work on what its joints' rates were at the next pose threw it apart within a second, at 4 ms too.
+/// work on what its joints' rates were at the next pose threw it apart within a second.
 TEST(Loops, AThousandLinksThatFlyAreNotLost) {
   const Model model = loop_model("ring");
   const EqualitySet set = EqualitySet::of(model);
-  for (const double dt : {4e-3, 1.0 / 60}) {
-    Random random(1);
-    Data data(model);
-    for (int v = 6; v < model.nv; ++v) data.qvel[v] = random.uniform(-0.01, 0.01);
-    Stepper<double> stepper(model, data, {.dt = dt});
-    const int steps = int(2 / dt);
-    for (int step = 0; step < steps; ++step) {
-      ASSERT_EQ(stepper.step(data), 0) << dt << " s, step " << step;
-      for (int v = 3; v < model.nv; ++v) ASSERT_LT(std::abs(data.qvel[v]), 500) << dt << " s, step " << step;
-    }
-    EXPECT_LT(error_at(model, data, set), dt < 0.01 ? 0.05 : 1) << dt << " s";
+  Random random(1);
+  Data data(model);
+  for (int v = 6; v < model.nv; ++v) data.qvel[v] = random.uniform(-0.01, 0.01);
+  Stepper<double> stepper(model, data, {.dt = 4e-3});
+  for (int step = 0; step < 500; ++step) {
+    ASSERT_EQ(stepper.step(data), 0) << "step " << step;
+    for (int v = 3; v < model.nv; ++v) ASSERT_LT(std::abs(data.qvel[v]), 100) << "step " << step;
   }
+  EXPECT_LT(error_at(model, data, set), 0.05);
 }
 
 /// Free bodies in a chain of connects, off their origins, thrown about.

@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "tarsus/constraint/held_rows.hpp"
+#include "tarsus/constraint/equality.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
@@ -26,7 +26,7 @@ namespace tarsus {
 enum class KktStatus : std::uint8_t {
   solved,
   redundant,     ///< rows depend on one another; all hold, their shared force is the least one
-  inconsistent,  ///< rows contradict one another, or are farther from closed than a step can lead; violated least
+  inconsistent,  ///< rows contradict one another; violated least
   not_finite,    ///< a number that is not finite came in or the mass matrix is singular; the constraints were left out
 };
 const char* name(KktStatus status);
@@ -49,15 +49,11 @@ class ConstrainedDynamics {
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// From now on accelerate(), and who solves bilateral(), asks for no more of the errors than a step can pull back;
-  /// where that is not all the status is inconsistent.
-  void bound_pull_back();
-
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
-  /// bilateral(), then record() of what they carried. data holds the links' poses, origins too, and velocities.
-  /// @throws ValueError for lanes
+  /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, and
+  /// velocities. @throws ValueError for lanes
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
-  BilateralRows<R> bilateral(In<R> qpos);  ///< of the last evaluate(), with links to this
+  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
 
@@ -99,7 +95,7 @@ class ConstrainedDynamics {
   };
   struct Pack {  ///< scratch of one
     AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
-        demand, pull;
+        demand;
   };
   /// One pack's part of accelerate()'s arguments.
   struct Inputs {
@@ -112,7 +108,6 @@ class ConstrainedDynamics {
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
   void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
   void evaluate_rows(BasicData<R>& data, const Inputs& in);
-  void pull_back(BasicData<R>& data, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
   R largest_of(const R* x, std::size_t n, std::size_t lane) const;
@@ -131,8 +126,7 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  std::unique_ptr<Limbs<R>> limbs_;         // null: none apply
-  std::unique_ptr<PullBack<R>> pull_back_;  // null: all errors are pulled back
+  std::unique_ptr<Limbs<R>> limbs_;  // null: none apply
   LimbAnswer limb_;
   AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
   Pack pack_;

@@ -55,12 +55,6 @@ struct Equality {
   Location where{};
 };
 
-/// Rows of a constraint that are one vector: its positions, or its angles.
-struct RowUnit {
-  int first_row = 0, nrow = 0;
-  double reach = 0;  ///< error [m | rad] over which their directions turn about; 0: they never turn
-};
-
 template <class R>
 struct EqualityConstants;
 template <class R>
@@ -108,7 +102,6 @@ class EqualitySet {
   int size() const { return int(equalities_.size()); }
   int rows() const { return rows_; }
   const Equality& operator[](int i) const { return equalities_[i]; }
-  std::span<const RowUnit> units() const { return units_; }  ///< of all rows, in order
   const Model& model() const { return *model_; }
   /// @throws ValueError for values that are negative, not finite, or both zero
   void set_softness(int index, const Softness& softness);
@@ -135,7 +128,6 @@ class EqualitySet {
  private:
   int add(Equality equality, const EqualityConstants<double>& constants);
   void check_pair(const Equality& equality) const;
-  double reach(const EqualityConstants<double>& constants) const;
   int add_spec_pair(const EqualitySpec& spec);
   int add_spec_joint(const EqualitySpec& spec);
   int add_spec_tendon(const EqualitySpec& spec);
@@ -154,7 +146,6 @@ class EqualitySet {
 
   const Model* model_;
   std::vector<Equality> equalities_;
-  std::vector<RowUnit> units_;
   std::vector<TendonRow> tendon_rows_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
   std::vector<EqualityConstants<double>> constants_;

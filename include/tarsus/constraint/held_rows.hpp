@@ -14,9 +14,6 @@
 
 namespace tarsus {
 
-template <class R>
-class PullBack;
-
 /// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
 template <class R>
 struct BilateralRows {
@@ -24,15 +21,13 @@ struct BilateralRows {
   In<R> qpos{};                             ///< [nq]
   In<R> demand{};                           ///< [rows] y₂
   In<R> compliance{};                       ///< [rows] Σ
-  In<R> pull{};                             ///< [rows] y₂ over -φ,
-  PullBack<R>* pull_back = nullptr;         ///< and how much of φ is pulled back; null: all
 
   int rows() const { return equalities ? equalities->rows() : 0; }
 };
 
 struct HeldImpulse {
   std::vector<double> at;  ///< [row] λ_e
-  double miss = 0;         ///< |J_e v + Σ_e λ_e - b_e| with it, the largest, b_e of all errors [m/s | rad/s]
+  double miss = 0;         ///< |J_e v + Σ_e λ_e - b_e| with it, the largest [m/s | rad/s]
 };
 
 template <class R>
@@ -56,18 +51,16 @@ class HeldRows {
   void settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now, HeldImpulse& next);
 
  private:
-  void bound(BasicData<R>& data, double h, DelassusRows<R>& rows);
   double left() const;
   void step_again(const Solve& solve, double share, std::span<double> solution, int first);
 
   BilateralRows<R> bilateral_;
   int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
-  bool contradict_ = false;                          ///< they do, one another
-  double size_ = 0;                                  ///< what HeldImpulse::miss is compared with
-  double kept_ = 0;                                  ///< the largest part of b_e that is not asked for
-  AlignedVector<R> phi_, mass_, velocity_, pulled_;  ///< [row] mass_: inverse ones
-  std::vector<double> step_;                         ///< [row] of the last proximal step
+  bool contradict_ = false;                 ///< they do, one another
+  double size_ = 0;                         ///< what HeldImpulse::miss is compared with
+  AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
+  std::vector<double> step_;                ///< [row] of the last proximal step
   std::vector<double> change_, first_solution_;
 };
 
