@@ -176,7 +176,7 @@ constexpr int kQuarters = 5;             ///< how often a cell is quartered at m
 constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
 constexpr int kFinest = kGrid << kQuarters;
 /// Numbers in the table from which on nothing is quartered: vertices in one place cannot be told apart.
-constexpr std::size_t kMost(std::size_t vertices) { return 16384 + 32 * vertices; }
+constexpr std::size_t most_numbers(std::size_t vertices) { return 16384 + 32 * vertices; }
 
 /// Where a direction points through the cube: its face, and how far along in finest cells.
 struct Through {
@@ -265,7 +265,7 @@ void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<
     if (!behind) kept.push_back(among[i]);
   }
   const bool worth_it =
-      kept.size() > kFewVertices && square.depth < kQuarters && farthest_.size() < kMost(vertices_.size());
+      kept.size() > kFewVertices && square.depth < kQuarters && farthest_.size() < most_numbers(vertices_.size());
   if (square.depth >= 0 && !worth_it) {
     cells_[cell] = {static_cast<int>(farthest_.size()), static_cast<int>(kept.size())};
     farthest_.insert(farthest_.end(), kept.begin(), kept.end());
