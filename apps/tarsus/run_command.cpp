@@ -287,9 +287,8 @@ void hint_at_floor(const Model& model) {
     }
   }
   tell(
-      "note: there is no floor, nor anything else that stands still and may be touched; docs/models.md says how a "
-      "robot "
-      "of a URDF file gets one\n");
+      "note: there is no floor, nor anything else that stands still and may be touched; "
+      "docs/models.md says how a robot of a URDF file gets one\n");
 }
 
 /// Free bodies by the hundred are another command's work.

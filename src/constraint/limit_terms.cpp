@@ -29,30 +29,29 @@ template <class R>
 template <class F>
 void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F& f) {
   const int joint = range.joint;
-  const Joint& j = model_.joints[joint];
-  const R* const q = &step_.qpos[j.qpos];
+  const R* const q = &step_.qpos[range.qpos];
   if (range.axial) {
-    f(0, JointRows{joint, JointRows::Part::axial, 1, {1, 0, 0}}, q[0] - j.lower());
-    f(1, JointRows{joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.upper() - q[0]);
+    f(0, JointRows{joint, JointRows::Part::axial, 1, {1, 0, 0}}, q[0] - range.lower);
+    f(1, JointRows{joint, JointRows::Part::axial, 1, {-1, 0, 0}}, range.upper - q[0]);
     return;
   }
   if (ends_before(std::abs(double(q[0])), way, range.half.cosine, range.half.sine)) return;  // mostly
   const Quatd at{double(q[0]), double(q[1]), double(q[2]), double(q[3])};
-  const R* const rate = &ahead[j.qvel];
+  const R* const rate = &ahead[range.qvel];
   const Vec3d turn = log_map(at), w{double(rate[0]), double(rate[1]), double(rate[2])};
   const double angle = norm(turn);
   const Mat3d A = widen(step_.data->links()[joint].R);
   const auto row = [&](const Vec3d& axis) { return JointRows{joint, JointRows::Part::angular, 1, A * -axis}; };
-  if (angle < j.upper()) {
+  if (angle < range.upper) {
     Vec3d end = log_map(at * exp_map(w * step_.h));
     double there = norm(end);
     if (dot(end, turn + w * step_.h) < 0) {  // the way there goes past half a turn
       end = end * (1 - 2 * std::numbers::pi / there);
       there = 2 * std::numbers::pi - there;
     }
-    if (there > j.upper()) return f(0, row(end * (1 / there)), j.upper() - there + step_.h * dot(end, w) / there);
+    if (there > range.upper) return f(0, row(end * (1 / there)), range.upper - there + step_.h * dot(end, w) / there);
   }
-  if (angle >= 1e-6) f(0, row(turn * (1 / angle)), j.upper() - angle);  // else no direction to push in
+  if (angle >= 1e-6) f(0, row(turn * (1 / angle)), range.upper - angle);  // else no direction to push in
 }
 
 template <class R>
