@@ -216,8 +216,8 @@ class SweepNear {
  public:
   SweepNear(const SphereColumns& s, double h, double fall) : s_(s), h_(h), fall_(fall), step_(h) {}
 
-  /// First by speeds added up, which needs no root, then by their difference, or the faster one's where the other may be
-  /// stopped.
+  /// First by speeds added up, which needs no root, then by their difference, or the faster one's where the other may
+  /// be stopped.
   TARSUS_INLINE unsigned of_sphere(std::uint32_t i, std::uint32_t j, bool stopped) const {
     const double size = s_.radius[i] + s_.margin[i] + fall_;
     const Vec3<SweepPack> way = difference(s_.centre, i, j);

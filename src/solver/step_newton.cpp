@@ -99,7 +99,8 @@ void StepNewton::sweep(StepOperator& mass, int count) {
 void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
-  const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
+  const double far = !early ? 0 : short_ ? kUnbounded : contact_residual_;
+  const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, far, mass.sweeps());
   if (sweeps > 0) sweep(mass, sweeps);
   const double start = natural_solve(mass, mass.takes_changes());
   short_ = false;
@@ -141,7 +142,7 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
     if (judged && solve_acting(mass, tolerance, end - iterations_)) continue;
-    newton(mass, judged && mass.sweeps_are_cheap());
+    newton(mass, judged && mass.sweeps() == SweepKind::at_once);
   }
 }
 

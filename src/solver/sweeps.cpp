@@ -13,18 +13,22 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kPlain = 6;               ///< iterations before sweeps, but where they may come early: where the residual
-constexpr double kFarAtFirst = 0.1;     ///< is more than that after the first iteration, or
+struct Plan {
+  int plain;       ///< iterations before sweeps
+  int first;       ///< sweeps before an iteration, to begin with,
+  int most;        ///< in a step
+  double settled;  ///< no more once none of their rows changes by more [m/s]
+};
+constexpr Plan kOfTrees{6, 5, 640, 3e-4};
+constexpr Plan kEarly{0, 20, 100, 3e-4};  ///< where these do not settle it, more do not either
+constexpr Plan kOfBodies{4, 40, 4000, 1e-5};
+constexpr std::size_t kMostSwept = 2000000;  ///< sweeps times terms of kOfBodies; of more terms kOfTrees
+constexpr double kFarAtFirst = 0.1;     ///< early: where the residual is more than that after the first iteration, or
 constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less,
 constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
-constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
-constexpr int kFirstEarly = 20;         ///< and where they come early;
-constexpr double kSettled = 3e-4;       ///< no more sweeps once none of its rows changes by more [m/s];
 constexpr int kMore = 2;                ///< so many times as many where
-constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
+constexpr double kProgress = 0.5;       ///< of the least residual is not reached
 constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
-constexpr int kMost = 640;              ///< in a step,
-constexpr int kMostEarly = 100;         ///< of those that come early: where they do not settle it, more do not either
 
 }  // namespace
 
@@ -38,24 +42,28 @@ void Sweeps::begin(const StepProblem& problem, bool all) {
   restart();
 }
 
-void Sweeps::restart() { done_ = count_ = 0, without_ = early_ = false; }
+void Sweeps::restart() { due_ = {}; }
 
-int Sweeps::due(std::span<const double> residuals, double early) {
+int Sweeps::due(std::span<const double> residuals, double early, SweepKind kind) {
   const int iteration = int(residuals.size());
   if (iteration > 1 && residuals.back() <= kFalls * residuals[residuals.size() - 2]) return 0;
-  if (count_ == 0) {
-    early_ = early > (iteration == 1 ? kFarAtFirst : kFar);
-    if (iteration <= kPlain && !early_) return 0;
-    count_ = early_ ? kFirstEarly : kFirst;
-  } else if (early_ && early <= kFar) {
+  if (due_.count == 0) due_.early = early > (iteration == 1 ? kFarAtFirst : kFar);
+  const bool of_bodies = kind == SweepKind::of_bodies && terms_.size() * kOfTrees.most < kMostSwept;
+  Plan plan = due_.early ? kEarly : of_bodies ? kOfBodies : kOfTrees;
+  if (of_bodies && terms_.size() * plan.most > kMostSwept) plan.most = int(kMostSwept / terms_.size());
+  due_.settled = plan.settled;
+  if (due_.count == 0) {
+    if (iteration <= plan.plain) return 0;
+    due_.count = plan.first;
+  } else if (due_.early && early <= kFar) {
     return 0;
   } else if (residuals.back() <= kProgress * *std::min_element(residuals.begin(), residuals.end() - 1)) {
-    count_ = early_ ? kFirstEarly : kFirst, without_ = false;
+    due_.count = plan.first, due_.without = false;
   } else {
-    count_ *= kMore, without_ = !without_;
+    due_.count = std::min(kMore * due_.count, plan.most), due_.without = !due_.without;
   }
-  const int count = without_ ? 0 : std::min(count_, (early_ ? kMostEarly : kMost) - done_);
-  done_ += count;
+  const int count = due_.without ? 0 : std::max(0, std::min(due_.count, plan.most - due_.done));
+  due_.done += count;
   return count;
 }
 
@@ -306,7 +314,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else
     mass_->rest();
-  sweep(problem, {count, kSettled, count, 0}, false, velocity, impulse);
+  sweep(problem, {count, due_.settled, count, 0}, false, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,

@@ -92,7 +92,7 @@ class DenseOperator : public StepOperator {
     rows.rest();
     return rows;
   }
-  bool sweeps_are_cheap() const override { return rows.at_once; }
+  SweepKind sweeps() const override { return rows.at_once ? SweepKind::at_once : SweepKind::of_trees; }
   StepOperator* alone(std::span<const int> chosen) override {
     if (!offers_alone) return nullptr;
     own = std::make_unique<DenseOperator>();

@@ -29,7 +29,7 @@ class DenseRows final : public StepOperator {
   bool takes_changes() const override { return true; }
   void move(double) override {}  ///< impulses say all
   RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override { return matrices_->blocks; }  ///< of all
-  bool sweeps_are_cheap() const override { return true; }
+  SweepKind sweeps() const override { return SweepKind::at_once; }
   void keep() override {}
 
  private:

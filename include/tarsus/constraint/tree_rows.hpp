@@ -34,6 +34,9 @@ class TreeRows final : public RowBlocks {
   /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
 
+  /// The world, or a free body without children.
+  bool is_alone(int link) const { return link < 0 || alone_[link]; }
+
   int blocks() const override { return int(blocks_.size()); }
   int terms(int block) const override { return blocks_[block].terms; }
   const ContactRows* point(int block) const override {

@@ -18,8 +18,9 @@
 //   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel. Which contact opens,
 //             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
-//             as many, and every second such iteration none. Where they are cheap they come before the second, or
-//             after a step that was shortened, and steps are whole from then on (decision 512).
+//             as many, and every second such iteration none. Over one dense matrix they come before the second, or
+//             after a step that was shortened, and steps are whole from then on (decision 512); of contacts of free
+//             bodies many more are worth it, and from the third on (decision 511).
 //   acting    where they are few, the terms that act are a problem of their own, by their rows alone; then all terms
 //             at their impulses, again with those that act now.
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
@@ -36,6 +37,7 @@
 // operator's as well: every x it returns satisfies them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,6 +46,13 @@
 #include "tarsus/solver/term_laws.hpp"
 
 namespace tarsus {
+
+/// What a sweep goes over, which says how many of them are worth a solve.
+enum class SweepKind : std::uint8_t {
+  of_trees,
+  at_once,    ///< one dense matrix: they cost little beside solve()
+  of_bodies,  ///< contacts of many free bodies: ten to thirty cost as much as solve()
+};
 
 class StepOperator {
  public:
@@ -68,8 +77,7 @@ class StepOperator {
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
   /// call. @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
-  /// A sweep costs little beside solve().
-  virtual bool sweeps_are_cheap() const { return false; }
+  virtual SweepKind sweeps() const { return SweepKind::of_trees; }
   /// These terms' rows alone, x = 0, where that is cheaper than solve(); null: it is not. As row_blocks().
   virtual StepOperator* alone([[maybe_unused]] std::span<const int> terms) { return nullptr; }
   /// This x is the best so far: what the caller will read.

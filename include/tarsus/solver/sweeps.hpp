@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,6 +25,7 @@ namespace tarsus {
 
 class StepOperator;
 class BodyPoints;
+enum class SweepKind : std::uint8_t;
 struct StepProblem;
 struct Relaxation;
 
@@ -99,13 +101,13 @@ class Sweeps {
   void begin(const StepProblem& problem, bool all = false);
   /// Iterations begin again.
   void restart();
-  /// How many go before Newton's next iteration: none before the seventh, unless `early`, the residual of contacts
-  /// where they may come sooner [m/s], is large, without a bound after a step that was shortened; then none while it is
-  /// small. None where the residual falls to a tenth; where it does not fall to half, twice as many, and every second
-  /// such iteration none.
+  /// How many go before Newton's next iteration: none before the seventh, of bodies the third, unless `early`, the
+  /// residual of contacts where they may come sooner [m/s], is large, without a bound after a step that was shortened;
+  /// then none while it is small. None where the residual falls to a tenth; where it does not fall to half, twice as
+  /// many, and every second such iteration none.
   /// @param residuals of the iterations so far
-  int due(std::span<const double> residuals, double early);
-  bool early() const { return early_; }  ///< they came before the seventh
+  int due(std::span<const double> residuals, double early, SweepKind kind);
+  bool early() const { return due_.early; }  ///< they came before the seventh
   /// Terms with an impulse, or which would have one, or had in this step; ascending.
   std::span<const int> acting(const StepProblem& problem, std::span<const double> velocity,
                               std::span<const double> impulse);
@@ -138,6 +140,12 @@ class Sweeps {
     Extrapolation of_points;      ///< in their next sweep,
     bool due = false;             ///< if any
   };
+  struct Due {                ///< before Newton's iterations
+    int count = 0, done = 0;  ///< before this one, if any; in this step
+    double settled = 0;       ///< no more once none of the rows changes by more [m/s]
+    bool early = false;       ///< before the seventh
+    bool without = false;     ///< this one goes without
+  };
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
@@ -165,9 +173,7 @@ class Sweeps {
   std::vector<double> change_;  ///< of one block
   Conjugate conjugate_;
   double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
-  int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step
-  bool early_ = false;             ///< before the seventh iteration
-  bool without_ = false;           ///< this iteration goes without
+  Due due_;
 };
 
 }  // namespace tarsus
