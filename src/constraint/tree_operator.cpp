@@ -17,7 +17,8 @@ constexpr int kHardShare = 4, kActingShare = 2;
 constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
 constexpr int kFewRows = 24, kFewBesideHeld = 40;
-constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr int kContactRows = 3;
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
 constexpr double kMost = 10;       ///< times the operations of eliminates() that a step may take
 
@@ -88,7 +89,9 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
     const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
     coupled = places_.unknowns,
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
-    of_step_.of_bodies = coupled >= kCrowd && places_.of_bodies > kOfBodies * double(places_.acting.size());
+    of_step_.others = coupled < kCrowd || kContactRows * places_.between < kCrowd     ? SweepKind::of_trees
+                      : places_.of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies
+                                                                                      : SweepKind::of_crowd;
   }
   if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);

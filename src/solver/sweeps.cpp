@@ -22,7 +22,8 @@ struct Plan {
 constexpr Plan kOfTrees{6, 5, 640, 3e-4};
 constexpr Plan kEarly{0, 20, 100, 3e-4};  ///< where these do not settle it, more do not either
 constexpr Plan kOfBodies{4, 40, 4000, 1e-5};
-constexpr std::size_t kMostSwept = 2000000;  ///< sweeps times terms of kOfBodies; of more terms kOfTrees
+constexpr Plan kOfCrowd{6, 20, 2000, 1e-5};
+constexpr std::size_t kMostSwept = 2000000;  ///< sweeps times terms of these two; of more terms kOfTrees
 constexpr double kFarAtFirst = 0.1;     ///< early: where the residual is more than that after the first iteration, or
 constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less,
 constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
@@ -44,13 +45,18 @@ void Sweeps::begin(const StepProblem& problem, bool all) {
 
 void Sweeps::restart() { due_ = {}; }
 
+static Plan plan_of(SweepKind kind, std::size_t terms) {
+  if (kind != SweepKind::of_bodies && kind != SweepKind::of_crowd) return kOfTrees;
+  Plan plan = kind == SweepKind::of_bodies ? kOfBodies : kOfCrowd;
+  if (terms > 0) plan.most = int(std::min(std::size_t(plan.most), kMostSwept / terms));
+  return plan.most > kOfTrees.most ? plan : kOfTrees;
+}
+
 int Sweeps::due(std::span<const double> residuals, double early, SweepKind kind) {
   const int iteration = int(residuals.size());
   if (iteration > 1 && residuals.back() <= kFalls * residuals[residuals.size() - 2]) return 0;
   if (due_.count == 0) due_.early = early > (iteration == 1 ? kFarAtFirst : kFar);
-  const bool of_bodies = kind == SweepKind::of_bodies && terms_.size() * kOfTrees.most < kMostSwept;
-  Plan plan = due_.early ? kEarly : of_bodies ? kOfBodies : kOfTrees;
-  if (of_bodies && terms_.size() * plan.most > kMostSwept) plan.most = int(kMostSwept / terms_.size());
+  const Plan plan = due_.early ? kEarly : plan_of(kind, terms_.size());
   due_.settled = plan.settled;
   if (due_.count == 0) {
     if (iteration <= plan.plain) return 0;

@@ -36,6 +36,7 @@ class TreeRows final : public RowBlocks {
 
   /// The world, or a free body without children.
   bool is_alone(int link) const { return link < 0 || alone_[link]; }
+  bool one_tree(int a, int b) const { return root_[a] == root_[b]; }
 
   int blocks() const override { return int(blocks_.size()); }
   int terms(int block) const override { return blocks_[block].terms; }

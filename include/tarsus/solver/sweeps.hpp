@@ -101,7 +101,7 @@ class Sweeps {
   void begin(const StepProblem& problem, bool all = false);
   /// Iterations begin again.
   void restart();
-  /// How many go before Newton's next iteration: none before the seventh, of bodies the third, unless `early`, the
+  /// How many go before Newton's next iteration: none before the seventh, of bodies the fifth, unless `early`, the
   /// residual of contacts where they may come sooner [m/s], is large, without a bound after a step that was shortened;
   /// then none while it is small. None where the residual falls to a tenth; where it does not fall to half, twice as
   /// many, and every second such iteration none.
