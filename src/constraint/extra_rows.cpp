@@ -162,15 +162,20 @@ void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_forc
   const int n = rows(), nv = model_.nv, ld = rows_.leading_dimension();
   const std::span<const double> J = jacobian();
   gram_.resize(std::size_t(n) * ld), velocity_.resize(n);
-  const auto along_row = [&](int row, In<R> v) {
-    double sum = 0;
-    for (int d = 0; d < nv; ++d) sum += J[std::size_t(row) * nv + d] * double(v[d]);
-    return R(sum);
+  const auto along_rows = [&](In<R> v, R* to, int stride) {  // each has few DoFs
+    for (int b = 0; b < rows_.blocks(); ++b) {
+      const typename DelassusRows<R>::Block block = rows_.block(b);
+      for (int row = block.first_row; row < block.first_row + block.nrow; ++row) {
+        double sum = 0;
+        for (const int d : block.dofs) sum += J[std::size_t(row) * nv + d] * double(v[d]);
+        to[std::size_t(row) * stride] = R(sum);
+      }
+    }
   };
-  for (int i = 0; i < n; ++i) velocity_[i] = along_row(i, x);
+  along_rows(x, velocity_.data(), 1);
   for (int j = 0; j < n; ++j) {
     trees.solve<R>(*data_, false, J.subspan(std::size_t(j) * nv, nv), column_);
-    for (int i = 0; i < n; ++i) gram_[std::size_t(i) * ld + j] = along_row(i, column_);
+    along_rows(column_, &gram_[j], ld);
   }
   solve_system(tangents, force, now, next);
   right_.assign(joint_force.begin(), joint_force.end());

@@ -194,6 +194,7 @@ std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* 
 
 /// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
 void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
+  const auto is_zero = [](double number) { return number == 0; };
   if (loaded)
     work_ = force_;
   else
@@ -206,6 +207,10 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
     const std::array<double, 6> g =
         along_joint(link, f, loaded, joint_force.empty() ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
+    if (!loaded && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
+      std::fill_n(z, dofs, 0.0);  // of a row, which loads few
+      continue;
+    }
     for (std::size_t d = 0; d < dofs; ++d) {
       z[d] = 0;
       for (std::size_t e = 0; e < dofs; ++e) z[d] += inverse_[link][d * dofs + e] * g[e];

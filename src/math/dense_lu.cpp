@@ -95,6 +95,7 @@ void solve_lu(std::span<const double> matrix, std::span<const int> pivot, std::s
   const auto right = [&](int i) { return X.data() + std::size_t(i) * columns; };
   const auto subtract = [&](int i, int j) {
     const double factor = matrix[std::size_t(i) * n + j], *const from = right(j);
+    if (factor == 0) return;
     double* const to = right(i);
     for (int c = 0; c < columns; ++c) to[c] -= factor * from[c];
   };
