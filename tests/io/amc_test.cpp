@@ -8,6 +8,7 @@
 
 #include "control/skeleton.hpp"
 #include "support/clip_checks.hpp"
+#include "support/temporary_folder.hpp"
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/amass.hpp"
 #include "tarsus/io/clip_file.hpp"
@@ -129,7 +130,8 @@ TEST(Amc, CmusFilesTrackOnTheHumanoid) {
 
 /// An AMASS file as AMASS writes it: doubles, float32 in some, one walking in place.
 std::string amass_file(const std::string& what) {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("amass_test_" + what + ".npz");
+  static const test::TemporaryFolder own;
+  const std::filesystem::path file = own.path() / (what + ".npz");
   NpzWriter out(file);
   constexpr std::size_t kFrames = 60, kWidth = 156;
   std::vector<double> trans, poses(kFrames * kWidth, 0.0);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "support/random_model.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace tarsus::test {
 namespace {
@@ -47,7 +48,8 @@ TEST(GainsText, NumbersForAllJointsAndForTheRoot) {
 
 TEST(GainsText, FileByJoint) {
   const Model model = two_joints();
-  const auto path = std::filesystem::temp_directory_path() / "tarsus_gains_test.json";
+  const test::TemporaryFolder own;
+  const std::filesystem::path path = own.path() / "tarsus_gains_test.json";
   std::ofstream(path) << R"({"default": [1, 2], "root": [3, 4], "knee": [5, 6]})";
   const Drives drives = read_gains(model, path.string());
   EXPECT_EQ(drives.kp[0], 3);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/temporary_folder.hpp"
 #include "tarsus/geometry/inertia.hpp"
 
 namespace tarsus {
@@ -214,7 +215,8 @@ TEST(MeshFile, RefusesBadMsh) {
 }
 
 TEST(MeshFile, DoorsOfTheFileSystem) {
-  const auto folder = std::filesystem::temp_directory_path() / "tarsus_mesh_file_test";
+  const test::TemporaryFolder own;
+  const std::filesystem::path folder = own.path() / "tarsus_mesh_file_test";
   std::filesystem::create_directories(folder / "folder.stl");
   std::ofstream(folder / "a.STL", std::ios::binary) << binary_stl();
   EXPECT_EQ(read_mesh(folder / "a.STL").triangles.size(), 4u);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "io/bad_input.hpp"
+#include "support/temporary_folder.hpp"
 #include "tarsus/io/mjcf.hpp"
 
 namespace tarsus {
@@ -50,11 +51,6 @@ bool notes(const ModelSpec& spec, const std::string& words) {
 // A folder of files that goes away with the test.
 class Folder {
  public:
-  Folder()
-      : path(std::filesystem::temp_directory_path() / fmt::format("tarsus_mjcf_{}", static_cast<const void*>(this))) {
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((path / name).parent_path());
     std::ofstream(path / name) << text;
@@ -62,7 +58,12 @@ class Folder {
   void refused(const std::string& name, int line, const std::string& words) const {
     expect_refused([&] { read_mjcf(path / name); }, line, words, name);
   }
-  std::filesystem::path path;
+
+ private:
+  test::TemporaryFolder own_;
+
+ public:
+  const std::filesystem::path& path = own_.path();
 };
 
 TEST(MjcfBadInput, NotAModel) {

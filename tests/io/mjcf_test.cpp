@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/temporary_folder.hpp"
 #include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -318,7 +319,8 @@ std::string from_hex(const std::string& text) {
 }
 
 TEST(Mjcf, HeightFieldFiles) {
-  const auto folder = std::filesystem::temp_directory_path() / "tarsus_mjcf_test_field";
+  const test::TemporaryFolder own;
+  const std::filesystem::path folder = own.path() / "tarsus_mjcf_test_field";
   std::filesystem::create_directories(folder);
   const std::int32_t counts[] = {2, 3};
   const float heights[] = {1, 2, 3, 4, 5, 6};
@@ -404,7 +406,8 @@ TEST(Mjcf, ShapesAreFittedToMeshesAsMujocoFitsThem) {
 
 // Two corners of unit cubes, 1/6 m³ each, the second 3 m away: closed forms.
 TEST(Mjcf, EveryObjectOfAnObjFileWeighsItsOwn) {
-  const auto folder = std::filesystem::temp_directory_path() / "tarsus_mjcf_test_objects";
+  const test::TemporaryFolder own;
+  const std::filesystem::path folder = own.path() / "tarsus_mjcf_test_objects";
   std::filesystem::create_directories(folder);
   const std::string first = "o a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n";
   const std::string second = "o b\nv 3 0 0\nv 4 0 0\nv 3 1 0\nv 3 0 1\nf 5 7 6\nf 5 6 8\nf 6 7 8\nf 5 8 7\n";
@@ -429,7 +432,8 @@ TEST(Mjcf, EveryObjectOfAnObjFileWeighsItsOwn) {
 }
 
 TEST(Mjcf, IncludesAndAttachedModels) {
-  const auto folder = std::filesystem::temp_directory_path() / "tarsus_mjcf_test_files";
+  const test::TemporaryFolder own;
+  const std::filesystem::path folder = own.path() / "tarsus_mjcf_test_files";
   std::filesystem::create_directories(folder / "sub");
   const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
   write("main.xml",

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/temporary_folder.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/io/package_path.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -420,9 +421,8 @@ TEST(UrdfBadInput, Documents) {
 }
 
 struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "tarsus_urdf_test";
-  Folder() { std::filesystem::remove_all(path), std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+  test::TemporaryFolder own;
+  std::filesystem::path path = own.path();
   void put(const std::string& file, const std::string& text) const {
     std::filesystem::create_directories((path / file).parent_path());
     std::ofstream(path / file, std::ios::binary) << text;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "io/bad_input.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace tarsus {
 namespace {
@@ -138,7 +139,8 @@ TEST(Xml, FilesThatAreNone) {
   file("/", 0, "is a directory");
   file("/dev/zero", 0, "not a regular file");
   file(std::string(5'000, 'x'), 0, "not a file name");
-  const auto big = std::filesystem::temp_directory_path() / "tarsus_xml_test_big.xml";
+  const test::TemporaryFolder own;
+  const std::filesystem::path big = own.path() / "tarsus_xml_test_big.xml";
   {
     std::ofstream out(big);
     out << "<a/>";
