@@ -226,9 +226,7 @@ TEST(Pile, ACharacterAmongBoxes) {
     }
   }
   EXPECT_GT(on_boxes, 100);
-  // A limb that is struck within a step is seen by the box that it meets in the next, 3 m/s later. Of starts 0.1 mm
-  // apart more than half have such a step, 3.8 to 4 cm deep, the others 4 to 7 mm.
-  EXPECT_LT(deepest, 0.05);
+  EXPECT_LT(deepest, 0.015);  // of eight starts 0.1 mm apart 2.5 to 7.6 mm
   EXPECT_LT(beyond, 0.05);
   EXPECT_LT(residual, 3);  // of a step in which it strikes the boxes
 }
