@@ -52,7 +52,7 @@ int Sweeps::due(std::span<const double> residuals, double early) {
   } else if (residuals.back() <= kProgress * *std::min_element(residuals.begin(), residuals.end() - 1)) {
     count_ = early_ ? kFirstEarly : kFirst, without_ = false;
   } else {
-    count_ *= kMore, without_ = !without_;
+    count_ = std::min(kMore * count_, kMost), without_ = !without_;
   }
   const int count = without_ ? 0 : std::min(count_, (early_ ? kMostEarly : kMost) - done_);
   done_ += count;

@@ -439,6 +439,28 @@ TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
   }
 }
 
+/// Also of a step that takes thousands of iterations, with progress now and then.
+TEST(Sweeps, AStepHasABoundedNumber) {
+  for (const double early : {0.0, 1.0}) {
+    for (const int stride : {25, 29, 33, 2000}) {
+      Sweeps sweeps;
+      sweeps.restart();
+      std::vector<double> residuals;
+      int all = 0;
+      double residual = 1;
+      for (int k = 1; k <= 1000; ++k) {
+        if (k % stride == 0) residual *= 0.4;
+        residuals.push_back(residual);
+        const int count = sweeps.due(residuals, early);
+        ASSERT_GE(count, 0) << "iteration " << k;
+        all += count;
+      }
+      EXPECT_GT(all, 0);
+      EXPECT_LE(all, 640);
+    }
+  }
+}
+
 /// Of terms that the sweeps know already.
 TEST(Sweeps, RowsAreReadAtEachRun) {
   for (unsigned seed = 0; seed < 20; ++seed) {
