@@ -11,6 +11,7 @@ profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 if timeout 60 "$browser" --headless=new "${sandbox[@]}" --user-data-dir="$profile" --no-first-run --hide-scrollbars \
      --disable-background-networking --use-angle=swiftshader --enable-unsafe-swiftshader --window-size=1280,720 \
-     --virtual-time-budget=3000 --screenshot="$2" "file://$page#bare&theme=light&t=${3:-2}" >/dev/null 2>&1; then
+     --virtual-time-budget=3000 --screenshot="$2" \
+     "file://$page#bare&quality=high&theme=light&t=${3:-2}" >/dev/null 2>&1; then
   printf '  %-22s%s\n' picture "$2"
 fi

@@ -60,9 +60,9 @@ class LaneCarver {
   explicit LaneCarver(std::byte* block) : block_(block) {}
   template <class X>
   X* take(std::size_t count) {
-    X* at = reinterpret_cast<X*>(block_ + used_);
+    X* at = block_ ? reinterpret_cast<X*>(block_ + used_) : nullptr;
     used_ += (count * sizeof(X) + 63) / 64 * 64;
-    return block_ ? at : nullptr;
+    return at;
   }
   std::size_t used() const { return used_; }
 

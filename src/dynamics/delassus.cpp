@@ -278,13 +278,13 @@ void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int
       R tau[6];
       joint_force(link, s.R, waiting[p], tau);
       const int nv = qvel_count(link.joint);
-      const R* joint = joint_.data() + e.joints + row;
+      const std::size_t joint = e.joints + row;  // in joint_, if the block acts on joints
       if (!e.pair) {
-        for (int d = 0; d < nv; ++d) tau[d] += joint[(k + d) * e.stride];
+        for (int d = 0; d < nv; ++d) tau[d] += joint_[joint + (k + d) * e.stride];
       } else if (e.joint && links[p] == e.a) {
-        tau[0] += joint[0];
+        tau[0] += joint_[joint];
       } else if (e.joint && links[p] == e.b) {
-        tau[0] += joint[e.stride];
+        tau[0] += joint_[joint + e.stride];
       }
       for (int d = 0; d < nv; ++d) out[(k + d) * e.stride + row] = tau[d];
       k += nv;

@@ -97,16 +97,16 @@ template <class R>
 void BasicData<R>::get(std::span<const R> batch, int n, int world, std::span<R> out) const {
   check_size("batch", batch.size(), size(n));
   check_size("out", out.size(), n);
-  const R* p = batch.data() + std::size_t(world / width_) * n * width_ + world % width_;
-  for (int i = 0; i < n; ++i) out[i] = p[std::size_t(i) * width_];
+  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
+  for (int i = 0; i < n; ++i) out[i] = batch[at + std::size_t(i) * width_];
 }
 
 template <class R>
 void BasicData<R>::set(std::span<R> batch, int n, int world, std::span<const R> in) const {
   check_size("batch", batch.size(), size(n));
   check_size("in", in.size(), n);
-  R* p = batch.data() + std::size_t(world / width_) * n * width_ + world % width_;
-  for (int i = 0; i < n; ++i) p[std::size_t(i) * width_] = in[i];
+  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
+  for (int i = 0; i < n; ++i) batch[at + std::size_t(i) * width_] = in[i];
 }
 
 template <class R>

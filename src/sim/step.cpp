@@ -712,9 +712,9 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 
 template <class R>
 bool Stepper<R>::finite_lane(In<R> values, int n, int world) const {
-  const R* p = values.data() + std::size_t(world / width_) * n * width_ + world % width_;
+  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
   for (int i = 0; i < n; ++i) {
-    if (!std::isfinite(p[std::size_t(i) * width_])) return false;
+    if (!std::isfinite(values[at + std::size_t(i) * width_])) return false;
   }
   return true;
 }
@@ -722,9 +722,9 @@ bool Stepper<R>::finite_lane(In<R> values, int n, int world) const {
 template <class R>
 WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
   if (!finite_lane(data.qacc, model_.nv, world)) return WorldStatus::singular;
-  const R* v = next_.qvel.data() + std::size_t(world / width_) * model_.nv * width_ + world % width_;
+  const std::size_t at = std::size_t(world / width_) * model_.nv * width_ + world % width_;
   for (int i = 0; i < model_.nv; ++i) {
-    if (!(std::abs(v[std::size_t(i) * width_]) <= R(options_.speed_limit))) return WorldStatus::too_fast;
+    if (!(std::abs(next_.qvel[at + std::size_t(i) * width_]) <= R(options_.speed_limit))) return WorldStatus::too_fast;
   }
   return finite_lane(next_.qpos, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
 }

@@ -15,7 +15,7 @@ using Vector = Eigen::VectorXd;
 /// [m][r].
 Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& order) {
   const int m = int(A.rows());
-  Matrix B(m, 0);  // grows by its rank, which may be far below m
+  Matrix B(m, std::min(m, 8));  // grows by its rank, which may be far below m
   Vector rest = A.diagonal();
   std::vector<char> taken(m, 0);
   for (int k = 0; k < m; ++k) {
@@ -32,7 +32,7 @@ Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& 
     for (int i = 0; i < m; ++i) {
       if (taken[i] && i != best) column[i] = 0;
     }
-    if (k == B.cols()) B.conservativeResize(m, std::min(m, std::max(8, 2 * k)));
+    if (k == B.cols()) B.conservativeResize(m, std::min(m, 2 * k));
     B.col(k) = column;
     rest -= column.cwiseAbs2();
   }

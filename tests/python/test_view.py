@@ -803,6 +803,17 @@ def test_tools_are_looked_for_before_the_run(option, file, lacks, tmp_path, caps
     assert lacks in err and "recording" not in err
 
 
+def test_the_protocol_is_looked_for_before_the_run(tmp_path, capsys, monkeypatch):
+    from tarsus.view import capture
+    from tarsus.view.command import main
+
+    monkeypatch.setattr(capture, "find_browser", lambda: shutil.which("true"))
+    monkeypatch.setitem(sys.modules, "websockets.sync.client", None)
+    assert main(["view", str(HUMANOID), "--screenshot", str(tmp_path / "x.png"), "--duration", "0.5"]) == 1
+    err = capsys.readouterr().err
+    assert 'pip install "tarsus[view]"' in err and "recording" not in err
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("name", ["w.xyz", "w.dcd", "w.html", "w.glb"])
 def test_a_full_disk_is_an_error_that_names_the_file(name, tmp_path, capsys):

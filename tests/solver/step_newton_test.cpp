@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <tuple>
 
 #include "solver/friction_path.hpp"
 #include "support/dense_solve.hpp"
@@ -436,6 +437,31 @@ TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
     for (const double x : in_blocks) size = std::max(size, std::abs(x));
     for (std::size_t r = 0; r < at_once.size(); ++r) EXPECT_NEAR(in_blocks[r], at_once[r], 1e-12 * size);
     swept(true, 20000);
+  }
+}
+
+/// Also of a step that takes thousands of iterations, with progress now and then.
+TEST(Sweeps, AStepHasABoundedNumber) {
+  for (const auto& [kind, early, most] : {std::tuple{SweepKind::of_trees, 0.0, 640},
+                                          {SweepKind::at_once, 1.0, 100},
+                                          {SweepKind::of_bodies, 0.0, 4000},
+                                          {SweepKind::of_crowd, 0.0, 2000}}) {
+    for (const int stride : {25, 29, 33, 2000}) {
+      Sweeps sweeps;
+      sweeps.restart();
+      std::vector<double> residuals;
+      int all = 0;
+      double residual = 1;
+      for (int k = 1; k <= 1000; ++k) {
+        if (k % stride == 0) residual *= 0.4;
+        residuals.push_back(residual);
+        const int count = sweeps.due(residuals, early, kind);
+        ASSERT_GE(count, 0) << "iteration " << k;
+        all += count;
+      }
+      EXPECT_GT(all, 0);
+      EXPECT_LE(all, most);
+    }
   }
 }
 

@@ -399,6 +399,18 @@ def test_a_picture_and_a_film(exported, tmp_path):
         assert image.size == (320, 180) and np.asarray(image.convert("RGB"), float).std() > 5
 
 
+def test_the_picture_of_make_demo_is_fine(exported, tmp_path):
+    """As screenshot()'s, also where a program draws in the place of a graphics card."""
+    from PIL import Image
+
+    from tarsus.view.capture import screenshot
+
+    screenshot(exported, tmp_path / "fine.png", time=1.0)
+    subprocess.run([ROOT / "tools/picture.sh", exported, tmp_path / "demo.png", "1"], check=True)
+    fine, demo = (np.asarray(Image.open(tmp_path / name).convert("RGB"), float) for name in ("fine.png", "demo.png"))
+    assert fine.shape == demo.shape and (np.abs(fine - demo) > 8).mean() < 0.01
+
+
 def test_a_film_has_its_frames(exported, tmp_path):
     from tarsus.view.capture import video
 

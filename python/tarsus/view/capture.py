@@ -34,16 +34,21 @@ def find_encoder():
     raise FileNotFoundError("films need ffmpeg: apt-get install ffmpeg")
 
 
+def find_protocol():
+    """What opens a connection to the browser, and what is raised at its end."""
+    try:
+        from websockets.exceptions import ConnectionClosed
+        from websockets.sync.client import connect
+    except ImportError as error:
+        raise ImportError('pictures and films need the package "websockets": pip install "tarsus[view]"') from error
+    return connect, ConnectionClosed
+
+
 class Chromium:
     """One page in a browser without a display."""
 
     def __init__(self, width=1280, height=720):
-        try:
-            from websockets.exceptions import ConnectionClosed
-            from websockets.sync.client import connect
-        except ImportError as error:
-            raise ImportError('pictures and films need the package "websockets": pip install "tarsus[view]"') from error
-        self.ended = ConnectionClosed
+        connect, self.ended = find_protocol()
         self.profile = tempfile.TemporaryDirectory(prefix="tarsus-view-", ignore_cleanup_errors=True)
         import os
         # Chromium refuses its sandbox to root, as in containers.

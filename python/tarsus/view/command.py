@@ -169,7 +169,7 @@ def check_output(path):
 
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
-    from .capture import find_browser, find_encoder, screenshot, video
+    from .capture import find_browser, find_encoder, find_protocol, screenshot, video
     from .formats import OF_PARTICLES, WRITERS, mcap_writer
     from .page import names_file, record, write_page
     from .sources import ParticleSource
@@ -191,7 +191,7 @@ def write_files(source, arguments, duration):
     if suffix == ".mcap":
         mcap_writer()
     if arguments.screenshot or arguments.video:
-        find_browser()
+        find_browser(), find_protocol()
     if arguments.video:
         find_encoder()
     only_picture = arguments.screenshot and not arguments.export and not arguments.video
