@@ -77,7 +77,7 @@ struct ContactSide {
   }
 };
 
-/// Rows of contacts along n, t₁, t₂ (contact_terms.cpp): where they act, R, b and w of each, J v where x = 0, and y at
+/// Rows of contacts along n, t₁, t₂ (contact_terms.inl): where they act, R, b and w of each, J v where x = 0, and y at
 /// the present velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
 template <class T>
 void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,

@@ -1,11 +1,10 @@
 #include "tarsus/constraint/step_terms.hpp"
-#include "tarsus/spatial/widen.hpp"
 
-#include <algorithm>
-#include <cmath>
-
-#include "constraint/term_constants.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/contact_terms.inl"
+#include "constraint/friction_terms.inl"
+#include "constraint/limit_terms.inl"
+#include "constraint/path_terms.inl"
+#include "constraint/warm_start.inl"
 
 namespace tarsus {
 

@@ -1,10 +1,7 @@
 #include "tarsus/constraint/tree_operator.hpp"
+
+#include "constraint/coupled_rows.inl"
 #include "tarsus/spatial/widen.hpp"
-
-#include <algorithm>
-
-#include "constraint/kernel_table.hpp"
-#include "constraint/tree_loads.hpp"
 
 namespace tarsus {
 
@@ -19,6 +16,9 @@ constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration wher
 constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
+/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
+/// would not fit into memory.
+constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -153,6 +153,29 @@ StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
   if (!small_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
   begin_dense();
   return &dense_.alone(terms);
+}
+
+template <class R>
+RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  int count = 0;
+  for (const int t : terms) count += terms_[t].nrow;
+  if (small_ && count <= kMostDenseRows) {
+    begin_dense();
+    dense_.write(terms);
+    return dense_;
+  }
+  loads_.clear();
+  AlignedVector<R>& zero = iterates_.next.x;
+  std::fill(zero.begin(), zero.end(), R(0));
+  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
+  DelassusRows<R>& rows = swept_.clear();
+  HeldRows<R>& held = extra_.held();
+  if (held.count() > 0) {
+    held.write(*data_, rows);
+    swept_.hold(*data_, held.diagonal());
+  }
+  swept_.write(*data_, geometry_, terms);
+  return swept_;
 }
 
 template <class R>

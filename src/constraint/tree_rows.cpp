@@ -16,9 +16,6 @@ namespace {
 
 constexpr int kJointRows = 32;  ///< of one block, at most
 constexpr int kPairRows = 256;  ///< of one pair of links, likewise
-/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
-/// would not fit into memory.
-constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -347,34 +344,7 @@ void TreeRows<R>::push(int index, const double* change) {
   move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
 }
 
-template <class R>
-RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
-  int count = 0;
-  for (const int t : terms) count += terms_[t].nrow;
-  if (small_ && count <= kMostDenseRows) {
-    begin_dense();
-    dense_.write(terms);
-    return dense_;
-  }
-  loads_.clear();
-  AlignedVector<R>& zero = iterates_.next.x;
-  std::fill(zero.begin(), zero.end(), R(0));
-  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
-  DelassusRows<R>& rows = swept_.clear();
-  HeldRows<R>& held = extra_.held();
-  if (held.count() > 0) {
-    held.write(*data_, rows);
-    swept_.hold(*data_, held.diagonal());
-  }
-  swept_.write(*data_, geometry_, terms);
-  return swept_;
-}
-
-#define TARSUS_INSTANTIATE(R) \
-  template class TreeRows<R>; \
-  template RowBlocks& TreeOperator<R>::row_blocks(std::span<const int>);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
+template class TreeRows<double>;
+template class TreeRows<float>;
 
 }  // namespace tarsus

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "sim/rigid_workspace.hpp"
+#include "sim/rigid_candidates.inl"
+#include "sim/rigid_detect.inl"
+#include "sim/rigid_solve.inl"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
 
@@ -162,14 +164,11 @@ RigidStepReport RigidWorld<R>::step() {
   check(options_);
   Workspace& w = *work_;
   std::atomic<bool> bad = false;
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
-    for (int i = range.begin; i < range.end; ++i) {
-      const RigidBody& b = bodies_[std::size_t(i)];
-      const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
-                         b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
-      if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
-    }
+  each_body([&](int i) {
+    const RigidBody& b = bodies_[at(i)];
+    const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
+                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
+    if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
   StageClock clock(true);

@@ -1,6 +1,6 @@
 // Forces along generalised directions that depend on the acceleration they cause: f_r = clamp(force - slope J_r q̈).
 // Servos on tendons, springs, dampers and armature of tendons, their ranges and dry friction (sim/servo.hpp), in rk4;
-// a semi-implicit step has them among its terms (constraint/path_terms.cpp).
+// a semi-implicit step has them among its terms (constraint/path_terms.inl).
 //
 // The step without them is q̈(τ), linear but for force limits of drives. With B = J ∂q̈/∂τ Jᵀ, by solving the step once
 // for each row that acts, the rows are a small problem with bounds: semismooth Newton, and where that cycles projected

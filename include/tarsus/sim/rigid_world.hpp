@@ -187,7 +187,6 @@ class RigidWorld {
   void sleep(RigidStepReport& report);
   void solve_lanes(RigidStepReport& report, StageClock& clock);
   void solve_rows(RigidStepReport& report);
-  void apply_forces();
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
   template <class Work>

@@ -2,6 +2,8 @@
 //
 //     normal     b, R of SPOOK for the gap g (spook.hpp); closing the gap just so where it is open
 //     tangents   b = 0, c the last step's impulse: what sticks does not creep
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -176,16 +178,5 @@ typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) con
   at.speed.w -= b.speed.w, at.speed.v -= b.speed.v, at.free.w -= b.free.w, at.free.v -= b.free.v;
   return at;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                            \
-  template void StepTerms<R>::take_contacts(std::vector<LinkContact>&);                                  \
-  template bool StepTerms<R>::lay_out_contacts();                                                        \
-  template double StepTerms<R>::contact_inverse_mass(const LinkContact&, double ReferenceMass::*) const; \
-  template void StepTerms<R>::add_contact(std::size_t);                                                  \
-  template void StepTerms<R>::add_spin(std::size_t);                                                     \
-  template typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t) const;
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,4 +1,6 @@
 // Stages detect, match and sleep of RigidWorld.
+#pragma once
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -451,29 +453,5 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   }
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                                      \
-  template bool RigidWorld<R>::may_touch(const BodyShape&, const BodyShape&) const;                                \
-  template void RigidWorld<R>::classify();                                                                         \
-  template void RigidWorld<R>::combine_surfaces();                                                                 \
-  template void RigidWorld<R>::mark_still(bool);                                                                   \
-  template bool RigidWorld<R>::still(int) const;                                                                   \
-  template void RigidWorld<R>::keep_resting(PenetrationSum&);                                                      \
-  template double RigidWorld<R>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const; \
-  template void RigidWorld<R>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,   \
-                                           const Vec3d&, bool);                                                    \
-  template void RigidWorld<R>::detect_round();                                                                     \
-  template int RigidWorld<R>::pair_surface(int, int) const;                                                        \
-  template void RigidWorld<R>::touch(int, int, PenetrationSum&);                                                   \
-  template void RigidWorld<R>::detect_others(PenetrationSum&);                                                     \
-  template void RigidWorld<R>::wake();                                                                             \
-  template void RigidWorld<R>::detect(RigidStepReport&);                                                           \
-  template void RigidWorld<R>::take_impulses(std::size_t, unsigned);                                               \
-  template void RigidWorld<R>::match();                                                                            \
-  template void RigidWorld<R>::sleep(RigidStepReport&);                                                            \
-  template double RigidWorld<R>::separation(const BodyContact<R>&) const;
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

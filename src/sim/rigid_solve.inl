@@ -1,4 +1,6 @@
 // Stages forces, solve and move of RigidWorld.
+#pragma once
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -56,15 +58,6 @@ std::array<Vec3d, 2> tangents(const Vec3d& n) {
 }
 
 }  // namespace
-
-template <class R>
-void RigidWorld<R>::apply_forces() {
-  each_body([&](int i) {
-    RigidBody& b = bodies_[at(i)];
-    const auto [push, turn] = force_step(b);
-    b.velocity += push, b.angular_velocity += turn;
-  });
-}
 
 /// What forces alone add to the velocities in a step.
 template <class R>
@@ -285,7 +278,11 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
   w.velocity.clear(), w.spin.clear();
   for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
-  apply_forces();
+  each_body([&](int i) {
+    RigidBody& b = bodies_[at(i)];
+    const auto [push, turn] = force_step(b);
+    b.velocity += push, b.angular_velocity += turn;
+  });
   w.u.assign(6 * bodies_.size(), 0.0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     const RigidBody& b = bodies_[i];
@@ -353,16 +350,5 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   });
   return true;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                         \
-  template void RigidWorld<R>::apply_forces();                                        \
-  template std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody&) const; \
-  template void RigidWorld<R>::load_body(int);                                        \
-  template void RigidWorld<R>::solve_lanes(RigidStepReport&, StageClock&);            \
-  template void RigidWorld<R>::solve_rows(RigidStepReport&);                          \
-  template bool RigidWorld<R>::move(RigidStepReport&);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

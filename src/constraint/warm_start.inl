@@ -1,5 +1,7 @@
 // The warm-start cache of StepTerms: what each term carried at the end of the last step, found again by identity, and
 // contacts also by place. It gives the first tangent of a solve, and the proximal points of rows that stick.
+#pragma once
+
 #include <algorithm>
 #include <tuple>
 
@@ -181,19 +183,5 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
                                    [&](int k, const auto& wanted) { return key(k) < wanted; });
   return at != warm_.by_identity.end() && key(*at) == std::tuple(kind, identity) && !warm_.taken[*at] ? *at : -1;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                          \
-  template void StepTerms<R>::remember();                                              \
-  template void StepTerms<R>::remember_contact(std::size_t, TermMemory::Entry&) const; \
-  template void StepTerms<R>::recall();                                                \
-  template void StepTerms<R>::start_from_try();                                        \
-  template void StepTerms<R>::recall_near();                                           \
-  template int StepTerms<R>::find_last_contact(const LinkContact&, int);               \
-  template void StepTerms<R>::take(int, int);                                          \
-  template void StepTerms<R>::take_contact(int, const TermMemory::Entry&, double);     \
-  template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus
