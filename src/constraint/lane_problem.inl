@@ -127,27 +127,32 @@ class LaneProblem {
     const int place = 3 * link + which;
     return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
   }
+  /// The same of what a contact feels, the sum over its links.
+  T reference_mass(const LaneContact<T>& c, int which) const {
+    if (c.link >= 0) return reference_mass(c.link, which);
+    T of_a = zero(), of_b = zero();
+    links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+      T& inverse = second ? of_b : of_a;
+      inverse = select(lanes, reference_mass(link, which), inverse);
+    });
+    return of_a + of_b;
+  }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
     const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
     c.t1 = {mul_add(sign * n.x, n.x * a, one()), sign * b, -(sign * n.x)};
     c.t2 = {b, mul_add(n.y, n.y * a, sign), -n.y};
-    T mass;
     if (c.link >= 0) {
       c.arm_a = c.point - state_[c.link].o;
-      mass = reference_mass(c.link, 0);
     } else {
       links_.find_touches(c);
       c.arm_a = c.arm_b = zero3<T>();
-      T of_a = zero(), of_b = zero();
       links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
         Vec3<T>& arm = second ? c.arm_b : c.arm_a;
-        T& inverse = second ? of_b : of_a;
         arm = select<T>(lanes, c.point - state_[link].o, arm);
-        inverse = select(lanes, reference_mass(link, 0), inverse);
       });
-      mass = of_a + of_b;
     }
+    const T mass = reference_mass(c, 0);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
@@ -166,17 +171,7 @@ class LaneProblem {
   }
   void build(LaneSpin<T>& s) {
     const LaneContact<T>& c = *s.contact;
-    T inertia = zero();
-    if (c.link >= 0) {
-      inertia = reference_mass(c.link, 1);
-    } else {
-      T of_a = zero(), of_b = zero();
-      links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
-        T& inverse = second ? of_b : of_a;
-        inverse = select(lanes, reference_mass(link, 1), inverse);
-      });
-      inertia = of_a + of_b;
-    }
+    const T inertia = reference_mass(c, 1);
     const Vec3<T> spin = links_.about(c, at_start());
     s.free = begins_at_v0_ ? links_.about(c, motions_of(s_.free)) : spin, s.centre = zero3<T>();
     s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
@@ -438,16 +433,16 @@ class LaneProblem {
       const Vec3<T> f = c.n * y.x + c.t1 * y.y + c.t2 * y.z;
       s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
     });
+    const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
-      const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
       if (r.kind == LaneJointRow<T>::Kind::limit)
         limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActingChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
         saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
     }
     for (int i = 0; i < s_.nball; ++i)
-      saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6))));
+      saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * near);
     put(report.iterations, answer.iterations),
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
