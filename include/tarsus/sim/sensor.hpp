@@ -62,6 +62,8 @@ struct StepForces {
   std::vector<double> tendon_along;  ///< [ntendon] forces of equalities and dry friction along tendons, or empty
 };
 
+inline const StepForces kNoForces{};
+
 template <class R>
 class Stepper;
 /// Of a stepper's last step of `data`, one world; not known of several that had contacts, limits or equalities.
@@ -88,11 +90,8 @@ struct ContactQuery {
 struct SensorInput {
   double time = 0;
   std::span<const double> qpos, qvel, qacc, ctrl, act;
-  bool forces_known = true;                  ///< false: sensors that feel contact read nan
-  std::span<const BodyForce> external = {};  ///< for force and torque
-  std::span<const TouchPoint> contacts = {};
-  std::span<const double> joint_limit = {}, tendon_limit = {}, tendon_along = {};  ///< as StepForces'
   std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as Data's; empty: where the file has them
+  const StepForces& forces = kNoForces;                     ///< not known: sensors that feel contact read nan
 };
 
 class SensorSet {
