@@ -166,34 +166,11 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
                        outer(&V::y, &V::y), outer(&V::y, &V::z), outer(&V::z, &V::z)};
     const V &arm = at.arm, hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
     const V push = mul_add(at.t2, y.z, mul_add(at.t1, y.y, at.n * y.x)), moment = cross(arm, push);
-    const P sum[27] = {neg_mul_add(arm.z, hy.x, arm.y * hz.x),
-                       neg_mul_add(arm.z, hy.y, arm.y * hz.y),
-                       neg_mul_add(arm.z, hy.z, arm.y * hz.z),
-                       neg_mul_add(arm.x, hz.y, arm.z * hx.y),
-                       neg_mul_add(arm.x, hz.z, arm.z * hx.z),
-                       neg_mul_add(arm.y, hx.z, arm.x * hy.z),
-                       hx.x,
-                       hy.x,
-                       hz.x,
-                       hx.y,
-                       hy.y,
-                       hz.y,
-                       hx.z,
-                       hy.z,
-                       hz.z,
-                       C.xx,
-                       C.xy,
-                       C.xz,
-                       C.yy,
-                       C.yz,
-                       C.zz,
-                       moment.x,
-                       moment.y,
-                       moment.z,
-                       push.x,
-                       push.y,
-                       push.z};
-    scatter_numbers<27, true>(to, 0, sum);
+    const Sym3<P> I = {neg_mul_add(arm.z, hy.x, arm.y * hz.x), neg_mul_add(arm.z, hy.y, arm.y * hz.y),
+                       neg_mul_add(arm.z, hy.z, arm.y * hz.z), neg_mul_add(arm.x, hz.y, arm.z * hx.y),
+                       neg_mul_add(arm.x, hz.z, arm.z * hx.z), neg_mul_add(arm.y, hx.z, arm.x * hy.z)};
+    const LinkLoad<P> sum{I, from_columns(hx, hy, hz), C, moment, push, {}, {}};
+    scatter_numbers<27, true>(to, 0, reinterpret_cast<const P*>(&sum));
   }
 }
 

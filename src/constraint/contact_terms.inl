@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <tuple>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/step_terms.hpp"
@@ -143,7 +144,7 @@ void StepTerms<R>::add_contact(std::size_t index) {
     numbers.target = c.solver.target(speed, c.point.distance);
   }
   for (int k = 0; k < std::min(3, c.dimension); ++k) {
-    set_row(terms_[index].first_row + k, numbers, dot(rows.axis[k], at.speed.v), dot(rows.axis[k], at.free.v));
+    set_row(terms_[index].first_row + k, numbers, along_contact(rows, at.speed, k), along_contact(rows, at.free, k));
     numbers = {compliance(0, mass), 0, 0, mass};
   }
 }
@@ -154,11 +155,10 @@ void StepTerms<R>::add_spin(std::size_t index) {
   const LinkContact& c = contacts_[index];
   const ContactMotion at = motion(index);
   const double inertia = contact_inverse_mass(c, &ReferenceMass::angular);
-  for (int k = 3; k < c.dimension; ++k) {
-    const Vec3d& axis = geometry_.contacts[index].axis[k - 3];
-    set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, dot(axis, at.speed.w),
-            dot(axis, at.free.w));
-  }
+  const ContactRows& rows = geometry_.contacts[index];
+  for (int k = 3; k < c.dimension; ++k)
+    set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, along_contact(rows, at.speed, k),
+            along_contact(rows, at.free, k));
 }
 
 /// How the two bodies' points at a contact move against each other.
@@ -169,14 +169,12 @@ typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) con
   const auto side = [&](int link, const Vec3d& arm) {
     const LinkState<R>& state = step_.data->links()[link];
     const Motion<double> v = widen(state.v), a = widen(state.a);
-    const Motion<double> later{v.w + a.w * ahead, v.v + a.v * ahead};
-    return ContactMotion{{v.w, v.v + cross(v.w, arm)}, {later.w, later.v + cross(later.w, arm)}};
+    return ContactMotion{at_arm(v, arm), at_arm({v.w + a.w * ahead, v.v + a.v * ahead}, arm)};
   };
-  ContactMotion at = side(rows.a, rows.arm_a);
-  if (rows.b < 0) return at;
+  const ContactMotion a = side(rows.a, rows.arm_a);
+  if (rows.b < 0) return a;
   const ContactMotion b = side(rows.b, rows.arm_b);
-  at.speed.w -= b.speed.w, at.speed.v -= b.speed.v, at.free.w -= b.free.w, at.free.v -= b.free.v;
-  return at;
+  return {a.speed - b.speed, a.free - b.free};
 }
 
 }  // namespace tarsus

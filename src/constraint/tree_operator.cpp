@@ -1,5 +1,6 @@
 #include "tarsus/constraint/tree_operator.hpp"
 
+#include "constraint/contact_force.hpp"
 #include "constraint/coupled_rows.inl"
 #include "tarsus/spatial/widen.hpp"
 
@@ -213,8 +214,7 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
     const ContactRows& contact = geometry_.contacts[c];
     const double* y = &force[terms_[c].first_row];
     if (std::all_of(y, y + contact.nrow, [](double x) { return x == 0; })) continue;
-    Vec3d f{0, 0, 0}, n{0, 0, 0};
-    for (int k = 0; k < contact.nrow; ++k) (k < 3 ? f : n) += contact.axis[k % 3] * y[k];
+    const auto [n, f] = contact_sum(contact, y);
     const auto add = [&](int link, const Vec3d& moment, const Vec3d& push) {
       LinkLoad<R>& load = loads_[link];
       for (int k = 0; k < 3; ++k) load.n[k] += R(moment[k]), load.f[k] += R(push[k]);
@@ -252,13 +252,9 @@ void TreeOperator<R>::read(std::span<double> change) {
   for (std::size_t c = 0; c < geometry_.contacts.size() && places_.three.size() < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
     if (contact.nrow == 3) continue;
-    const Motion<double> a = widen(links[contact.a].a);
-    Vec3d w = a.w, v = a.v + cross(w, contact.arm_a);
-    if (contact.b >= 0) {
-      const Motion<double> b = widen(links[contact.b].a);
-      v -= b.v + cross(b.w, contact.arm_b), w -= b.w;
-    }
-    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
+    Motion<double> motion = at_arm(widen(links[contact.a].a), contact.arm_a);
+    if (contact.b >= 0) motion = motion - at_arm(widen(links[contact.b].a), contact.arm_b);
+    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = along_contact(contact, motion, k);
   }
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j)
     joint_velocity(model_, links, geometry_.joints[j], iterates_.next.x.data(),

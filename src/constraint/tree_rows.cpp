@@ -306,13 +306,10 @@ void TreeRows<R>::velocity(int index, double* Jx) {
   }
   if (block.point < 0) return;
   const ContactRows& point = points_[block.point];
-  Vec3d w{0, 0, 0}, v{0, 0, 0};
-  if (point.a >= 0) w = bodies[point.a].w, v = bodies[point.a].v + cross(w, point.arm_a);
-  if (point.b >= 0) {
-    const FreeBody& b = bodies[point.b];
-    w -= b.w, v -= b.v + cross(b.w, point.arm_b);
-  }
-  for (int k = 0; k < point.nrow; ++k) Jx[k] += dot(point.axis[k % 3], k < 3 ? v : w);
+  Motion<double> motion{{0, 0, 0}, {0, 0, 0}};
+  if (point.a >= 0) motion = at_arm({bodies[point.a].w, bodies[point.a].v}, point.arm_a);
+  if (point.b >= 0) motion = motion - at_arm({bodies[point.b].w, bodies[point.b].v}, point.arm_b);
+  for (int k = 0; k < point.nrow; ++k) Jx[k] += along_contact(point, motion, k);
 }
 
 template <class R>
@@ -334,12 +331,11 @@ void TreeRows<R>::push(int index, const double* change) {
                u_.data());
   if (own.point < 0) return;
   const ContactRows& point = points_[own.point];
-  Vec3d f{0, 0, 0}, n{0, 0, 0};
-  for (int k = 0; k < point.nrow; ++k) (k < 3 ? f : n) += point.axis[k % 3] * change[k];
+  const Force<double> push = contact_sum(point, change);
   const auto move = [&](int body, const Vec3d& arm, double sign) {
     if (body < 0) return;
-    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, f) + n) * sign);
-    bodies[body].v += f * (sign * bodies[body].inverse_mass);
+    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, push.f) + push.n) * sign);
+    bodies[body].v += push.f * (sign * bodies[body].inverse_mass);
   };
   move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
 }

@@ -98,33 +98,23 @@ double GaussSeidel::solve_block(const RowProblem& problem, const RowBlock& block
 /// One block's step. @return the largest |Δλ| d
 double GaussSeidel::relax(const RowProblem& problem, const RowBlock& block, double relaxation, std::span<double> u,
                           std::span<double> multiplier) {
-  const bool together = block.cone == RowCone::ball;
+  const int step = block.cone == RowCone::ball ? block.count : 1;  // rows of a box or interval see each other's changes
   double worst = 0;
-  if (!together) {  // rows of a box or interval see each other's changes
-    for (int row = block.first; row < block.first + block.count; ++row) {
-      double& x = multiplier[static_cast<std::size_t>(row)];
-      const double d = steps_[static_cast<std::size_t>(row)], old = x;
-      x = d > 0 ? x - relaxation * problem.residual(row, u, x) / d : 0;
-      problem.project({row, 1, block.cone, block.reference, block.coefficient}, multiplier);
-      if (x == old) continue;
-      problem.apply(row, x - old, u);
-      worst = std::max(worst, std::abs(x - old) * d);
+  for (int begin = block.first; begin < block.first + block.count; begin += step) {
+    const auto first = static_cast<std::size_t>(begin), n = static_cast<std::size_t>(step);
+    for (std::size_t i = 0; i < n; ++i) {
+      double& x = multiplier[first + i];
+      const double d = steps_[first + i];
+      before_[i] = x;
+      x = d > 0 ? x - relaxation * problem.residual(begin + static_cast<int>(i), u, x) / d : 0;
     }
-    return worst;
-  }
-  const auto first = static_cast<std::size_t>(block.first), n = static_cast<std::size_t>(block.count);
-  for (std::size_t i = 0; i < n; ++i) {
-    double& x = multiplier[first + i];
-    const double d = steps_[first + i];
-    before_[i] = x;
-    x = d > 0 ? x - relaxation * problem.residual(block.first + static_cast<int>(i), u, x) / d : 0;
-  }
-  problem.project(block, multiplier);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double change = multiplier[first + i] - before_[i];
-    if (change == 0) continue;
-    problem.apply(block.first + static_cast<int>(i), change, u);
-    worst = std::max(worst, std::abs(change) * steps_[first + i]);
+    problem.project({begin, step, block.cone, block.reference, block.coefficient}, multiplier);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double change = multiplier[first + i] - before_[i];
+      if (change == 0) continue;
+      problem.apply(begin + static_cast<int>(i), change, u);
+      worst = std::max(worst, std::abs(change) * steps_[first + i]);
+    }
   }
   return worst;
 }

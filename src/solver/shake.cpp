@@ -1,8 +1,15 @@
-#include "solver/shake.hpp"
-
+// SHAKE and RATTLE row by row, as in the book.  [Tuckerman, eqs. 3.9.15 to 3.9.19; Ryckaert 1977; Andersen 1983]
+//
+//   positions   δλ̃_k = -σ_k(x) / (∇σ_k(x) M^-1 ∇σ_k(x0)ᵀ),  x += M^-1 ∇σ_k(x0)ᵀ δλ̃_k    each row in turn, until all
+//   hold velocities  δμ̃_k = -J_k v / (J_k M^-1 J_kᵀ),              v += M^-1 J_kᵀ δμ̃_k
+//
+// Gauss-Seidel: a sweep costs O(nonzeros) and nothing is factored, but the number of sweeps grows with the square of a
+// chain's length. A row is visited once a sweep (the book stays on it until it holds; the sweeps' number is the same
+// and a visit costs less), and skipped while it holds. The velocity stage may be solved by matrix instead (3.9.19).
 #include <algorithm>
 #include <cmath>
 
+#include "solver/newton.hpp"
 #include "solver/velocity_residual.hpp"
 #include "tarsus/base/error.hpp"
 
@@ -12,7 +19,23 @@ namespace {
 constexpr int kMaxSweeps = 100000;
 constexpr double kBlownUp = 1e6;  // a violation this large (in units of the row's own size) has no way back
 
-}  // namespace
+class ShakeSolver final : public ConstraintSolver {
+ public:
+  explicit ShakeSolver(bool velocities_by_matrix = false) : by_matrix_(velocities_by_matrix) {}
+  std::string_view name() const override { return by_matrix_ ? "shake_matrix" : "shake"; }
+  SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
+                              std::span<double> x, std::span<double> multiplier, const SolveOptions& options) override;
+  SolveReport solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
+                               std::span<double> v, std::span<double> multiplier, const SolveOptions& options) override;
+
+ private:
+  void prepare(const Problem& problem, const MassOperator& mass, std::span<const double> x);
+
+  bool by_matrix_;
+  Delassus rows_;
+  NewtonSolver matrix_{true};
+  std::vector<double> sigma_, jacobian_, gradient_, trial_, start_, move_;
+};
 
 void ShakeSolver::prepare(const Problem& problem, const MassOperator& mass, std::span<const double> x) {
   // The matrix is never factored here: the analysis is only paid for its rows' storage, once.
@@ -119,6 +142,12 @@ SolveReport ShakeSolver::solve_velocities(const Problem& problem, const MassOper
   report.status = velocity_status(residual, options.tolerance);
   if (report.ok()) std::copy(trial_.begin(), trial_.end(), v.begin());
   return report;
+}
+
+}  // namespace
+
+std::unique_ptr<ConstraintSolver> make_shake(bool velocities_by_matrix) {
+  return std::make_unique<ShakeSolver>(velocities_by_matrix);
 }
 
 }  // namespace tarsus

@@ -68,17 +68,25 @@ struct SlidingLanes {
 
 using SlidingPack = RecordPack<double>::type;
 
+/// f(lanes, their rows, targets of the tangents, how many contacts are left) for all of a list.
+template <class F>
+TARSUS_INLINE void each_pack(const SlidingList& list, const F& f) {
+  for (int first = 0; first < list.count; first += kWidth<SlidingPack>) {
+    const SlidingLanes<SlidingPack> lanes(list, first);
+    Vec3<SlidingPack> b;
+    SlidingRows<SlidingPack> rows = lanes.rows(list, b);
+    f(lanes, rows, b, list.count - first);
+  }
+}
+
 template <class T>
 void sliding_law(const SlidingList& list, const T* y, const T* free, Tangent* tangents, T* g) {
   using P = SlidingPack;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b, int) {
     const Vec3<P> before = lanes.load(y), gamma = law_at(c, before, false, true, every_lane<P>());
     const Vec3<P> u = velocity_of(c, before) + b;
     lanes.store(g, gamma + times(c, u - lanes.load(free))), lanes.store(tangents, c, no_lanes<P>());
-  }
+  });
 }
 
 template <class P>
@@ -95,15 +103,12 @@ T sliding_tangents(const SlidingList& list, const T* velocity, const T* impulse,
   using P = SlidingPack;
   const P zero = P(0.0);
   T sum = 0;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b, int left) {
     const Vec3<P> u = lanes.load(velocity), y = lanes.load(impulse);
-    sum += sum_of(natural_map<true>(c, u - b, y, every_lane<P>()), list.count - first);
+    sum += sum_of(natural_map<true>(c, u - b, y, every_lane<P>()), left);
     const Mask<P> open = (y.x == zero) & (y.y == zero) & (y.z == zero) & (u.x >= c.target);
     lanes.store(tangents, c, open), lanes.store(carried, free ? c.base + times(c, u - lanes.load(free)) : c.base);
-  }
+  });
   return sum;
 }
 
@@ -111,13 +116,10 @@ template <class T>
 T sliding_map(const SlidingList& list, const T* velocity, const T* impulse) {
   using P = SlidingPack;
   T sum = 0;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b, int left) {
     const Vec3<P> u = lanes.load(velocity) - b, y = lanes.load(impulse);
-    sum += sum_of(natural_map<false>(c, u, y, every_lane<P>()), list.count - first);
-  }
+    sum += sum_of(natural_map<false>(c, u, y, every_lane<P>()), left);
+  });
   return sum;
 }
 
@@ -125,14 +127,11 @@ template <class T>
 T sliding_residual(const SlidingList& list, const T* velocity, const T* impulse) {
   using P = SlidingPack;
   P worst = P(0.0), poison = P(0.0);
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    const SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, const SlidingRows<P>& c, const Vec3<P>& b, int) {
     const Vec3<P> u = lanes.load(velocity) - b, y = lanes.load(impulse), z = before_natural_projection(c, u, y);
     worst = maximum(natural_residual(c, u, y), worst);
     poison = poison + (z.x + z.y + z.z + y.x + y.y + y.z) * P(0.0);
-  }
+  });
   T most[kWidth<P>], spoiled[kWidth<P>], largest = 0;
   store_rows(most, worst), store_rows(spoiled, poison);
   for (int l = 0; l < kWidth<P>; ++l) largest = std::max(largest, most[l]);
