@@ -71,29 +71,9 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
   drive_rows_.clear(), first_drive_ = int(terms_.terms().size());
   if (drives) add_drives(data, step, *drives);
   terms_.add_force_rows(rows);
-  tendon_ranges_.clear(), tendon_frictions_.clear();
-  for (const ForceRow& row : rows)
-    tendon_ranges_.push_back(row.tendon_range), tendon_frictions_.push_back(row.tendon_friction);
   clock.lap(Stage::prepare);
   terms_.solve(data.joint_inertia, bilateral, velocity);
   if (drives) read_drives(data, step.h);
-}
-
-template <class R>
-double RowStage<R>::range_force(int tendon) const {
-  double sum = 0;
-  for (std::size_t r = 0; r < tendon_ranges_.size(); ++r) {
-    if (tendon_ranges_[r] == tendon) sum += std::abs(terms_.force_of_row(r));
-  }
-  return sum;
-}
-
-template <class R>
-double RowStage<R>::friction_force(int tendon) const {
-  for (std::size_t r = 0; r < tendon_frictions_.size(); ++r) {
-    if (tendon_frictions_[r] == tendon) return terms_.force_of_row(r);
-  }
-  return 0;
 }
 
 template class RowStage<double>;

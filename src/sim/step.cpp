@@ -572,17 +572,17 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 }
 
 template <class R>
-double Stepper<R>::tendon_range_force(int tendon) const {
-  if (now_.singly) return taker(0).tendon_range_force(tendon);
-  if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(tendon);
-}
-
-template <class R>
-double Stepper<R>::tendon_friction_force(int tendon) const {
-  if (now_.singly) return taker(0).tendon_friction_force(tendon);
-  if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->friction_force(tendon) : force_rows_.friction_force(tendon);
+TendonForces Stepper<R>::tendon_forces(int tendon) const {
+  if (now_.singly) return taker(0).tendon_forces(tendon);
+  TendonForces out;
+  const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].tendon_range != tendon && rows[r].tendon_friction != tendon) continue;
+    const double force = rows_ ? rows_->force_of_row(r) : force_rows_.force(r);
+    if (rows[r].tendon_range == tendon) out.range += std::abs(force);
+    if (rows[r].tendon_friction == tendon) out.friction += force;
+  }
+  return out;
 }
 
 template <class R>

@@ -61,8 +61,8 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
                                                     out.tendon_along);
   }
   for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
-    out.tendon_limit.push_back(stepper.tendon_range_force(int(t)));
-    out.tendon_along[t] += stepper.tendon_friction_force(int(t));
+    const TendonForces forces = stepper.tendon_forces(int(t));
+    out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
   }
   if (!stepper.rows()) return out;
   const RowStage<R>& rows = *stepper.rows();

@@ -20,10 +20,7 @@ class ForceRows {
   template <class F>
   bool solve(const Servos<R>& servos, double h, In<R> tau, Out<R> qacc, const F& solve);
 
-  /// Force with which a tendon's range held it in the last solve, against whichever end [N | N m].
-  double range_force(int tendon) const;
-  /// Its dry friction in the last solve, along its length [N | N m].
-  double friction_force(int tendon) const;
+  double force(std::size_t row) const { return force_[row]; }  ///< in the last solve [N | N m]
 
  private:
   static constexpr int kMostIterations = 30;

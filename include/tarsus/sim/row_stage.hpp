@@ -60,9 +60,7 @@ class RowStage {
   Vec3d torque(int i) const { return terms_.torque(i); }
   double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
   double user_limit_force(int i) const { return terms_.user_limit_force(i); }
-  /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
-  double range_force(int tendon) const;
-  double friction_force(int tendon) const;  ///< its dry friction over the last step, along its length [N | N m]
+  double force_of_row(std::size_t row) const { return terms_.force_of_row(row); }  ///< StepTerms::force_of_row()
   const ContactGeometry& geometry() const { return geometry_; }
   /// StepTerms::join_limits(): whether apply() is to be called once more, from the same start
   bool join_limits(In<R> velocity) { return terms_.join_limits(velocity); }
@@ -80,8 +78,6 @@ class RowStage {
   std::vector<LinkContact> found_;
   std::vector<JointRows> drive_rows_;  ///< of the last terms
   int first_drive_ = 0;                ///< its term
-  std::vector<int> tendon_ranges_;     ///< [force row] the tendon whose range it is, or -1
-  std::vector<int> tendon_frictions_;  ///< [force row] the tendon whose dry friction it is, or -1
   AlignedVector<R> force_, push_, zero_;
 };
 
