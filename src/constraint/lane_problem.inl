@@ -42,15 +42,13 @@ class LaneProblem {
     find_velocities(velocity);
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
-    if (step_.limits) add_limits(velocity);
-    if (step_.losses) add_losses(qvel, velocity);
-    if (step_.nlimited > 0) add_drives(qvel, velocity, as_lanes(pack_.push));
+    add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
   }
   /// Limits that v⁺, `change` after what the solve began with, passes in lanes `where` although they are none of the
   /// rows. They are from now on. @return the lanes that have such limits
   Mask<T> join_limits(const T* change, Mask<T> where) {
     Mask<T> late = no_lanes<T>();
-    if (!step_.limits) return late;
+    if (m_.nlimit == 0) return late;
     T* const end = s_.x_other;
     const T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) end[k] = velocity[k] + change[k];
@@ -228,11 +226,11 @@ class LaneProblem {
   T inverse_mass(int joint) const {
     return one() / maximum(reference_mass(joint, 2) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
-  /// The start of a row's iteration at the velocity `speed`, or where the last step ended.
-  void start(LaneJointRow<T>& r, T speed, bool sticks) {
+  /// The start of a row's iteration at that impulse, or where the last step ended.
+  void start(LaneJointRow<T>& r, T impulse, bool sticks) {
     const LaneJointMemory<T>& old = memory_.joint[r.place];
     const Mask<T> known = (old.known > zero()) & r.live;
-    r.at.now_y = select(known, mul_add(old.excess, r.metric.iR, old.impulse), before_projection(r, speed));
+    r.at.now_y = select(known, mul_add(old.excess, r.metric.iR, old.impulse), impulse);
     if (sticks) r.centre = select(known, old.impulse, r.centre);
   }
 
@@ -252,7 +250,7 @@ class LaneProblem {
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
     r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
     r.metric.set(r.metric.own_R, r.live);
-    start(r, speed, false);
+    start(r, before_projection(r, speed), false);
     return r;
   }
   /// MuJoCo's law of a limit, if it has one that acts beyond the range alone; else null.
@@ -317,7 +315,7 @@ class LaneProblem {
       r.upper = T(step_.h * m_.loss[i]), r.lower = -r.upper;
       r.metric.inverse_mass = inverse_mass(r.joint), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
       r.metric.set(r.metric.own_R, r.live);
-      start(r, along_row(v_, state_, r, qvel), true);
+      start(r, before_projection(r, along_row(v_, state_, r, qvel)), true);
     }
   }
   /// A drive's number, times the lane's own factor.
@@ -330,25 +328,23 @@ class LaneProblem {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
       const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
       const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
+      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       if (!turns_freely(v_.link[joint].joint)) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
-        const T w = inverse_mass(r.joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w),
-                along_push = push[dof] * T(h);
+        const T along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
         r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
         r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
         r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
         r.metric.set(r.metric.own_R, r.live);
-        const LaneJointMemory<T>& old = memory_.joint[r.place];
-        r.at.now_y = select(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), along_push);
+        start(r, along_push, false);
         continue;
       }
       LaneBallRow<T>& r = s_.ball[s_.nball++];
       r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
-      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
       r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
       r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
@@ -423,12 +419,11 @@ class LaneProblem {
     const Mask<T> acted = answer.acted;
     T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero();
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
-    const bool forces = report.ground != nullptr;
-    for (int i = 0; forces && i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
+    for (int i = 0; i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
     s_.every_contact([&](const LaneContact<T>& c) {
       contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
       deepest = maximum(select(c.live, -c.distance, zero()), deepest);
-      if (!forces || c.link < 0) return;
+      if (c.link < 0) return;
       const Vec3<T>& y = c.at.best_y;
       const Vec3<T> f = c.n * y.x + c.t1 * y.y + c.t2 * y.z;
       s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
@@ -441,8 +436,7 @@ class LaneProblem {
       if (r.kind == LaneJointRow<T>::Kind::drive)
         saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
     }
-    for (int i = 0; i < s_.nball; ++i)
-      saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * near);
+    for (int i = 0; i < s_.nball; ++i) saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * near);
     put(report.iterations, answer.iterations),
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
@@ -450,7 +444,7 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
-    for (int i = 0; forces && i < v_.nlink; ++i) {
+    for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
     }
   }

@@ -289,7 +289,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   step.restitution_threshold = R(options_.restitution_threshold);
   step.tolerance = R(std::max(options_.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
   step.most_iterations = std::min(options_.solve.max_iterations, kMostIterations);
-  step.limits = step.losses = options_.joints, step.contacts = tables_->geometry != nullptr;
+  step.contacts = tables_->geometry != nullptr;
   if (drives) {
     check_size("push", push.size(), data.size(model_.nv));
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();

@@ -229,14 +229,14 @@ template <class R>
 void TreeOperator<R>::add_row_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   static constexpr Tangent kNone{};
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
-    const std::size_t t = geometry_.contacts.size() + j;
+    const std::size_t t = geometry_.first_joint() + j;
     add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
                    tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
                    loads_[geometry_.joints[j].joint]);
   }
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
     const PathRow& path = geometry_.paths[p];
-    const std::size_t t = geometry_.contacts.size() + geometry_.joints.size() + p;
+    const std::size_t t = geometry_.first_path() + p;
     if (path.on_link >= 0)
       add_wrench_load(path.wrench, tangents.empty() ? 0 : tangents[t].at[0][0], force[terms_[t].first_row],
                       loads_[path.on_link]);
@@ -258,10 +258,9 @@ void TreeOperator<R>::read(std::span<double> change) {
   }
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j)
     joint_velocity(model_, links, geometry_.joints[j], iterates_.next.x.data(),
-                   &change[terms_[geometry_.contacts.size() + j].first_row]);
+                   &change[terms_[geometry_.first_joint() + j].first_row]);
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p)
-    change[terms_[geometry_.contacts.size() + geometry_.joints.size() + p].first_row] =
-        along(geometry_.paths[p], iterates_.next.x);
+    change[terms_[geometry_.first_path() + p].first_row] = along(geometry_.paths[p], iterates_.next.x);
 }
 
 template class TreeOperator<double>;

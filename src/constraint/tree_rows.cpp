@@ -61,12 +61,11 @@ template <class R>
 void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   is_body_ = alone_;
   if (bilateral_blocks_ > 0) std::fill(is_body_.begin(), is_body_.end(), 0);
-  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
   for (const int t : terms) {
-    if (t >= joints) {
-      for (const int dof : geometry.paths[t - joints].dofs) is_body_[model_.dof_joint[dof]] = 0;
-    } else if (t >= contacts) {
-      is_body_[geometry.joints[t - contacts].joint] = 0;
+    if (t >= geometry.first_path()) {
+      for (const int dof : geometry.paths[t - geometry.first_path()].dofs) is_body_[model_.dof_joint[dof]] = 0;
+    } else if (t >= geometry.first_joint()) {
+      is_body_[geometry.joints[t - geometry.first_joint()].joint] = 0;
     }
   }
   for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
@@ -146,8 +145,7 @@ void write_joint(const Model& model, const LinkState<R>* links, const JointRows&
 /// Those of one tree are neighbours, and blocks.
 template <class R>
 void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
-  const std::size_t contacts = geometry.contacts.size();
-  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - contacts]; };
+  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - geometry.first_joint()]; };
   for (std::size_t t = 0; t < terms.size();) {
     const std::size_t first = t;
     int count = 0;
@@ -164,14 +162,13 @@ void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geom
 template <class R>
 void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   find_bodies(data, geometry, terms);
-  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
-  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), contacts);
-  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), joints);
+  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), geometry.first_joint());
+  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), geometry.first_path());
   write_contacts(geometry, {terms.begin(), end_of_contacts});
   write_joints(data, geometry, {end_of_contacts, end_of_joints});
   for (auto t = end_of_joints; t != terms.end(); ++t) {
     blocks_.push_back({.terms = 1, .rows = rows_.blocks()});
-    add_path<R>(model_, geometry.paths[*t - joints], rows_, joints_);
+    add_path<R>(model_, geometry.paths[*t - geometry.first_path()], rows_, joints_);
   }
   rows_.sweep(model_, data);
   for (Block& block : blocks_) {

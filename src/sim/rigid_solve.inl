@@ -51,12 +51,6 @@ TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
   return normalized(d * q);
 }
 
-/// Tangents of a unit normal without a branch that jumps.  [Duff et al. 2017]
-std::array<Vec3d, 2> tangents(const Vec3d& n) {
-  const double sign = n.z < 0 ? -1 : 1, c = -1 / (sign + n.z), xy = n.x * n.y * c;
-  return {Vec3d{1 + sign * n.x * n.x * c, sign * xy, -sign * n.x}, Vec3d{xy, sign + n.y * n.y * c, -n.y}};
-}
-
 }  // namespace
 
 /// What forces alone add to the velocities in a step.
@@ -202,7 +196,7 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
   Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
   if (c.round) ra = n * -double(c.arm_a[0]), rb = n * double(c.arm_b[0]);
-  const auto [t1, t2] = tangents(n);
+  const auto [t1, t2] = contact_tangents(n);
   const int a = c.body_a, b = c.body_b;
   problem.add_block(RowCone::interval);
   rows.aim(a, b, n, ra, rb);

@@ -217,8 +217,7 @@ class StepTerms {
   double excess(int row) const { return rows_[row].compliance * (y_[row] - impulse_[row]); }
   void recall();
   void recall_near();
-  int find_last_contact(const LinkContact& contact, int guess);
-  int find_last(Kind kind, std::uint64_t identity, int guess);
+  int find_last(const Name& name, const LinkContact* contact, int guess);
   void take(int term, int last);
   void start_from_try();
   void take_contact(int term, const TermMemory::Entry& last, double scale);
