@@ -381,10 +381,7 @@ void RigidWorld<R>::match() {
     w.next[at(i)] = head;
     head = i;
   }
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(w.kept_from - from), thread);
-    for (int i = range.begin; i < range.end; ++i) take_impulses(from + at(i), mask);
-  });
+  team_->each(int(w.kept_from - from), [&](int i) { take_impulses(from + at(i), mask); });
 }
 
 template <class R>

@@ -71,28 +71,19 @@ std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
 }
 
 template <class R>
-template <class Work>
-void RigidWorld<R>::each_body(const Work& work) {
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
-    for (int i = range.begin; i < range.end; ++i) work(i);
-  });
-}
-
-template <class R>
 void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
   if (lanes_.bodies() != int(bodies_.size())) lanes_.resize(int(bodies_.size()));
   w.push.resize(8 * bodies_.size());
-  each_body([&](int i) { load_body(i); });
+  team_->each(int(bodies_.size()), [&](int i) { load_body(i); });
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
   clock.lap(Stage::terms);
   lanes_.prepare(o, *team_);
   clock.lap(Stage::prepare);
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     R* v = lanes_.velocity(i);
     const R* push = w.push.data() + 8 * at(i);
     for (int k = 0; k < 8; ++k) v[k] += push[k];
@@ -272,7 +263,7 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
   w.velocity.clear(), w.spin.clear();
   for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     RigidBody& b = bodies_[at(i)];
     const auto [push, turn] = force_step(b);
     b.velocity += push, b.angular_velocity += turn;
@@ -325,7 +316,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
     const R* v = lanes_.velocity(i);
     return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
   };
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     const auto [v, spin] = velocities(i);
     const double speed2 = dot(v, v) + dot(spin, spin);
     if (!std::isfinite(speed2)) worst = 2;
@@ -334,7 +325,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   if (worst == 2) report.status = WorldStatus::singular;
   if (worst == 1) report.status = WorldStatus::too_fast;
   if (report.status != WorldStatus::ok) return false;
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     RigidBody& b = bodies_[at(i)];
     if (b.asleep) return;
     const auto [v, spin] = velocities(i);

@@ -164,7 +164,7 @@ RigidStepReport RigidWorld<R>::step() {
   check(options_);
   Workspace& w = *work_;
   std::atomic<bool> bad = false;
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     const RigidBody& b = bodies_[at(i)];
     const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
                        b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;

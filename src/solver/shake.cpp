@@ -138,9 +138,7 @@ SolveReport ShakeSolver::solve_velocities(const Problem& problem, const MassOper
     ++report.iterations;
     residual = velocity_residual(problem, jacobian_, trial_, options.timestep, sigma_);
   }
-  report.residual = residual.value, report.worst_row = residual.row;
-  report.status = velocity_status(residual, options.tolerance);
-  if (report.ok()) std::copy(trial_.begin(), trial_.end(), v.begin());
+  end_velocities(residual, options.tolerance, trial_, v, report);
   return report;
 }
 

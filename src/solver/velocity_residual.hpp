@@ -16,7 +16,9 @@ struct VelocityResidual {
 /// Also leaves J v in `jv` [nrow].
 VelocityResidual velocity_residual(const Problem& problem, std::span<const double> jacobian, std::span<const double> v,
                                    double timestep, std::span<double> jv);
-/// converged, at_rounding, too_many_iterations or not_finite.
-SolveStatus velocity_status(const VelocityResidual& residual, double tolerance);
+/// How a velocity stage ended: converged, at_rounding, too_many_iterations or not_finite. v becomes `trial` where that is
+/// good.
+void end_velocities(const VelocityResidual& residual, double tolerance, std::span<const double> trial,
+                    std::span<double> v, SolveReport& report);
 
 }  // namespace tarsus

@@ -189,8 +189,6 @@ class RigidWorld {
   void solve_rows(RigidStepReport& report);
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
-  template <class Work>
-  void each_body(const Work& work);  ///< work(i) for all bodies, on all threads
   bool move(RigidStepReport& report);
 
   RigidWorldOptions options_;
