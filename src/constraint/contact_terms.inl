@@ -98,8 +98,9 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
       {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
       geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
-    if (!is_usual(contacts_[i])) add_contact(i);
-    if (contacts_[i].dimension > 3) add_spin(i);
+    const int from = is_usual(contacts_[i]) ? 3 : 0;
+    if (from == 0) aim_contact(i);
+    if (from < contacts_[i].dimension) add_contact(i, from);
   }
 }
 
@@ -110,9 +111,9 @@ double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double Reference
   return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
 }
 
-/// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
+/// Where the rows of a contact act that bounces, does not rub, or rubs as the direction has it.
 template <class R>
-void StepTerms<R>::add_contact(std::size_t index) {
+void StepTerms<R>::aim_contact(std::size_t index) {
   const LinkContact& c = contacts_[index];
   const LinkState<R>* links = step_.data->links();
   ContactRows& rows = geometry_.contacts[index];
@@ -126,8 +127,13 @@ void StepTerms<R>::add_contact(std::size_t index) {
   }
   rows.arm_a = c.point.position - widen(links[c.a].o);
   rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
-  const ContactMotion at = motion(index);
-  const double mass = contact_inverse_mass(c, &ReferenceMass::linear), speed = dot(rows.axis[0], at.speed.v);
+}
+
+/// R and b along the normal, at that speed.
+template <class R>
+TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed) const {
+  if (c.solver.share > 0)
+    return {compliance(c.solver.relative_compliance * mass, mass), c.solver.target(speed, c.point.distance), 0, mass};
   Spook soft = c.spook;
   double gap = c.gap_share * c.point.distance;
   if (soft.compliance == 0) {
@@ -138,27 +144,21 @@ void StepTerms<R>::add_contact(std::size_t index) {
   // Softness would swallow a bounce.
   const bool bounces = c.restitution > 0 && -speed > options_.restitution_threshold;
   const double own = bounces ? kLeastCompliance<R> * mass : spook_bilateral(soft, gap, speed, step_.h).compliance;
-  TermRow numbers{compliance(own, mass), spook.target, 0, mass};
-  if (c.solver.share > 0) {
-    numbers.compliance = compliance(c.solver.relative_compliance * mass, mass);
-    numbers.target = c.solver.target(speed, c.point.distance);
-  }
-  for (int k = 0; k < std::min(3, c.dimension); ++k) {
-    set_row(terms_[index].first_row + k, numbers, along_contact(rows, at.speed, k), along_contact(rows, at.free, k));
-    numbers = {compliance(0, mass), 0, 0, mass};
-  }
+  return {compliance(own, mass), spook.target, 0, mass};
 }
 
-/// Rows of torsion and rolling.
+/// A contact's rows from that one on: along its axes, torsion and rolling from the fourth on.
 template <class R>
-void StepTerms<R>::add_spin(std::size_t index) {
+void StepTerms<R>::add_contact(std::size_t index, int from) {
   const LinkContact& c = contacts_[index];
-  const ContactMotion at = motion(index);
-  const double inertia = contact_inverse_mass(c, &ReferenceMass::angular);
   const ContactRows& rows = geometry_.contacts[index];
-  for (int k = 3; k < c.dimension; ++k)
-    set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, along_contact(rows, at.speed, k),
-            along_contact(rows, at.free, k));
+  const ContactMotion at = motion(index);
+  for (int k = from; k < c.dimension; ++k) {
+    const double mass = contact_inverse_mass(c, k < 3 ? &ReferenceMass::linear : &ReferenceMass::angular);
+    const double speed = along_contact(rows, at.speed, k);
+    const TermRow numbers = k == 0 ? normal_row(c, mass, speed) : TermRow{compliance(0, mass), 0, 0, mass};
+    set_row(terms_[index].first_row + k, numbers, speed, along_contact(rows, at.free, k));
+  }
 }
 
 /// How the two bodies' points at a contact move against each other.

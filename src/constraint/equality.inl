@@ -72,7 +72,8 @@ TARSUS_INLINE void joint_row(const EqualityConstants<Real<T>>& c, const T* qpos,
   bias[0] = -(bend * vb * vb);
 }
 
-/// All constraints but users' and tendons', of one world side by side where they can be. rate and bias may both be null.
+/// All constraints but users' and tendons', of one world side by side where they can be. rate and bias may both be
+/// null.
 template <class T>
 void equalities_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
                        const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {

@@ -113,12 +113,10 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
     if (t < 0) continue;
     for (const int v : state->tendons()[t].dofs) rows.joints.push_back(model_->dof_joint[v]);
   }
-  std::vector<int> order(rows.joints);
-  std::sort(order.begin(), order.end());
-  order.erase(std::unique(order.begin(), order.end()), order.end());
-  rows.joints = order;
+  std::sort(rows.joints.begin(), rows.joints.end());
+  rows.joints.erase(std::unique(rows.joints.begin(), rows.joints.end()), rows.joints.end());
   int count = 0;
-  for (const int joint : order) {
+  for (const int joint : rows.joints) {
     for (int k = 0; k < model_->joints[joint].nv(); ++k) place[model_->joints[joint].qvel + k] = count++;
   }
   const auto slope_at = [state, b, rest_b, c = spec.polynomial](std::span<const double> q) {

@@ -40,8 +40,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
     const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
     const R* own = &push_[dof];
     const Vec3d push = rows.nrow == 3 ? widen(data.links()[rows.joint].R * Vec3<R>{own[0], own[1], own[2]}) * h
-                       : rows.part == JointRows::Part::axial ? Vec3d{h * double(own[0]), 0, 0}
-                                                             : rows.e * (h * double(own[0]));
+                                      : rows.e * (h * double(own[0]));
     terms_.add_drive(rows, push, stiffness, h * low, h * high);
     drive_rows_.push_back(rows);
   });

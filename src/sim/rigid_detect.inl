@@ -381,19 +381,14 @@ void RigidWorld<R>::match() {
     w.next[at(i)] = head;
     head = i;
   }
-  team_->each(int(w.kept_from - from), [&](int i) { take_impulses(from + at(i), mask); });
-}
-
-template <class R>
-void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
-  Workspace& w = *work_;
-  const ContactPair& p = w.pairs[i];
-  for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
-    const ContactPair& q = w.last_pairs[at(k)];
-    if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-    w.take_last(lanes_, i, k);
-    break;
-  }
+  team_->each(int(w.kept_from - from), [&](int i) {
+    const ContactPair& p = w.pairs[from + at(i)];
+    for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
+      const ContactPair& q = w.last_pairs[at(k)];
+      if (q.first == p.first && q.second == p.second && q.feature == p.feature)
+        return w.take_last(lanes_, from + at(i), k);
+    }
+  });
 }
 
 /// Bodies that touch one another, directly or through others, are an island; it falls asleep when all of it has been

@@ -225,19 +225,13 @@ void SensorSet::find_links() {
   };
   using enum SensorKind;
   for (const Sensor& s : sensors_) {
+    if (s.kind == none) continue;
     needs_all_links_ = needs_all_links_ || s.kind == rangefinder || s.kind == force || s.kind == torque;
-    switch (s.kind) {
-      case tendonpos:
-      case tendonvel:
-      case tendonactfrc:
-      case tendonlimitpos:
-      case tendonlimitvel:
-      case actuatorpos:
-      case actuatorvel:
-      case actuatorfrc:
-      case jointactfrc: needs_actuation_ = true; break;
-      default: use(s.frame.link), use(s.reference.link);
-    }
+    const SensorTarget target = sensor_traits(s.kind).target;
+    if (s.kind == jointactfrc || target == SensorTarget::tendon || target == SensorTarget::actuator)
+      needs_actuation_ = true;
+    else
+      use(s.frame.link), use(s.reference.link);
   }
   for (const Scratch::Zone& zone : scratch_->zones) use(zone.frame.link);
   for (const Scratch::Sides& sides : scratch_->sides) {

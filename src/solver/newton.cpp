@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/rounds.hpp"
-#include "solver/velocity_residual.hpp"
+#include "solver/convergence.hpp"
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/convergence.hpp"
 #include "solver/newton.hpp"
-#include "solver/velocity_residual.hpp"
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {

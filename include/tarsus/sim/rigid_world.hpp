@@ -183,7 +183,6 @@ class RigidWorld {
   bool still(int body) const;
   void keep_resting(PenetrationSum& depth);
   void match();
-  void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);
   void solve_lanes(RigidStepReport& report, StageClock& clock);
   void solve_rows(RigidStepReport& report);

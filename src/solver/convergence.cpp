@@ -1,4 +1,4 @@
-#include "solver/velocity_residual.hpp"
+#include "solver/convergence.hpp"
 
 #include <algorithm>
 #include <cmath>
