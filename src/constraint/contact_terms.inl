@@ -99,7 +99,6 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
       geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
     const int from = is_usual(contacts_[i]) ? 3 : 0;
-    if (from == 0) aim_contact(i);
     if (from < contacts_[i].dimension) add_contact(i, from);
   }
 }
@@ -109,24 +108,6 @@ template <class R>
 double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double ReferenceMass::*part) const {
   const std::vector<ReferenceMass>& mass = masses_.now();
   return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
-}
-
-/// Where the rows of a contact act that bounces, does not rub, or rubs as the direction has it.
-template <class R>
-void StepTerms<R>::aim_contact(std::size_t index) {
-  const LinkContact& c = contacts_[index];
-  const LinkState<R>* links = step_.data->links();
-  ContactRows& rows = geometry_.contacts[index];
-  rows.axis[0] = c.point.normal;
-  if (c.friction_share == std::array<double, 2>{1, 1}) {
-    const auto [t1, t2] = contact_tangents(c.point.normal);
-    rows.axis[1] = t1, rows.axis[2] = t2;
-  } else {  // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
-    const auto [t1, t2] = frame_tangents(c.point.normal);
-    rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
-  }
-  rows.arm_a = c.point.position - widen(links[c.a].o);
-  rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
 }
 
 /// R and b along the normal, at that speed.
@@ -147,11 +128,21 @@ TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed
   return {compliance(own, mass), spook.target, 0, mass};
 }
 
-/// A contact's rows from that one on: along its axes, torsion and rolling from the fourth on.
+/// A contact's rows from that one on; all where it bounces, does not rub, or rubs as the direction has it. From the
+/// fourth on they are torsion and rolling.
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index, int from) {
   const LinkContact& c = contacts_[index];
-  const ContactRows& rows = geometry_.contacts[index];
+  ContactRows& rows = geometry_.contacts[index];
+  if (from == 0) {
+    const LinkState<R>* links = step_.data->links();
+    const bool alike = c.friction_share == std::array<double, 2>{1, 1};
+    const auto [t1, t2] = alike ? contact_tangents(c.point.normal) : frame_tangents(c.point.normal);
+    // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
+    rows.axis[0] = c.point.normal, rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
+    rows.arm_a = c.point.position - widen(links[c.a].o);
+    rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
+  }
   const ContactMotion at = motion(index);
   for (int k = from; k < c.dimension; ++k) {
     const double mass = contact_inverse_mass(c, k < 3 ? &ReferenceMass::linear : &ReferenceMass::angular);

@@ -10,11 +10,7 @@
 
 namespace tarsus {
 
-namespace {
-
 constexpr double kMoreAct = 4;  ///< times the operations that an iteration may take where more contacts act
-
-}  // namespace
 
 /// Contacts with a tangent or a force.
 template <class R>

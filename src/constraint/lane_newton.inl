@@ -237,9 +237,9 @@ class LaneSolver {
   struct Descent {
     R tolerance;
     int most;
-    bool judged;                  ///< the rows are the problem's own
-    T count;                      ///< of each lane's iterations
-    T now;                        ///< residual at the iterate at hand
+    bool judged;  ///< the rows are the problem's own
+    T count;      ///< of each lane's iterations
+    T now;        ///< residual at the iterate at hand
     T last = T(std::numeric_limits<R>::infinity()), last_but_one = last, older = last;  ///< residuals before
     Mask<T> met = no_lanes<T>();                                                        ///< the tolerance
   };

@@ -263,9 +263,7 @@ TARSUS_INLINE Vec3<T> times(const Moments<T>& s, T n, const Vec3<T>& turn) {
 }
 template <class Row, class X>
 requires requires(Row r) { r.G; }
-TARSUS_INLINE X times(const Row& r, const X& x) {
-  return r.G * x;
-}
+TARSUS_INLINE X times(const Row& r, const X& x) { return r.G * x; }
 template <class T>
 TARSUS_INLINE T sum_product(T a, T b) {
   return a * b;
@@ -286,14 +284,10 @@ TARSUS_INLINE Vec3<T> times_iR(const LaneContact<T>& c, const Vec3<T>& x) {
 }
 template <class Row, class X>
 requires requires(Row r) { r.metric; }
-TARSUS_INLINE X times_R(const Row& r, const X& x) {
-  return x * r.metric.R;
-}
+TARSUS_INLINE X times_R(const Row& r, const X& x) { return x * r.metric.R; }
 template <class Row, class X>
 requires requires(Row r) { r.metric; }
-TARSUS_INLINE X times_iR(const Row& r, const X& x) {
-  return x * r.metric.iR;
-}
+TARSUS_INLINE X times_iR(const Row& r, const X& x) { return x * r.metric.iR; }
 
 /// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp), a lane a world. own_R: 0 where no compliance was given.
 /// relative_compliance [m/N] where `compliance` is none.

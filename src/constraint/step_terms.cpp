@@ -8,11 +8,7 @@
 
 namespace tarsus {
 
-namespace {
-
 constexpr int kSweepSteps = 30;  ///< after one that was too much for Newton's method
-
-}  // namespace
 
 const char* name(StepStatus status) {
   static constexpr const char* kNames[] = {"converged", "swept", "too_many_iterations", "not_finite"};

@@ -129,8 +129,44 @@ struct SensorSet::Scratch {
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
-  void find_path_bodies(const Model& model);
-  void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state);
+
+  /// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
+  void find_path_bodies(const Model& model) {
+    for (const TendonSpec& tendon : model.spec.tendons) {
+      std::vector<int>& bodies = path_bodies.emplace_back();
+      for (const TendonSpec::PathPoint& point : tendon.path) {
+        using enum TendonSpec::PathKind;
+        bodies.push_back(point.kind == site   ? site_place(model, point.name, tendon.where).body
+                         : point.kind == geom ? geom_place(model, point.name, tendon.where).body
+                                              : 0);
+      }
+    }
+  }
+
+  /// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
+  /// paths.
+  void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
+    if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
+    for (std::size_t t = 0; t < path_bodies.size(); ++t) {
+      const Tendon& tendon = actuation.tendons()[int(t)];
+      double along = actuation.passive().tendon_force()[t];
+      for (int i = 0; i < actuation.actuators().size(); ++i) {
+        const Actuator& a = actuation.actuators()[i];
+        if (a.tendon == int(t)) along += a.gear[0] * actuation.force()[i];
+      }
+      const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
+      if (!state.forces.tendon_limit.empty())
+        along += beyond ? -state.forces.tendon_limit[t] : state.forces.tendon_limit[t];
+      if (!state.forces.tendon_along.empty()) along += state.forces.tendon_along[t];
+      if (inertia) along -= inertia->force(int(t), state.qacc);
+      tendon_pulls(model, tendon, actuation.data().links(), pulls);
+      for (const TendonPull& pull : pulls) {
+        const Vec3d force = pull.force * along;
+        Force<double>& to = interaction[path_bodies[t][pull.point]];
+        to = to - Force<double>{cross(pull.at, force), force};
+      }
+    }
+  }
 };
 
 SensorSet::SensorSet(const Model& model)
@@ -242,44 +278,6 @@ void SensorSet::find_links() {
   needs_all_links_ = needs_all_links_ || needs_subtrees_ || needs_energy_;
   for (int i = 0; i < model_.njoint(); ++i) {
     if (used[i] || needs_all_links_) links_.push_back(i);
-  }
-}
-
-/// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
-void SensorSet::Scratch::find_path_bodies(const Model& model) {
-  for (const TendonSpec& tendon : model.spec.tendons) {
-    std::vector<int>& bodies = path_bodies.emplace_back();
-    for (const TendonSpec::PathPoint& point : tendon.path) {
-      using enum TendonSpec::PathKind;
-      bodies.push_back(point.kind == site   ? site_place(model, point.name, tendon.where).body
-                       : point.kind == geom ? geom_place(model, point.name, tendon.where).body
-                                            : 0);
-    }
-  }
-}
-
-/// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
-/// paths.
-void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
-  if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
-  for (std::size_t t = 0; t < path_bodies.size(); ++t) {
-    const Tendon& tendon = actuation.tendons()[int(t)];
-    double along = actuation.passive().tendon_force()[t];
-    for (int i = 0; i < actuation.actuators().size(); ++i) {
-      const Actuator& a = actuation.actuators()[i];
-      if (a.tendon == int(t)) along += a.gear[0] * actuation.force()[i];
-    }
-    const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
-    if (!state.forces.tendon_limit.empty())
-      along += beyond ? -state.forces.tendon_limit[t] : state.forces.tendon_limit[t];
-    if (!state.forces.tendon_along.empty()) along += state.forces.tendon_along[t];
-    if (inertia) along -= inertia->force(int(t), state.qacc);
-    tendon_pulls(model, tendon, actuation.data().links(), pulls);
-    for (const TendonPull& pull : pulls) {
-      const Vec3d force = pull.force * along;
-      Force<double>& to = interaction[path_bodies[t][pull.point]];
-      to = to - Force<double>{cross(pull.at, force), force};
-    }
   }
 }
 

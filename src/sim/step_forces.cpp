@@ -74,17 +74,10 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     const ContactShape* a = &shapes[first];
     const ContactShape* b = &shapes[second];
     if (a->link != contacts[i].a) std::swap(a, b);
-    const double distance = rows.geometry().separation(contacts[i]);
-    const TouchPoint touch{a->body,
-                           b->body,
-                           a->geom,
-                           b->geom,
-                           contacts[i].point.position,
-                           contacts[i].point.normal,
-                           distance,
-                           rows.force(int(i)),
-                           rows.torque(int(i)),
-                           distance - contacts[i].point.distance};
+    TouchPoint touch{a->body, b->body, a->geom, b->geom, contacts[i].point.position, contacts[i].point.normal};
+    touch.distance = rows.geometry().separation(contacts[i]);
+    touch.force = rows.force(int(i)), touch.torque = rows.torque(int(i));
+    touch.margin = touch.distance - contacts[i].point.distance;
     out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
     out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
     out.contacts.push_back(touch);

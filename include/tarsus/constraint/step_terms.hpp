@@ -187,7 +187,6 @@ class StepTerms {
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
-  void aim_contact(std::size_t index);
   TermRow normal_row(const LinkContact& contact, double inverse_mass, double speed) const;
   void add_contact(std::size_t index, int from);
   void set_row(int row, const TermRow& numbers, double speed, double free);

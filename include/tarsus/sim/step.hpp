@@ -196,8 +196,6 @@ class Stepper {
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
-  template <class F>
-  void with_rows(BasicData<R>& data, const F& solve);
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);
