@@ -48,7 +48,7 @@ struct TouchPoint {
   int geom_a = 0, geom_b = 0;  ///< among their body's
   Vec3d point, normal;         ///< world axes; normal from b to a
   double distance = 0;         ///< of the shapes, negative: as deep [m]
-  Vec3d force;                 ///< on a, world axes [N]
+  Vec3d force{0, 0, 0};        ///< on a, world axes [N]
   Vec3d torque{0, 0, 0};       ///< of torsional and rolling friction, on a [N m]
   double margin = 0;           ///< forces begin at that distance [m]
 };
