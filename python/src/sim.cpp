@@ -315,10 +315,7 @@ nb::object sensor_numbers(AnyData& any) {
     AlignedVector<R> out(d.size(sensors.numbers()));
     if constexpr (sizeof(R) == sizeof(double)) {
       if (d.width() == 1 && d.worlds() == 1) {
-        sensors.evaluate(
-            {d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, any.forces.known, any.forces.external, any.forces.contacts,
-             any.forces.joint_limit, any.forces.tendon_limit, any.forces.tendon_along, d.mocap_pos, d.mocap_quat},
-            out);
+        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, d.mocap_pos, d.mocap_quat, any.forces}, out);
         return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
       }
     }
@@ -328,9 +325,7 @@ nb::object sensor_numbers(AnyData& any) {
       const std::vector<double> q = of(d.qpos, d.nq()), v = of(d.qvel, d.nv()), a = of(d.qacc, d.nv()),
                                 ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na()),
                                 position = of(d.mocap_pos, 3 * d.nmocap()), turn = of(d.mocap_quat, 4 * d.nmocap());
-      sensors.evaluate({d.time, q, v, a, ctrl, act, any.forces.known, any.forces.external, any.forces.contacts,
-                        any.forces.joint_limit, any.forces.tendon_limit, any.forces.tendon_along, position, turn},
-                       numbers);
+      sensors.evaluate({d.time, q, v, a, ctrl, act, position, turn, any.forces}, numbers);
       const std::vector<R> narrow(numbers.begin(), numbers.end());
       d.set(std::span<R>(out), sensors.numbers(), world, std::span<const R>(narrow));
     }

@@ -327,12 +327,21 @@ int ConstrainedDynamics<R>::close_from_there(BasicData<R>& data, int pack, R h, 
   return open;
 }
 
+/// M̂⁻¹ Jᵀ of the multipliers for pack_.rhs, in pack_.trial_v.
+template <class R>
+void ConstrainedDynamics<R>::find_correction(BasicData<R>& data, int pack) {
+  multipliers(pack, true, pack_.projection.data());
+  std::fill(pack_.push.begin(), pack_.push.end(), R(0));
+  rows_.pull(pack_.projection.data(), pack_.push.data());
+  delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), pack_.push.data(), pack_.trial_v.data());
+}
+
 /// λ -= Λ⁻¹ φ / h in each lane until its φ is nothing or no longer falls.
 template <class R>
 int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
   constexpr int kMaxRounds = 40;
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w;
-  R *phi = phi_.data() + pack * m * w, *x2 = pack_.projection.data();
+  const R* phi = phi_.data() + pack * m * w;
   std::vector<R> worst(w, std::numeric_limits<R>::infinity()), shift(worst);
   std::vector<char> falls(w, 1);
   std::copy_n(v, nv, pack_.last_v.begin());
@@ -354,10 +363,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
       break;
     }
     for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] = phi[k] / h;
-    multipliers(pack, true, x2);
-    std::fill(pack_.push.begin(), pack_.push.end(), R(0));
-    rows_.pull(x2, pack_.push.data());
-    delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), pack_.push.data(), pack_.trial_v.data());
+    find_correction(data, pack);
     for (std::size_t lane = 0; lane < w; ++lane) {
       if (!falls[lane]) continue;
       for (std::size_t i = lane; i < nv; i += w) v[i] += pack_.trial_v[i];
@@ -409,15 +415,12 @@ void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out
     const R* q = qpos.data() + p * nq;
     R* velocity = v.data() + p * nv;
     prepare_rows(data, p, q, K.data() + p * nv);
-    R *rate = rate_.data() + p * m * w, *x2 = pack_.projection.data();
+    R* rate = rate_.data() + p * m * w;
     for (int round = 0; round < 2; ++round) {  // the second takes what rounding left
       kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), q, velocity);
       row_rates(velocity, rate);
       std::copy(rate, rate + m * w, pack_.rhs.begin());
-      multipliers(p, true, x2);
-      std::fill(pack_.push.begin(), pack_.push.end(), R(0));
-      rows_.pull(x2, pack_.push.data());
-      delassus_table<R>(width_).outward(view, data.state(p), pack_.push.data(), pack_.trial_v.data());
+      find_correction(data, p);
       for (std::size_t i = 0; i < nv; ++i) velocity[i] += pack_.trial_v[i];
     }
   }

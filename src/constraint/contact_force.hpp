@@ -23,6 +23,22 @@ inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm
   return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
 }
 
+/// What these numbers of a contact's rows are in all, at its point.
+inline Force<double> contact_sum(const ContactRows& contact, const double* y) {
+  Force<double> sum{{0, 0, 0}, {0, 0, 0}};
+  for (int k = 0; k < contact.nrow; ++k) (k < 3 ? sum.f : sum.n) += contact.axis[k % 3] * y[k];
+  return sum;
+}
+
+/// How a link's point moves at that arm.
+inline Motion<double> at_arm(const Motion<double>& link, const Vec3d& arm) {
+  return {link.w, link.v + cross(link.w, arm)};
+}
+/// A contact's rows of such motions, the first link's against the second's.
+inline double along_contact(const ContactRows& contact, const Motion<double>& motion, int k) {
+  return dot(contact.axis[k % 3], k < 3 ? motion.v : motion.w);
+}
+
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
 void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {

@@ -20,20 +20,7 @@ inline namespace TARSUS_ISA {
 
 using ContactPack = RecordPack<double>::type;
 
-/// Lanes beyond `live` repeat the last.
-struct ContactLanes {
-  static constexpr int kLanes = kWidth<ContactPack>;
-  const ContactPlace* place[kLanes];
-  int live;
-  RowTriples<ContactPack> triples;  ///< their first rows
-  TARSUS_INLINE ContactLanes(const ContactPlace* places, int first, int count) : live(std::min(kLanes, count - first)) {
-    for (int l = 0; l < kLanes; ++l) {
-      place[l] = places + first + std::min(l, live - 1);
-      triples.first[l] = place[l]->first_row;
-    }
-    triples.find();
-  }
-};
+using ContactLanes = RecordRun<ContactPack, ContactPlace>;
 
 /// Where the rows of these contacts act: the arm on a, the axes.
 template <class P>
@@ -41,7 +28,7 @@ struct ContactFrames {
   const double* from[kWidth<P>];
   Vec3<P> arm, n, t1, t2;
   TARSUS_INLINE ContactFrames(const ContactRows* contacts, const ContactLanes& lanes) {
-    for (int l = 0; l < kWidth<P>; ++l) from[l] = &contacts[lanes.place[l]->contact].arm_a.x;
+    for (int l = 0; l < kWidth<P>; ++l) from[l] = &contacts[lanes.at[l]->contact].arm_a.x;
     P x[4], y[9];
     gather_numbers<3>(from, 0, x), gather_numbers<9>(from, 6, y);
     arm = {x[0], x[1], x[2]}, n = {y[0], y[1], y[2]}, t1 = {y[3], y[4], y[5]}, t2 = {y[6], y[7], y[8]};
@@ -77,7 +64,7 @@ struct ContactSide {
   }
 };
 
-/// Rows of contacts along n, t₁, t₂ (contact_terms.cpp): where they act, R, b and w of each, J v where x = 0, and y at
+/// Rows of contacts along n, t₁, t₂ (contact_terms.inl): where they act, R, b and w of each, J v where x = 0, and y at
 /// the present velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
 template <class T>
 void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,
@@ -93,7 +80,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     double has_b[kWidth<P>], inverse_mass[kWidth<P>];
     bool both = false;
     for (int l = 0; l < kWidth<P>; ++l) {
-      const ContactPlace& place = *lanes.place[l];
+      const ContactPlace& place = *lanes.at[l];
       ContactRows& contact = contacts[place.contact];
       point[l] = of.point + std::ptrdiff_t(place.contact) * of.stride;
       softness[l] = of.softness + std::ptrdiff_t(place.contact) * of.stride;
@@ -149,8 +136,8 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
     const double* G[kWidth<P>];
     T* to[kWidth<P>];
     for (int l = 0; l < kWidth<P>; ++l) {
-      G[l] = tangents[lanes.place[l]->contact].at[0];
-      to[l] = l < lanes.live ? &loads[lanes.place[l]->load].I.xx : &nobody.I.xx;
+      G[l] = tangents[lanes.at[l]->contact].at[0];
+      to[l] = l < lanes.live ? &loads[lanes.at[l]->load].I.xx : &nobody.I.xx;
     }
     P of_n[1], of_t[2], of_2[1];
     gather_numbers<1>(G, 0, of_n), gather_numbers<2>(G, kTermRows + 1, of_t),
@@ -166,34 +153,11 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
                        outer(&V::y, &V::y), outer(&V::y, &V::z), outer(&V::z, &V::z)};
     const V &arm = at.arm, hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
     const V push = mul_add(at.t2, y.z, mul_add(at.t1, y.y, at.n * y.x)), moment = cross(arm, push);
-    const P sum[27] = {neg_mul_add(arm.z, hy.x, arm.y * hz.x),
-                       neg_mul_add(arm.z, hy.y, arm.y * hz.y),
-                       neg_mul_add(arm.z, hy.z, arm.y * hz.z),
-                       neg_mul_add(arm.x, hz.y, arm.z * hx.y),
-                       neg_mul_add(arm.x, hz.z, arm.z * hx.z),
-                       neg_mul_add(arm.y, hx.z, arm.x * hy.z),
-                       hx.x,
-                       hy.x,
-                       hz.x,
-                       hx.y,
-                       hy.y,
-                       hz.y,
-                       hx.z,
-                       hy.z,
-                       hz.z,
-                       C.xx,
-                       C.xy,
-                       C.xz,
-                       C.yy,
-                       C.yz,
-                       C.zz,
-                       moment.x,
-                       moment.y,
-                       moment.z,
-                       push.x,
-                       push.y,
-                       push.z};
-    scatter_numbers<27, true>(to, 0, sum);
+    const Sym3<P> I = {neg_mul_add(arm.z, hy.x, arm.y * hz.x), neg_mul_add(arm.z, hy.y, arm.y * hz.y),
+                       neg_mul_add(arm.z, hy.z, arm.y * hz.z), neg_mul_add(arm.x, hz.y, arm.z * hx.y),
+                       neg_mul_add(arm.x, hz.z, arm.z * hx.z), neg_mul_add(arm.y, hx.z, arm.x * hy.z)};
+    const LinkLoad<P> sum{I, from_columns(hx, hy, hz), C, moment, push, {}, {}};
+    scatter_numbers<27, true>(to, 0, reinterpret_cast<const P*>(&sum));
   }
 }
 
@@ -209,7 +173,7 @@ void contact_velocities_kernel(const ContactRows* contacts, const ContactPlace* 
     const T *a[kWidth<P>], *b[kWidth<P>];
     bool both = false;
     for (int l = 0; l < kWidth<P>; ++l) {
-      const ContactRows& contact = contacts[lanes.place[l]->contact];
+      const ContactRows& contact = contacts[lanes.at[l]->contact];
       a[l] = &links[contact.a].a.w.x, b[l] = contact.b >= 0 ? &links[contact.b].a.w.x : &kStill.a.w.x;
       both |= contact.b >= 0;
     }

@@ -74,17 +74,16 @@ template <class R>
 const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
   RowsOf& rows = rows_of_[t];
   if (rows.at >= 0) return rows;
-  const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
   rows.at = rows_ * dofs_, rows.first_place = int(places_.size());
   rows_ += terms_[t].nrow;
   at_least(J_, std::size_t(rows_) * dofs_);
   double* const J = &J_[std::size_t(rows.at)];
-  if (t < contacts)
+  if (t < geometry_.first_joint())
     write_contact(t, J);
-  else if (t < joints)
-    write_joint(geometry_.joints[t - contacts], J);
+  else if (t < geometry_.first_path())
+    write_joint(geometry_.joints[t - geometry_.first_joint()], J);
   else
-    write_path(geometry_.paths[t - joints], J);
+    write_path(geometry_.paths[t - geometry_.first_path()], J);
   rows.places = int(places_.size()) - rows.first_place;
   return rows;
 }

@@ -9,6 +9,7 @@
 #include "constraint/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
@@ -42,7 +43,6 @@ EqualityConstants<double> blank(EqualityKind kind) {
   return c;
 }
 
-void put(double* out, const Vec3d& v) { out[0] = v.x, out[1] = v.y, out[2] = v.z; }
 void put(double* out, const Mat3d& m) {
   for (int k = 0; k < 9; ++k) out[k] = m(k / 3, k % 3);
 }
@@ -125,6 +125,12 @@ void EqualitySet::check_pair(const Equality& e) const {
                               : "bodies that can move against each other: one is fixed to the other");
 }
 
+void EqualitySet::check_joint(const std::string& name, int joint) const {
+  if (joint < 0 || joint >= model_->njoint())
+    throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
+                     "an index below " + std::to_string(model_->njoint()));
+}
+
 int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   EqualityConstants<double> c = given;
   if (e.name.empty()) e.name = fmt::format("equality {}", equalities_.size());
@@ -141,22 +147,21 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   return size() - 1;
 }
 
-/// Fills links and points; the pair must have been checked.
-static void place(const Model& model, const Equality& e, const Vec3d& point_a, const Vec3d& point_b,
-                  EqualityConstants<double>& c) {
-  const Body &a = model.bodies[e.body_a], &b = model.bodies[e.body_b];
-  c.a = model.carrier(e.body_a), c.b = model.carrier(e.body_b);
-  const Transformd &X = pose_on_carrier(a), &Y = pose_on_carrier(b);
-  put(c.pa, X.R * point_a + X.p), put(c.pb, Y.R * point_b + Y.p);
+/// Points of two bodies, which are checked.
+EqualityConstants<double> EqualitySet::between(const Equality& e, const Vec3d& point_a, const Vec3d& point_b) const {
+  check_pair(e);
+  require_finite(e.name, "point_a", point_a), require_finite(e.name, "point_b", point_b);
+  EqualityConstants<double> c = blank(e.kind);
+  c.a = model_->carrier(e.body_a), c.b = model_->carrier(e.body_b);
+  const Transformd &X = pose_on_carrier(model_->bodies[e.body_a]), &Y = pose_on_carrier(model_->bodies[e.body_b]);
+  put3(c.pa, X.R * point_a + X.p), put3(c.pb, Y.R * point_b + Y.p);
+  return c;
 }
 
 int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
                              const Vec3d& point_b) {
   Equality e{.name = name, .kind = EqualityKind::connect, .body_a = body_a, .body_b = body_b, .nrow = 3};
-  check_pair(e);
-  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b);
-  EqualityConstants<double> c = blank(e.kind);
-  place(*model_, e, point_a, point_b, c);
+  const EqualityConstants<double> c = between(e, point_a, point_b);
   return add(std::move(e), c);
 }
 
@@ -167,8 +172,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
   require_finite(name, "X_AB", X_AB.p), require_finite(name, "anchor", anchor);
   if (!std::isfinite(torque_scale) || !(torque_scale > 0))
     throw ValueError("torque_scale of \"" + name + "\"", number_text(torque_scale), "a positive, finite number");
-  EqualityConstants<double> c = blank(e.kind);
-  place(*model_, e, X_AB.R * anchor + X_AB.p, anchor, c);
+  EqualityConstants<double> c = between(e, X_AB.R * anchor + X_AB.p, anchor);
   put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R * axes);
   put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R * axes);
   for (const double x : c.Ra) {
@@ -183,9 +187,7 @@ int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, co
   Equality e{.name = name, .kind = EqualityKind::joint, .nrow = 1};
   for (const int joint : {joint_a, joint_b}) {
     if (joint == -1 && joint == joint_b) continue;
-    if (joint < 0 || joint >= model_->njoint())
-      throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
-                       "an index below " + std::to_string(model_->njoint()));
+    check_joint(name, joint);
     if (model_->joints[joint].nv() != 1)
       throw ValueError("joint of \"" + name + "\"", model_->joints[joint].name, "a hinge or a slide");
   }
@@ -209,13 +211,10 @@ int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, co
 int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
                               const Vec3d& point_b, double length) {
   Equality e{.name = name, .kind = EqualityKind::distance, .body_a = body_a, .body_b = body_b, .nrow = 1};
-  check_pair(e);
-  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b);
+  EqualityConstants<double> c = between(e, point_a, point_b);
   if (!std::isfinite(length) || !(length > 0))
     throw ValueError("length of \"" + name + "\"", number_text(length),
                      "a positive, finite number of metres (for 0 use connect)");
-  EqualityConstants<double> c = blank(e.kind);
-  place(*model_, e, point_a, point_b, c);
   c.scale = length;
   return add(std::move(e), c);
 }
@@ -223,13 +222,10 @@ int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& 
 int EqualitySet::add_point_on_plane(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
                                     const Vec3d& point_b, const Vec3d& normal) {
   Equality e{.name = name, .kind = EqualityKind::point_on_plane, .body_a = body_a, .body_b = body_b, .nrow = 1};
-  check_pair(e);
-  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b),
-      require_finite(name, "normal", normal);
+  EqualityConstants<double> c = between(e, point_a, point_b);
+  require_finite(name, "normal", normal);
   if (!(norm(normal) > 1e-12)) throw ValueError("normal of \"" + name + "\"", "zero", "a direction");
-  EqualityConstants<double> c = blank(e.kind);
-  place(*model_, e, point_a, point_b, c);
-  put(c.normal, pose_on_carrier(model_->bodies[body_b]).R * (normal * (1 / norm(normal))));
+  put3(c.normal, pose_on_carrier(model_->bodies[body_b]).R * (normal * (1 / norm(normal))));
   return add(std::move(e), c);
 }
 
@@ -238,11 +234,7 @@ int EqualitySet::add_user(const std::string& name, UserRows rows) {
   if (rows.nrow < 1) throw ValueError("nrow of \"" + name + "\"", std::to_string(rows.nrow), "at least 1");
   if (!rows.evaluate) throw ValueError("evaluate of \"" + name + "\"", "nothing", "a function");
   if (rows.joints.empty()) throw ValueError("joints of \"" + name + "\"", "none", "the joints that the rows depend on");
-  for (const int joint : rows.joints) {
-    if (joint < 0 || joint >= model_->njoint())
-      throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
-                       "an index below " + std::to_string(model_->njoint()));
-  }
+  for (const int joint : rows.joints) check_joint(name, joint);
   std::sort(rows.joints.begin(), rows.joints.end());
   rows.joints.erase(std::unique(rows.joints.begin(), rows.joints.end()), rows.joints.end());
   const int index = add(std::move(e), blank(EqualityKind::user));

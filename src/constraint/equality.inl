@@ -72,12 +72,14 @@ TARSUS_INLINE void joint_row(const EqualityConstants<Real<T>>& c, const T* qpos,
   bias[0] = -(bend * vb * vb);
 }
 
-/// All constraints but users' and tendons'; S: a pack of constraints for one world, else T. rate and bias may both be
+/// All constraints but users' and tendons', of one world side by side where they can be. rate and bias may both be
 /// null.
-template <class T, class S>
-void equality_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
-                     const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {
-  if constexpr (kWidth < S >> kWidth<T>) {
+template <class T>
+void equalities_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
+                       const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {
+  using S = typename RecordPack<T>::type;
+  constexpr bool kGroups = kRecords < T >> 1;
+  if constexpr (kGroups) {
     for (int g = 0; g < list.group_count; ++g) {
       if (list.groups[g].count > 1) group_rows<T, S>(m, state, list.groups[g], targets, phi, rate, bias);
     }
@@ -85,7 +87,7 @@ void equality_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, con
   for (int i = 0; i < list.count; ++i) {
     const EqualityConstants<Real<T>>& c = list.all[i];
     if (c.kind == EqualityKind::user || c.kind == EqualityKind::tendon) continue;
-    if (kWidth < S >> kWidth<T> && c.in_group) continue;
+    if (kGroups && c.in_group) continue;
     const RowTarget<Real<T>>& to = targets[i];
     T *f = phi + c.first_row, *g = rate ? rate + c.first_row : nullptr, *h = bias ? bias + c.first_row : nullptr;
     if (c.kind == EqualityKind::joint) {

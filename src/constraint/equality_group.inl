@@ -1,50 +1,13 @@
-// Connects or welds of one scalar world side by side: a pack of constraints in place of a pack of worlds. What is
-// contiguous for one constraint (its link's state, its rows) is turned into packs and back by transposing squares.
+// Connects or welds of one scalar world side by side (math/gather.hpp): a pack of constraints in place of a pack of
+// worlds.
 #pragma once
 
 #include "constraint/equality_fixed.inl"
-#include "tarsus/math/transpose.hpp"
+#include "tarsus/base/index.hpp"
+#include "tarsus/math/gather.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
-
-/// out[k], lane l: numbers k of [0, n) at from[l], whole packs of them (what lies behind a link's numbers is more of
-/// the link).
-template <int n, class S, class T>
-TARSUS_INLINE void gather_lanes(const T* const* from, S* out) {
-  constexpr int kLanes = kWidth<S>;
-  for (int k = 0; k < n; k += kLanes) {
-    for (int l = 0; l < kLanes; ++l) out[k + l] = load_rows<S>(from[l] + k);
-    transpose_packs(out + k);
-  }
-}
-
-/// The first n numbers of x to p.
-template <int n, class S, class T>
-TARSUS_INLINE void store_some(T* p, const S& x) {
-  if constexpr (n == kWidth<S>) {
-    store_rows(p, x);
-  } else {
-    for (int i = 0; i < n; ++i) p[i] = x[i];
-  }
-}
-
-/// Number k of lane l, x[k], to to[l] + k, for k < n. x has whole packs of numbers, and is used up. kPadding: zeros up
-/// to whole packs.
-template <int n, bool kPadding, class S, class T>
-TARSUS_INLINE void scatter_lanes(S* x, T* const* to) {
-  constexpr int kLanes = kWidth<S>, kLeft = n % kLanes;
-  for (int k = 0; k + kLanes <= n; k += kLanes) {
-    transpose_packs(x + k);
-    for (int l = 0; l < kLanes; ++l) store_rows(to[l] + k, x[k + l]);
-  }
-  if constexpr (kLeft > 0) {
-    constexpr int k = n - kLeft;
-    for (int i = kLeft; i < kLanes; ++i) x[k + i] = S(Real<S>(0));
-    transpose_packs(x + k);
-    for (int l = 0; l < kLanes; ++l) store_some<kPadding ? kLanes : kLeft>(to[l] + k, x[k + l]);
-  }
-}
 
 /// What a constraint asks of a link, lane by lane.
 template <class S>
@@ -57,22 +20,19 @@ struct LinkLanes {
 template <class S, class T>
 TARSUS_INLINE void gather_pose(const LinkState<T>* const* link, LinkLanes<S>& s) {
   constexpr int kLanes = kWidth<S>;
-  const T* from[kLanes];
-  S x[9 + kLanes];
-  for (int l = 0; l < kLanes; ++l) from[l] = &link[l]->R.xx;
-  gather_lanes<9>(from, x);
-  s.R = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]};
-  for (int l = 0; l < kLanes; ++l) from[l] = &link[l]->o.x;
-  gather_lanes<3>(from, x);
-  s.o = {x[0], x[1], x[2]};
+  const T *rotation[kLanes], *origin[kLanes];
+  S x[9], o[3];
+  for (int l = 0; l < kLanes; ++l) rotation[l] = &link[l]->R.xx, origin[l] = &link[l]->o.x;
+  gather_numbers<9>(rotation, 0, x), gather_numbers<3>(origin, 0, o);
+  s.R = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]}, s.o = {o[0], o[1], o[2]};
 }
 template <class S, class T>
 TARSUS_INLINE Motion<S> gather_motion(const LinkState<T>* const* link, const Motion<T> LinkState<T>::*which) {
   constexpr int kLanes = kWidth<S>;
   const T* from[kLanes];
-  S x[6 + kLanes];
+  S x[6];
   for (int l = 0; l < kLanes; ++l) from[l] = &(link[l]->*which).w.x;
-  gather_lanes<6>(from, x);
+  gather_numbers<6>(from, 0, x);
   return {{x[0], x[1], x[2]}, {x[3], x[4], x[5]}};
 }
 
@@ -94,7 +54,7 @@ struct LaneConstants {
 /// Rows kept until all of a kind are there.
 template <class S, bool kWeld>
 struct LaneRows {
-  static constexpr int kRows = kWeld ? 6 : 3, kPadded = (kRows + kWidth<S> - 1) / kWidth<S> * kWidth<S>;
+  static constexpr int kRows = kWeld ? 6 : 3, kPadded = padded(kRows, kWidth<S>);
   S on_a[3][kPadded], on_b[3][kPadded], phi_[kPadded], rate_[kPadded], bias_[kPadded];
 
   TARSUS_INLINE void moment(int row, const Vec3<S>& a, const Vec3<S>& b) {
@@ -107,10 +67,9 @@ struct LaneRows {
   /// Whole packs: a block's rows are padded, and padding is zero.
   template <class T>
   TARSUS_INLINE void put_moments(S (&lines)[3][kPadded], T* const* force, const int stride) {
-    T* to[kWidth<S>];
     for (int k = 0; k < 3; ++k) {
-      for (int l = 0; l < kWidth<S>; ++l) to[l] = force[l] + k * stride;
-      scatter_lanes<kRows, true>(lines[k], to);
+      for (int row = kRows; row < kPadded; ++row) lines[k][row] = S(Real<S>(0));
+      scatter_numbers<kPadded>(force, k * stride, lines[k]);
     }
   }
 };
@@ -139,7 +98,7 @@ template <class T, class S, bool kWeld, bool kWorld>
     gather_pose(on_b, link_b), place_end(link_b, c.vector(group.pb), b);
   if constexpr (kWeld) turn_of<S, kWorld>(c, a, b, turn);
   fixed_positions<S, kWeld, kWorld>(a, b, turn, rows);
-  scatter_lanes<kRows, false>(rows.phi_, to);
+  scatter_numbers<kRows>(to, 0, rows.phi_);
   rows.put_moments(rows.on_a, force, stride);
   if constexpr (!kWorld) {
     for (int l = 0; l < kLanes; ++l) force[l] += 6 * stride;
@@ -154,9 +113,9 @@ template <class T, class S, bool kWeld, bool kWorld>
   }
   fixed_motion<S, kWeld, kWorld>(a, b, turn, rows);
   for (int l = 0; l < kLanes; ++l) to[l] = rate + group.first_row[first + l];
-  scatter_lanes<kRows, false>(rows.rate_, to);
+  scatter_numbers<kRows>(to, 0, rows.rate_);
   for (int l = 0; l < kLanes; ++l) to[l] = bias + group.first_row[first + l];
-  scatter_lanes<kRows, false>(rows.bias_, to);
+  scatter_numbers<kRows>(to, 0, rows.bias_);
 }
 
 template <class T, class S>

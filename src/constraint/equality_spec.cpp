@@ -6,6 +6,7 @@
 #include "tarsus/constraint/equality.hpp"
 #include "tarsus/dynamics/tendon.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/find_on_bodies.hpp"
 
 namespace tarsus {
 
@@ -17,29 +18,24 @@ struct Frame {
   Transformd X{identity3<double>(), {0, 0, 0}};  ///< in the body's frame
 };
 
+/// @return index
+int found(int index, const EqualitySpec& spec, const char* kind, const std::string& name) {
+  if (index >= 0) return index;
+  throw InputError(spec.where, "equality \"" + spec.name + "\": there is no " + kind + " \"" + name + "\"");
+}
+
 Frame find_frame(const Model& model, const EqualitySpec& spec, const std::string& name) {
-  if (!spec.sites) {
-    const int body = name.empty() ? 0 : model.find_body(name);
-    if (body < 0) throw InputError(spec.where, "equality \"" + spec.name + "\": there is no body \"" + name + "\"");
-    return {body, {identity3<double>(), {0, 0, 0}}};
-  }
-  for (std::size_t b = 0; b < model.spec.bodies.size(); ++b) {
-    for (const SiteSpec& site : model.spec.bodies[b].sites) {
-      if (site.name == name) return {int(b), {rotation(normalized(site.orientation)), site.position}};
-    }
-  }
-  throw InputError(spec.where, "equality \"" + spec.name + "\": there is no site \"" + name + "\"");
+  if (!spec.sites) return {name.empty() ? 0 : found(model.find_body(name), spec, "body", name)};
+  const auto [body, site] = find_on_bodies(model.spec, &BodySpec::sites, name);
+  return {found(body, spec, "site", name), {rotation(normalized(site->orientation)), site->position}};
 }
 
 int find_joint(const Model& model, const EqualitySpec& spec, const std::string& name) {
-  const int joint = model.find_joint(name);
-  if (joint < 0) throw InputError(spec.where, "equality \"" + spec.name + "\": there is no joint \"" + name + "\"");
-  return joint;
+  return found(model.find_joint(name), spec, "joint", name);
 }
 
 int find_tendon(const TendonSet& tendons, const EqualitySpec& spec, const std::string& name) {
-  if (const int tendon = index_of(tendons, name); tendon >= 0) return tendon;
-  throw InputError(spec.where, "equality \"" + spec.name + "\": there is no tendon \"" + name + "\"");
+  return found(index_of(tendons, name), spec, "tendon", name);
 }
 
 /// Length, moment arms and J̇ q̇ of tendons at one state; kept between calls.
@@ -117,12 +113,10 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
     if (t < 0) continue;
     for (const int v : state->tendons()[t].dofs) rows.joints.push_back(model_->dof_joint[v]);
   }
-  std::vector<int> order(rows.joints);
-  std::sort(order.begin(), order.end());
-  order.erase(std::unique(order.begin(), order.end()), order.end());
-  rows.joints = order;
+  std::sort(rows.joints.begin(), rows.joints.end());
+  rows.joints.erase(std::unique(rows.joints.begin(), rows.joints.end()), rows.joints.end());
   int count = 0;
-  for (const int joint : order) {
+  for (const int joint : rows.joints) {
     for (int k = 0; k < model_->joints[joint].nv(); ++k) place[model_->joints[joint].qvel + k] = count++;
   }
   const auto slope_at = [state, b, rest_b, c = spec.polynomial](std::span<const double> q) {

@@ -45,7 +45,7 @@ template <class R>
 void ExtraRows<R>::add_paths(std::span<const Tangent> tangents, std::span<const double> force) {
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
     if (geometry_.paths[p].on_link >= 0) continue;
-    const std::size_t term = geometry_.contacts.size() + geometry_.joints.size() + p;
+    const std::size_t term = geometry_.first_path() + p;
     if ((tangents.empty() || tangents[term].at[0][0] == 0) && force[terms_[term].first_row] == 0) continue;
     const typename DelassusRows<R>::Block block = add_path<R>(model_, geometry_.paths[p], rows_, path_joints_);
     extras_.push_back({int(term), block.first_row, int(unknown_.size()), 1});

@@ -14,10 +14,9 @@ Islands::Islands(const Model& model) : model_(model), root_(tree_roots(model)) {
 
 /// A link that the term acts on.
 int Islands::link_of(const RowGeometry& geometry, int term) const {
-  const int contacts = int(geometry.contacts.size()), joints = int(geometry.joints.size());
-  if (term < contacts) return geometry.contacts[term].a;
-  if (term < contacts + joints) return geometry.joints[term - contacts].joint;
-  return model_.dof_joint[geometry.paths[term - contacts - joints].dofs[0]];
+  if (term < geometry.first_joint()) return geometry.contacts[term].a;
+  if (term < geometry.first_path()) return geometry.joints[term - geometry.first_joint()].joint;
+  return model_.dof_joint[geometry.paths[term - geometry.first_path()].dofs[0]];
 }
 
 int Islands::find_piles(const TermSet& all, int least, bool together) {
@@ -57,13 +56,12 @@ TermSet Islands::part(const TermSet& all, bool piles) {
       rows_.push_back(all.rows[k]), free_.push_back(all.free_velocity[k]);
       y_.push_back(all.y[k]), impulse_.push_back(all.impulse[k]);
     }
-    const std::size_t joint = t - g.contacts.size();
-    if (t < g.contacts.size())
+    if (int(t) < g.first_joint())
       contacts_.push_back(g.contacts[t]);
-    else if (joint < g.joints.size())
-      joints_.push_back(g.joints[joint]);
+    else if (int(t) < g.first_path())
+      joints_.push_back(g.joints[t - g.first_joint()]);
     else
-      paths_.push_back(g.paths[joint - g.joints.size()]);
+      paths_.push_back(g.paths[t - g.first_path()]);
   }
   return {terms_, rows_, free_, {contacts_, joints_, paths_}, y_, impulse_};
 }

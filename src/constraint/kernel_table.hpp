@@ -40,7 +40,7 @@
   KERNEL(void, equalities,                                                                                            \
          (const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,         \
           const R* qvel, R* phi, R* rate, R* bias),                                                                   \
-         equalities_kernel<T, P>)                                                                                     \
+         equalities_kernel<T>)                                                                                        \
   KERNEL(bool, geometric_inertia,                                                                                     \
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,      \
           const R* next, R* inertia),                                                                                 \

@@ -21,15 +21,6 @@ void reduce_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y,
   aba_inward<T>(m, state, y, K);
 }
 
-/// Groups of constraints side by side for one world, constraints one by one for a pack of worlds.
-template <class T, class P>
-void equalities_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
-                       const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {
-  constexpr int kLanes = kWidth<P> < kGroup ? kWidth<P> : kGroup;
-  using S = std::conditional_t<kWidth<T> == 1 && (kLanes > 1), Pack<Real<T>, kLanes>, T>;
-  equality_kernel<T, S>(m, state, list, targets, qpos, qvel, phi, rate, bias);
-}
-
 /// ldl_load_kernel(). @return whether some world has a row that is as good as nothing
 template <class T, class P>
 bool ldl_load_any(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* scale) {

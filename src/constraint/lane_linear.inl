@@ -56,32 +56,21 @@ class LaneLinear {
       t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
     };
     const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
-    links_.begin();
-    s_.each_contact([&](LaneContact<T>& c) {
-      begin_with(c);
-      const Mask<T> here = acts(c);
+    const auto load_contact = [&](auto& t, const LaneContact<T>& c) {
+      const Mask<T> here = acts(t);
       if (!any_lane(here)) return;
-      if (c.link < 0) {
-        links_.add(c, here);
-        slid = slid | here;
-        return;
-      }
-      add_load(c, c.at.next_y);
-      slid = slid | (here & ~((c.G1n == zero()) & (c.G2n == zero())));
-    });
+      if (c.link < 0)
+        links_.add(t, here), slid = slid | here;
+      else
+        add_load(t, t.at.next_y), slid = slid | (here & couples(t));
+    };
+    links_.begin();
+    s_.each_contact([&](LaneContact<T>& c) { begin_with(c), load_contact(c, c); });
     s_.each_spin([&](LaneSpin<T>& s) {
       before(s);
       const LaneContact<T>& c = *s.contact;
       s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
-      const Mask<T> here = acts(s);
-      if (!any_lane(here)) return;
-      if (c.link < 0) {
-        links_.add(s, here);
-        slid = slid | here;
-        return;
-      }
-      add_load(s, s.at.next_y);
-      slid = slid | (here & ~((s.Gsn == zero()) & (s.G1n == zero()) & (s.G2n == zero())));
+      load_contact(s, c);
     });
     for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
@@ -123,19 +112,22 @@ class LaneLinear {
     for (int k = 0; k < v_.nv; ++k) s_.far_joint_force[k] = select(near, zero(), s_.joint_force[k]);
     return {s_.far_bias, s_.far_joint_force};
   }
+  template <class... X>
+  TARSUS_INLINE static Mask<T> some(const X&... x) {
+    return ~((x == zero()) & ...);
+  }
   /// Lanes in which a contact has a tangent, or a force that the linear problem is to change.
   Mask<T> acts(const LaneContact<T>& c) const {
     const Vec3<T>& f = c.at.next_y;
-    return ~((c.Gnn == zero()) & (c.G11 == zero()) & (c.G22 == zero()) & (f.x == zero()) & (f.y == zero()) &
-             (f.z == zero())) &
-           live_;
+    return some(c.Gnn, c.G11, c.G22, f.x, f.y, f.z) & live_;
   }
   Mask<T> acts(const LaneSpin<T>& s) const {
     const Vec3<T>& f = s.at.next_y;
-    return ~((s.Gss == zero()) & (s.Gsn == zero()) & (s.G11 == zero()) & (s.G22 == zero()) & (f.x == zero()) &
-             (f.y == zero()) & (f.z == zero())) &
-           live_;
+    return some(s.Gss, s.Gsn, s.G11, s.G22, f.x, f.y, f.z) & live_;
   }
+  /// Lanes in which the normal force has a part in what resists.
+  static Mask<T> couples(const LaneContact<T>& c) { return some(c.G1n, c.G2n); }
+  static Mask<T> couples(const LaneSpin<T>& s) { return some(s.Gsn, s.G1n, s.G2n); }
   LaneLoad<T>& load(int link) {
     LaneLoad<T>& load = s_.load[link];
     if (!s_.loaded[link]) {

@@ -59,48 +59,18 @@ class LaneLinks {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     for (int i = 0; i < c.ntouch_a + c.ntouch_b; ++i) f(touch[i].link, i >= c.ntouch_a, touch[i].lanes);
   }
-  /// J of a contact between links times the links' motions, along n, t₁, t₂.
-  template <int N, class Contact>
-  TARSUS_INLINE void along(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
+  /// From the links' motions: how the points of a contact between links move against each other along n, t₁, t₂, or the
+  /// links turn about them.
+  template <bool kTurns, int N, class Contact>
+  TARSUS_INLINE void between(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     Motion<T> a[N], b[N];
     pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
-    for (int k = 0; k < N; ++k) {
-      const Vec3<T> u = cross_add(a[k].w, c.arm_a, a[k].v) - cross_add(b[k].w, c.arm_b, b[k].v);
-      out[k] = {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
-    }
+    for (int k = 0; k < N; ++k) out[k] = in_axes(c, side<kTurns>(a[k], c.arm_a) - side<kTurns>(b[k], c.arm_b));
   }
-  /// The same of any contact and one motion of each link.
-  Vec3<T> along(const LaneContact<T>& c, const LinkMotions<T>& motion) const {
-    if (c.link < 0) {
-      Vec3<T> out[1];
-      along<1>(c, motion, out);
-      return out[0];
-    }
-    const Motion<T>& a = *motion[c.link];
-    const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
-    return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
-  }
-  /// The links' relative angular velocities about a contact's n, t₁, t₂.
-  template <int N, class Contact>
-  TARSUS_INLINE void about(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
-    const LaneTouch<T>* touch = s_.touch + c.touch;
-    Motion<T> a[N], b[N];
-    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
-    for (int k = 0; k < N; ++k) {
-      const Vec3<T> w = a[k].w - b[k].w;
-      out[k] = {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
-    }
-  }
-  Vec3<T> about(const LaneContact<T>& c, const LinkMotions<T>& motion) const {
-    if (c.link < 0) {
-      Vec3<T> out[1];
-      about<1>(c, motion, out);
-      return out[0];
-    }
-    const Vec3<T>& w = motion[c.link]->w;
-    return {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
-  }
+  /// The same of any contact and one motion of each link: along its axes, and about them.
+  Vec3<T> along(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<false>(c, motion); }
+  Vec3<T> about(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<true>(c, motion); }
   /// A new linear problem, in which none acts yet.
   void begin() {
     nextra_ = nextra_spin_ = nitem_ = 0;
@@ -177,6 +147,21 @@ class LaneLinks {
  private:
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
+  template <bool kTurns>
+  TARSUS_INLINE static Vec3<T> side(const Motion<T>& a, const Vec3<T>& arm) {
+    return kTurns ? a.w : cross_add(a.w, arm, a.v);
+  }
+  template <class Contact>
+  TARSUS_INLINE static Vec3<T> in_axes(const Contact& c, const Vec3<T>& u) {
+    return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
+  }
+  template <bool kTurns>
+  Vec3<T> of(const LaneContact<T>& c, const LinkMotions<T>& motion) const {
+    if (c.link >= 0) return in_axes(c, side<kTurns>(*motion[c.link], c.arm_a));
+    Vec3<T> out[1];
+    between<kTurns>(c, motion, out);
+    return out[0];
+  }
   /// The motions, N of each link, of the links that each lane has on one side.
   template <int N>
   TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const LinkMotions<T>& motion,
@@ -246,8 +231,8 @@ class LaneLinks {
   template <int N>
   void react(const LaneExtra<T>& e, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     Vec3<T> u[N], turn[N];
-    along<N>(e, motion, u);
-    if (e.moment) about<N>(e, motion, turn);
+    between<false>(e, motion, u);
+    if (e.moment) between<true>(e, motion, turn);
     for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
   }
 

@@ -237,18 +237,20 @@ class LaneSolver {
   struct Descent {
     R tolerance;
     int most;
-    bool judged;                  ///< the rows are the problem's own
-    T count;                      ///< of each lane's iterations
-    T now;                        ///< residual at the iterate at hand
-    T last, last_but_one, older;  ///< residuals before
-    Mask<T> met;                  ///< the tolerance
+    bool judged;  ///< the rows are the problem's own
+    T count;      ///< of each lane's iterations
+    T now;        ///< residual at the iterate at hand
+    T last = T(std::numeric_limits<R>::infinity()), last_but_one = last, older = last;  ///< residuals before
+    Mask<T> met = no_lanes<T>();                                                        ///< the tolerance
   };
 
   /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
   Mask<T> descend(R tolerance, int most, bool judged) {
+    return go_down({tolerance, most, judged, one(), begin_descent()});
+  }
+  Mask<T> go_down(const Descent& from) {
     discs_ = zero(), short_ = no_lanes<T>();
-    const T infinite = T(std::numeric_limits<R>::infinity());
-    descent_ = {tolerance, most, judged, one(), begin_descent(), infinite, infinite, infinite, no_lanes<T>()};
+    descent_ = from;
     go_down();
     return descent_.met;
   }
@@ -307,15 +309,11 @@ class LaneSolver {
 
   /// With the rows that have joined.
   void go_on_from_best(Mask<T> lanes) {
-    const T infinite = T(std::numeric_limits<R>::infinity());
     go_on(lanes);
     from_best(lanes);
-    met_ = met_ & ~lanes, best_residual_ = select(lanes, infinite, best_residual_);
-    discs_ = zero(), short_ = no_lanes<T>();
+    met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
     const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // one more at least
-    descent_ = {step_.tolerance, step_.most_iterations, true, so_far, move(zero()), infinite, infinite,
-                infinite,        no_lanes<T>()};
-    go_down();
+    go_down({step_.tolerance, step_.most_iterations, true, so_far, move(zero())});
   }
   void from_best(Mask<T> lanes) {
     s_.each_term([&](auto& t) {

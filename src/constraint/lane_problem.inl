@@ -42,15 +42,13 @@ class LaneProblem {
     find_velocities(velocity);
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
-    if (step_.limits) add_limits(velocity);
-    if (step_.losses) add_losses(qvel, velocity);
-    if (step_.nlimited > 0) add_drives(qvel, velocity, as_lanes(pack_.push));
+    add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
   }
   /// Limits that v⁺, `change` after what the solve began with, passes in lanes `where` although they are none of the
   /// rows. They are from now on. @return the lanes that have such limits
   Mask<T> join_limits(const T* change, Mask<T> where) {
     Mask<T> late = no_lanes<T>();
-    if (!step_.limits) return late;
+    if (m_.nlimit == 0) return late;
     T* const end = s_.x_other;
     const T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) end[k] = velocity[k] + change[k];
@@ -127,27 +125,32 @@ class LaneProblem {
     const int place = 3 * link + which;
     return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
   }
+  /// The same of what a contact feels, the sum over its links.
+  T reference_mass(const LaneContact<T>& c, int which) const {
+    if (c.link >= 0) return reference_mass(c.link, which);
+    T of_a = zero(), of_b = zero();
+    links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+      T& inverse = second ? of_b : of_a;
+      inverse = select(lanes, reference_mass(link, which), inverse);
+    });
+    return of_a + of_b;
+  }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
     const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
     c.t1 = {mul_add(sign * n.x, n.x * a, one()), sign * b, -(sign * n.x)};
     c.t2 = {b, mul_add(n.y, n.y * a, sign), -n.y};
-    T mass;
     if (c.link >= 0) {
       c.arm_a = c.point - state_[c.link].o;
-      mass = reference_mass(c.link, 0);
     } else {
       links_.find_touches(c);
       c.arm_a = c.arm_b = zero3<T>();
-      T of_a = zero(), of_b = zero();
       links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
         Vec3<T>& arm = second ? c.arm_b : c.arm_a;
-        T& inverse = second ? of_b : of_a;
         arm = select<T>(lanes, c.point - state_[link].o, arm);
-        inverse = select(lanes, reference_mass(link, 0), inverse);
       });
-      mass = of_a + of_b;
     }
+    const T mass = reference_mass(c, 0);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
@@ -166,17 +169,7 @@ class LaneProblem {
   }
   void build(LaneSpin<T>& s) {
     const LaneContact<T>& c = *s.contact;
-    T inertia = zero();
-    if (c.link >= 0) {
-      inertia = reference_mass(c.link, 1);
-    } else {
-      T of_a = zero(), of_b = zero();
-      links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
-        T& inverse = second ? of_b : of_a;
-        inverse = select(lanes, reference_mass(link, 1), inverse);
-      });
-      inertia = of_a + of_b;
-    }
+    const T inertia = reference_mass(c, 1);
     const Vec3<T> spin = links_.about(c, at_start());
     s.free = begins_at_v0_ ? links_.about(c, motions_of(s_.free)) : spin, s.centre = zero3<T>();
     s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
@@ -233,11 +226,11 @@ class LaneProblem {
   T inverse_mass(int joint) const {
     return one() / maximum(reference_mass(joint, 2) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
-  /// The start of a row's iteration at the velocity `speed`, or where the last step ended.
-  void start(LaneJointRow<T>& r, T speed, bool sticks) {
+  /// The start of a row's iteration at that impulse, or where the last step ended.
+  void start(LaneJointRow<T>& r, T impulse, bool sticks) {
     const LaneJointMemory<T>& old = memory_.joint[r.place];
     const Mask<T> known = (old.known > zero()) & r.live;
-    r.at.now_y = select(known, mul_add(old.excess, r.metric.iR, old.impulse), before_projection(r, speed));
+    r.at.now_y = select(known, mul_add(old.excess, r.metric.iR, old.impulse), impulse);
     if (sticks) r.centre = select(known, old.impulse, r.centre);
   }
 
@@ -257,7 +250,7 @@ class LaneProblem {
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
     r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
     r.metric.set(r.metric.own_R, r.live);
-    start(r, speed, false);
+    start(r, before_projection(r, speed), false);
     return r;
   }
   /// MuJoCo's law of a limit, if it has one that acts beyond the range alone; else null.
@@ -322,7 +315,7 @@ class LaneProblem {
       r.upper = T(step_.h * m_.loss[i]), r.lower = -r.upper;
       r.metric.inverse_mass = inverse_mass(r.joint), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
       r.metric.set(r.metric.own_R, r.live);
-      start(r, along_row(v_, state_, r, qvel), true);
+      start(r, before_projection(r, along_row(v_, state_, r, qvel)), true);
     }
   }
   /// A drive's number, times the lane's own factor.
@@ -335,25 +328,23 @@ class LaneProblem {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
       const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
       const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
+      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       if (!turns_freely(v_.link[joint].joint)) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
-        const T w = inverse_mass(r.joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w),
-                along_push = push[dof] * T(h);
+        const T along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
         r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
         r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
         r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
         r.metric.set(r.metric.own_R, r.live);
-        const LaneJointMemory<T>& old = memory_.joint[r.place];
-        r.at.now_y = select(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), along_push);
+        start(r, along_push, false);
         continue;
       }
       LaneBallRow<T>& r = s_.ball[s_.nball++];
       r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
-      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
       r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
       r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
@@ -428,26 +419,24 @@ class LaneProblem {
     const Mask<T> acted = answer.acted;
     T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero();
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
-    const bool forces = report.ground != nullptr;
-    for (int i = 0; forces && i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
+    for (int i = 0; i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
     s_.every_contact([&](const LaneContact<T>& c) {
       contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
       deepest = maximum(select(c.live, -c.distance, zero()), deepest);
-      if (!forces || c.link < 0) return;
+      if (c.link < 0) return;
       const Vec3<T>& y = c.at.best_y;
       const Vec3<T> f = c.n * y.x + c.t1 * y.y + c.t2 * y.z;
       s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
     });
+    const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
-      const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
       if (r.kind == LaneJointRow<T>::Kind::limit)
         limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActingChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
         saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
     }
-    for (int i = 0; i < s_.nball; ++i)
-      saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6))));
+    for (int i = 0; i < s_.nball; ++i) saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * near);
     put(report.iterations, answer.iterations),
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
@@ -455,7 +444,7 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
-    for (int i = 0; forces && i < v_.nlink; ++i) {
+    for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
     }
   }

@@ -106,9 +106,19 @@ struct LaneBallRow {
   Sym3<T> G;
   Vec3<T> base;
 
-  void no_tangent() {
-    const T zero = T(Real<T>(0));
-    G = {zero, zero, zero, zero, zero, zero}, base = zero3<T>();
+  void no_tangent() { G = zero(), base = zero3<T>(); }
+  static Sym3<T> zero() { return diagonal3(T(Real<T>(0)), T(Real<T>(0)), T(Real<T>(0))); }
+  TARSUS_INLINE void set_tangent(Mask<T> lanes, const Sym3<T>& g, const Vec3<T>& to) {
+    G = {select(lanes, g.xx, G.xx), select(lanes, g.xy, G.xy), select(lanes, g.xz, G.xz),
+         select(lanes, g.yy, G.yy), select(lanes, g.yz, G.yz), select(lanes, g.zz, G.zz)};
+    base = select<T>(lanes, to, base);
+  }
+  /// g - along t tᵀ.
+  TARSUS_INLINE void set_tangent(Mask<T> lanes, T g, T along, const Vec3<T>& t, const Vec3<T>& to) {
+    set_tangent(lanes,
+                {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
+                 neg_mul_add(along * t.y, t.y, g), -(along * t.y * t.z), neg_mul_add(along * t.z, t.z, g)},
+                to);
   }
 };
 
@@ -138,48 +148,11 @@ TARSUS_INLINE T natural_map(LaneBallRow<T>& r, const Vec3<T>& u, const Vec3<T>& 
   if constexpr (kTangents) {
     const T k = neg_mul_add(m.R, m.irho, one), q = one / neg_mul_add(k, share, one);
     const Vec3<T> t = z * inverse;
-    const T g = select(outside, share * q * m.irho, m.iR), along = select(outside, g, zero);
-    const Sym3<T> G = {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
-                       neg_mul_add(along * t.y, t.y, g), -(along * t.y * t.z), neg_mul_add(along * t.z, t.z, g)};
+    const T g = select(outside, share * q * m.irho, m.iR);
     const Vec3<T> part = t * dot(t, N), s_out = mul_add(N - part, q, part), s_in = N * (m.rho * m.iR);
-    const Vec3<T> base = y - select<T>(outside, s_out, s_in);
-    r.G = {select(lanes, G.xx, r.G.xx), select(lanes, G.xy, r.G.xy), select(lanes, G.xz, r.G.xz),
-           select(lanes, G.yy, r.G.yy), select(lanes, G.yz, r.G.yz), select(lanes, G.zz, r.G.zz)};
-    r.base = select<T>(lanes, base, r.base);
+    r.set_tangent(lanes, g, select(outside, g, zero), t, y - select<T>(outside, s_out, s_in));
   }
   return dot(N, N) * m.rho * m.rho;
-}
-
-/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, y = c + (b - u)/R. @param given friction is bounded by given_normal
-template <class T>
-TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
-  return law_at(c, before_projection(c, u), given, tangents, lanes);
-}
-template <class T>
-TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
-  const T y = mul_add(r.target - u, r.metric.iR, r.centre), gamma = clamp(y, r.lower, r.upper);
-  if (!tangents) return gamma;
-  r.G = select(lanes, select((y > r.lower) & (y < r.upper), r.metric.iR, T(Real<T>(0))), r.G);
-  r.base = select(lanes, gamma, r.base);
-  return gamma;
-}
-template <class T>
-TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangents, Mask<T> lanes) {
-  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-  const Vec3<T> y = (r.target - u) * r.metric.iR;
-  const T length = norm(y), inverse = one / maximum(length, tiny<T>());
-  const Mask<T> outside = length > r.radius;
-  const T share = select(outside, r.radius * inverse, one);
-  const Vec3<T> gamma = y * share;
-  if (!tangents) return gamma;
-  const Vec3<T> t = y * inverse;
-  const T g = share * r.metric.iR, along = select(outside, g, zero);
-  const Sym3<T> G = {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
-                     neg_mul_add(along * t.y, t.y, g), -(along * t.y * t.z), neg_mul_add(along * t.z, t.z, g)};
-  r.G = {select(lanes, G.xx, r.G.xx), select(lanes, G.xy, r.G.xy), select(lanes, G.xz, r.G.xz),
-         select(lanes, G.yy, r.G.yy), select(lanes, G.yz, r.G.yz), select(lanes, G.zz, r.G.zz)};
-  r.base = select<T>(lanes, gamma, r.base);
-  return gamma;
 }
 
 /// y before projection at the velocity u.
@@ -191,6 +164,34 @@ template <class T>
 TARSUS_INLINE Vec3<T> before_projection(const LaneBallRow<T>& r, const Vec3<T>& u) {
   return (r.target - u) * r.metric.iR;
 }
+
+/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, y = c + (b - u)/R. @param given friction is bounded by given_normal
+template <class T>
+TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
+  return law_at(c, before_projection(c, u), given, tangents, lanes);
+}
+template <class T>
+TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
+  const T y = before_projection(r, u), gamma = clamp(y, r.lower, r.upper);
+  if (!tangents) return gamma;
+  r.G = select(lanes, select((y > r.lower) & (y < r.upper), r.metric.iR, T(Real<T>(0))), r.G);
+  r.base = select(lanes, gamma, r.base);
+  return gamma;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangents, Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  const Vec3<T> y = before_projection(r, u);
+  const T length = norm(y), inverse = one / maximum(length, tiny<T>());
+  const Mask<T> outside = length > r.radius;
+  const T share = select(outside, r.radius * inverse, one);
+  const Vec3<T> gamma = y * share;
+  if (!tangents) return gamma;
+  const T g = share * r.metric.iR;
+  r.set_tangent(lanes, g, select(outside, g, zero), y * inverse, gamma);
+  return gamma;
+}
+
 /// The velocity at which y is before projection.
 template <class T>
 TARSUS_INLINE T velocity_of(const LaneJointRow<T>& r, T y) {
@@ -244,11 +245,9 @@ TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
 }
 template <class T>
 TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
-  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), length = norm(r.at.now_y);
-  const T share = select(length > r.radius, r.radius / maximum(length, tiny<T>()), one);
-  r.G = {select(lanes, zero, r.G.xx), select(lanes, zero, r.G.xy), select(lanes, zero, r.G.xz),
-         select(lanes, zero, r.G.yy), select(lanes, zero, r.G.yz), select(lanes, zero, r.G.zz)};
-  r.base = select<T>(lanes, r.at.now_y * share, r.base);
+  const T length = norm(r.at.now_y);
+  const T share = select(length > r.radius, r.radius / maximum(length, tiny<T>()), T(Real<T>(1)));
+  r.set_tangent(lanes, r.zero(), r.at.now_y * share);
 }
 
 template <class T>
@@ -262,14 +261,9 @@ TARSUS_INLINE Vec3<T> times(const Moments<T>& s, T n, const Vec3<T>& turn) {
   return {mul_add(s.Gsn, n, s.Gss * turn.x), mul_add(s.G1n, n, mul_add(s.G11, turn.y, s.G12 * turn.z)),
           mul_add(s.G2n, n, mul_add(s.G12, turn.y, s.G22 * turn.z))};
 }
-template <class T>
-TARSUS_INLINE T times(const LaneJointRow<T>& r, T x) {
-  return r.G * x;
-}
-template <class T>
-TARSUS_INLINE Vec3<T> times(const LaneBallRow<T>& r, const Vec3<T>& x) {
-  return r.G * x;
-}
+template <class Row, class X>
+requires requires(Row r) { r.G; }
+TARSUS_INLINE X times(const Row& r, const X& x) { return r.G * x; }
 template <class T>
 TARSUS_INLINE T sum_product(T a, T b) {
   return a * b;
@@ -285,25 +279,15 @@ TARSUS_INLINE Vec3<T> times_R(const LaneContact<T>& c, const Vec3<T>& x) {
   return {x.x * c.normal.R, x.y * c.tangent.R, x.z * c.tangent.R};
 }
 template <class T>
-TARSUS_INLINE T times_R(const LaneJointRow<T>& r, T x) {
-  return x * r.metric.R;
-}
-template <class T>
-TARSUS_INLINE Vec3<T> times_R(const LaneBallRow<T>& r, const Vec3<T>& x) {
-  return x * r.metric.R;
-}
-template <class T>
 TARSUS_INLINE Vec3<T> times_iR(const LaneContact<T>& c, const Vec3<T>& x) {
   return {x.x * c.normal.iR, x.y * c.tangent.iR, x.z * c.tangent.iR};
 }
-template <class T>
-TARSUS_INLINE T times_iR(const LaneJointRow<T>& r, T x) {
-  return x * r.metric.iR;
-}
-template <class T>
-TARSUS_INLINE Vec3<T> times_iR(const LaneBallRow<T>& r, const Vec3<T>& x) {
-  return x * r.metric.iR;
-}
+template <class Row, class X>
+requires requires(Row r) { r.metric; }
+TARSUS_INLINE X times_R(const Row& r, const X& x) { return x * r.metric.R; }
+template <class Row, class X>
+requires requires(Row r) { r.metric; }
+TARSUS_INLINE X times_iR(const Row& r, const X& x) { return x * r.metric.iR; }
 
 /// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp), a lane a world. own_R: 0 where no compliance was given.
 /// relative_compliance [m/N] where `compliance` is none.

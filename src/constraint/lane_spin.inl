@@ -114,15 +114,6 @@ TARSUS_INLINE Vec3<T> velocity_of(const LaneSpin<T>& s, const Vec3<T>& y) {
 }
 
 template <class T>
-TARSUS_INLINE Vec3<T> times_R(const LaneSpin<T>& s, const Vec3<T>& x) {
-  return x * s.metric.R;
-}
-template <class T>
-TARSUS_INLINE Vec3<T> times_iR(const LaneSpin<T>& s, const Vec3<T>& x) {
-  return x * s.metric.iR;
-}
-
-template <class T>
 TARSUS_INLINE T natural_residual(const LaneSpin<T>& s) {
   const LaneMetric<T>& m = s.metric;
   const Vec3<T>&u = s.at.now_u, &y = s.at.now_y;

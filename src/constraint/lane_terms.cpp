@@ -28,6 +28,11 @@ int most_points(ShapeType a, ShapeType b) {
   return kMaxManifold;
 }
 
+template <class R>
+R raise(R x, R power) {
+  return R(elementary::pow(double(x), double(power)));
+}
+
 }  // namespace
 
 template <class R>
@@ -45,147 +50,126 @@ struct LaneTerms<R>::Tables {
   LaneModel<R> model{};
   std::vector<LanePack<R>> packs;
 
-  void add_shape(const ContactShape& s);
-  void add_pair(const BodyPair& pair);
-  void add_groups();
-  int around(int link);
-  int law_of(const std::optional<SolverParameters>& p);
-  void set_laws(double step);
-  static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out);
-};
-
-template <class R>
-void LaneTerms<R>::Tables::add_shape(const ContactShape& s) {
-  LaneShape<R>& out = shapes.emplace_back();
-  out.link = s.link, out.type = s.shape.type, out.radius = R(s.radius);
-  const Aabb own = std::isinf(s.radius) ? Aabb{} : bounds(s.shape, {});  // of its own frame; planes need none
-  const Vec3d centre = (own.lower + own.upper) * 0.5, box = (own.upper - own.lower) * 0.5;
-  for (int k = 0; k < 3; ++k) {
-    out.size[k] = R(s.shape.size[k]), out.position[k] = R(s.pose.position[k]), out.centre[k] = R(s.centre[k]);
-    out.box_centre[k] = R(centre[k]), out.box[k] = R(box[k]);
-  }
-  for (int k = 0; k < 9; ++k) out.rotation[k] = R((&s.pose.rotation.xx)[k]);
-}
-
-template <class R>
-void LaneTerms<R>::Tables::add_pair(const BodyPair& pair) {
-  const ContactSurface surface = geometry->surface_of(pair);
-  LanePair<R>& out = pairs.emplace_back();
-  out.a = int(pair.first), out.b = int(pair.second);
-  if (shapes[out.b].link > shapes[out.a].link) std::swap(out.a, out.b);
-  out.condim = surface.dimension, out.margin = R(surface.margin), out.falls = geometry->fall_apart(pair);
-  out.friction = R(std::max(surface.friction[0], surface.friction[1])), out.torsional = out.rolling = R(0);
-  if (out.condim > 3) out.torsional = R(surface.friction[2]);
-  if (out.condim > 4) out.rolling = R(std::max(surface.friction[3], surface.friction[4]));
-  if (out.condim > 3) model.most_spins = 1;
-  out.compliance = R(surface.spook.compliance), out.damping_time = R(surface.spook.damping_time);
-  out.law = law_of(surface.solver);
-  if (surface.solver) out.compliance = R(0);
-  const int slots = most_points(shapes[out.a].type, shapes[out.b].type);
-  if (shapes[out.b].link < 0) model.most_contacts += slots;
-}
-
-/// A sphere around those of a link's shapes. @return its place, or that of the only shape
-template <class R>
-int LaneTerms<R>::Tables::around(int link) {
-  Vec3d lower{kUnbounded, kUnbounded, kUnbounded}, upper = -lower;
-  std::vector<int> of;
-  for (std::size_t i = 0; i < geometry->shapes().size(); ++i) {
-    if (shapes[i].link != link || shapes[i].type == ShapeType::plane) continue;
-    of.push_back(int(i));
+  void add_shape(const ContactShape& s) {
+    LaneShape<R>& out = shapes.emplace_back();
+    out.link = s.link, out.type = s.shape.type, out.radius = R(s.radius);
+    const Aabb own = std::isinf(s.radius) ? Aabb{} : bounds(s.shape, {});  // of its own frame; planes need none
+    const Vec3d centre = (own.lower + own.upper) * 0.5, box = (own.upper - own.lower) * 0.5;
     for (int k = 0; k < 3; ++k) {
-      lower[k] = std::min(lower[k], double(shapes[i].centre[k]) - double(shapes[i].radius));
-      upper[k] = std::max(upper[k], double(shapes[i].centre[k]) + double(shapes[i].radius));
+      out.size[k] = R(s.shape.size[k]), out.position[k] = R(s.pose.position[k]), out.centre[k] = R(s.centre[k]);
+      out.box_centre[k] = R(centre[k]), out.box[k] = R(box[k]);
+    }
+    for (int k = 0; k < 9; ++k) out.rotation[k] = R((&s.pose.rotation.xx)[k]);
+  }
+
+  void add_pair(const BodyPair& pair) {
+    const ContactSurface surface = geometry->surface_of(pair);
+    LanePair<R>& out = pairs.emplace_back();
+    out.a = int(pair.first), out.b = int(pair.second);
+    if (shapes[out.b].link > shapes[out.a].link) std::swap(out.a, out.b);
+    out.condim = surface.dimension, out.margin = R(surface.margin), out.falls = geometry->fall_apart(pair);
+    out.friction = R(std::max(surface.friction[0], surface.friction[1])), out.torsional = out.rolling = R(0);
+    if (out.condim > 3) out.torsional = R(surface.friction[2]);
+    if (out.condim > 4) out.rolling = R(std::max(surface.friction[3], surface.friction[4]));
+    if (out.condim > 3) model.most_spins = 1;
+    out.compliance = R(surface.spook.compliance), out.damping_time = R(surface.spook.damping_time);
+    out.law = law_of(surface.solver);
+    if (surface.solver) out.compliance = R(0);
+    const int slots = most_points(shapes[out.a].type, shapes[out.b].type);
+    if (shapes[out.b].link < 0) model.most_contacts += slots;
+  }
+
+  /// A sphere around those of a link's shapes. @return its place, or that of the only shape
+  int around(int link) {
+    Vec3d lower{kUnbounded, kUnbounded, kUnbounded}, upper = -lower;
+    std::vector<int> of;
+    for (std::size_t i = 0; i < geometry->shapes().size(); ++i) {
+      if (shapes[i].link != link || shapes[i].type == ShapeType::plane) continue;
+      of.push_back(int(i));
+      for (int k = 0; k < 3; ++k) {
+        lower[k] = std::min(lower[k], double(shapes[i].centre[k]) - double(shapes[i].radius));
+        upper[k] = std::max(upper[k], double(shapes[i].centre[k]) + double(shapes[i].radius));
+      }
+    }
+    if (of.size() == 1) return of[0];
+    const Vec3d centre = (lower + upper) * 0.5;
+    double radius = 0;
+    for (const int i : of) {
+      const Vec3d at{double(shapes[i].centre[0]), double(shapes[i].centre[1]), double(shapes[i].centre[2])};
+      radius = std::max(radius, norm(at - centre) + double(shapes[i].radius));
+    }
+    LaneShape<R> sphere{};
+    sphere.link = link, sphere.type = ShapeType::sphere, sphere.radius = R(radius * (1 + 1e-5));  // and rounding
+    for (int k = 0; k < 3; ++k) sphere.centre[k] = R(centre[k]);
+    shapes.push_back(sphere);
+    return int(shapes.size()) - 1;
+  }
+
+  /// Pairs that one look at their links' spheres may spare.
+  void add_groups() {
+    constexpr int kWorthIt = 3;  ///< pairs
+    const auto key = [&](const LanePair<R>& p) {
+      return std::tuple(shapes[p.a].link, shapes[p.b].link, shapes[p.b].link < 0 ? p.b : -1);
+    };
+    std::vector<int> sphere(model.nlink, -1);
+    const auto of = [&](int link) {
+      if (sphere[link] < 0) sphere[link] = around(link);
+      return sphere[link];
+    };
+    for (std::size_t first = 0, end = 0; first < pairs.size(); first = end) {
+      LanePairGroup<R> group{int(first), 0, -1, -1, pairs[first].margin, false};
+      bool planes = false;  // on a link that moves: nobody asks
+      for (; end < pairs.size() && key(pairs[end]) == key(pairs[first]); ++end) {
+        group.margin = std::max(group.margin, pairs[end].margin), group.falls |= pairs[end].falls;
+        for (const int i : {pairs[end].a, pairs[end].b})
+          planes |= shapes[i].link >= 0 && shapes[i].type == ShapeType::plane;
+      }
+      group.end = int(end);
+      if (group.end - group.first >= kWorthIt && !planes) {
+        const int link = shapes[pairs[first].b].link;
+        group.b = link < 0 ? pairs[first].b : of(link), group.a = of(shapes[pairs[first].a].link);
+      }
+      groups.push_back(group);
     }
   }
-  if (of.size() == 1) return of[0];
-  const Vec3d centre = (lower + upper) * 0.5;
-  double radius = 0;
-  for (const int i : of) {
-    const Vec3d at{double(shapes[i].centre[0]), double(shapes[i].centre[1]), double(shapes[i].centre[2])};
-    radius = std::max(radius, norm(at - centre) + double(shapes[i].radius));
-  }
-  LaneShape<R> sphere{};
-  sphere.link = link, sphere.type = ShapeType::sphere, sphere.radius = R(radius * (1 + 1e-5));  // and rounding
-  for (int k = 0; k < 3; ++k) sphere.centre[k] = R(centre[k]);
-  shapes.push_back(sphere);
-  return int(shapes.size()) - 1;
-}
 
-/// Pairs that one look at their links' spheres may spare.
-template <class R>
-void LaneTerms<R>::Tables::add_groups() {
-  constexpr int kWorthIt = 3;  ///< pairs
-  const auto key = [&](const LanePair<R>& p) {
-    return std::tuple(shapes[p.a].link, shapes[p.b].link, shapes[p.b].link < 0 ? p.b : -1);
-  };
-  std::vector<int> sphere(model.nlink, -1);
-  const auto of = [&](int link) {
-    if (sphere[link] < 0) sphere[link] = around(link);
-    return sphere[link];
-  };
-  for (std::size_t first = 0, end = 0; first < pairs.size(); first = end) {
-    LanePairGroup<R> group{int(first), 0, -1, -1, pairs[first].margin, false};
-    bool planes = false;  // on a link that moves: nobody asks
-    for (; end < pairs.size() && key(pairs[end]) == key(pairs[first]); ++end) {
-      group.margin = std::max(group.margin, pairs[end].margin), group.falls |= pairs[end].falls;
-      for (const int i : {pairs[end].a, pairs[end].b})
-        planes |= shapes[i].link >= 0 && shapes[i].type == ShapeType::plane;
+  int law_of(const std::optional<SolverParameters>& p) {
+    if (!p) return -1;
+    const auto at = std::find(own.begin(), own.end(), *p);
+    if (at == own.end()) return own.push_back(*p), int(own.size()) - 1;
+    return int(at - own.begin());
+  }
+
+  void set_laws(double step) {
+    if (step == h) return;
+    h = step;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const SolverLaw law = solver_law(own[i], h);
+      const auto [low, high, width, midpoint, power] = law.impedance;
+      const bool changes = width > 0;
+      LaneSolverLaw<R>& out = laws[i];
+      out.resolved = law.resolved, out.raise = &raise<R>;
+      out.low = R(changes ? low : 0.5 * (low + high)), out.range = R(changes ? high - low : 0);
+      out.rest = R(1 - (changes ? high : 0.5 * (low + high))), out.per_width = R(changes ? 1 / width : 0);
+      out.midpoint = R(midpoint), out.power = R(power);
+      out.share = R(law.resolved ? 1 - h * law.damping : 0), out.give = R(1 / law.stiffness),
+      out.least = R(kTangentDamping * h);
+      out.pull = R(law.resolved ? h * law.stiffness : law.damping / law.stiffness);
     }
-    group.end = int(end);
-    if (group.end - group.first >= kWorthIt && !planes) {
-      const int link = shapes[pairs[first].b].link;
-      group.b = link < 0 ? pairs[first].b : of(link), group.a = of(shapes[pairs[first].a].link);
-    }
-    groups.push_back(group);
   }
-}
 
-template <class R>
-int LaneTerms<R>::Tables::law_of(const std::optional<SolverParameters>& p) {
-  if (!p) return -1;
-  const auto at = std::find(own.begin(), own.end(), *p);
-  if (at == own.end()) return own.push_back(*p), int(own.size()) - 1;
-  return int(at - own.begin());
-}
-
-template <class R>
-R raise(R x, R power) {
-  return R(elementary::pow(double(x), double(power)));
-}
-
-template <class R>
-void LaneTerms<R>::Tables::set_laws(double step) {
-  if (step == h) return;
-  h = step;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const SolverLaw law = solver_law(own[i], h);
-    const auto [low, high, width, midpoint, power] = law.impedance;
-    const bool changes = width > 0;
-    LaneSolverLaw<R>& out = laws[i];
-    out.resolved = law.resolved, out.raise = &raise<R>;
-    out.low = R(changes ? low : 0.5 * (low + high)), out.range = R(changes ? high - low : 0);
-    out.rest = R(1 - (changes ? high : 0.5 * (low + high))), out.per_width = R(changes ? 1 / width : 0);
-    out.midpoint = R(midpoint), out.power = R(power);
-    out.share = R(law.resolved ? 1 - h * law.damping : 0), out.give = R(1 / law.stiffness),
-    out.least = R(kTangentDamping * h);
-    out.pull = R(law.resolved ? h * law.stiffness : law.damping / law.stiffness);
+  /// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
+  static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out) {
+    Tables& t = *static_cast<Tables*>(self);
+    const auto pose = [](const double* p) {
+      return ShapePose{{p[0], p[1], p[2]}, {p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]}};
+    };
+    const std::span<const ContactShape> shapes = t.geometry->shapes();
+    const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
+    return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin,
+                   {out, std::size_t(kMaxManifold)}, &t.parting[pair]);
   }
-}
-
-/// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
-template <class R>
-int LaneTerms<R>::Tables::collide_pair(void* self, int pair, const double* a, const double* b, double margin,
-                                       ContactPoint* out) {
-  Tables& t = *static_cast<Tables*>(self);
-  const auto pose = [](const double* p) {
-    return ShapePose{{p[0], p[1], p[2]}, {p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]}};
-  };
-  const std::span<const ContactShape> shapes = t.geometry->shapes();
-  const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
-  return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin, {out, std::size_t(kMaxManifold)},
-                 &t.parting[pair]);
-}
+};
 
 template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
@@ -289,7 +273,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   step.restitution_threshold = R(options_.restitution_threshold);
   step.tolerance = R(std::max(options_.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
   step.most_iterations = std::min(options_.solve.max_iterations, kMostIterations);
-  step.limits = step.losses = options_.joints, step.contacts = tables_->geometry != nullptr;
+  step.contacts = tables_->geometry != nullptr;
   if (drives) {
     check_size("push", push.size(), data.size(model_.nv));
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();

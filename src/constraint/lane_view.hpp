@@ -91,7 +91,7 @@ struct LaneStep {
   const R* force_high;  ///< [nlimited]
   const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
   const R* drive_kd;    ///< [nv]
-  bool stiff, limits, losses, contacts;
+  bool stiff, contacts;
 };
 
 /// Sizes of the kernels' memory, in bytes.
@@ -107,7 +107,7 @@ template <class R>
 struct LaneTermReport {
   R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
   R* missed;  ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
-  R* ground;  ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]; null: not wanted
+  R* ground;  ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]
 };
 
 /// One pack in a step.

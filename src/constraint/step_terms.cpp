@@ -1,19 +1,14 @@
 #include "tarsus/constraint/step_terms.hpp"
-#include "tarsus/spatial/widen.hpp"
 
-#include <algorithm>
-#include <cmath>
-
-#include "constraint/term_constants.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/contact_terms.inl"
+#include "constraint/friction_terms.inl"
+#include "constraint/limit_terms.inl"
+#include "constraint/path_terms.inl"
+#include "constraint/warm_start.inl"
 
 namespace tarsus {
 
-namespace {
-
 constexpr int kSweepSteps = 30;  ///< after one that was too much for Newton's method
-
-}  // namespace
 
 const char* name(StepStatus status) {
   static constexpr const char* kNames[] = {"converged", "swept", "too_many_iterations", "not_finite"};
@@ -234,18 +229,12 @@ void StepTerms<R>::count_carried() {
 
 template <class R>
 Vec3d StepTerms<R>::force(int contact) const {
-  const ContactRows& rows = geometry_.contacts.at(contact);
-  Vec3d impulse{0, 0, 0};
-  for (int k = 0; k < std::min(3, rows.nrow); ++k) impulse += rows.axis[k] * impulse_[terms_[contact].first_row + k];
-  return impulse * (1 / step_.h);
+  return contact_sum(geometry_.contacts.at(contact), &impulse_[terms_[contact].first_row]).f * (1 / step_.h);
 }
 
 template <class R>
 Vec3d StepTerms<R>::torque(int contact) const {
-  const ContactRows& rows = geometry_.contacts.at(contact);
-  Vec3d impulse{0, 0, 0};
-  for (int k = 3; k < rows.nrow; ++k) impulse += rows.axis[k - 3] * impulse_[terms_[contact].first_row + k];
-  return impulse * (1 / step_.h);
+  return contact_sum(geometry_.contacts.at(contact), &impulse_[terms_[contact].first_row]).n * (1 / step_.h);
 }
 
 template class StepTerms<double>;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "constraint/contact_force.hpp"
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
@@ -38,16 +39,14 @@ double coupling(const Tangent& tangent, int nrow) {
 /// C = Σ G_ij a_i a_jᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
 template <class R>
 void add_contact_load(const ContactRows& contact, const Tangent& g, const double* force, LinkLoad<R>& load) {
-  const Vec3d &n = contact.axis[0], &arm = contact.arm_a;
+  const Vec3d& arm = contact.arm_a;
   Sym3d C{};
   add_outer(contact.axis, g, 0, 0, 1, C);
   if (contact.nrow >= 3) add_outer(contact.axis, g, 0, 1, 2, C);
   const Vec3d hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
   Sym3d I{arm.y * hz.x - arm.z * hy.x, arm.y * hz.y - arm.z * hy.y, arm.y * hz.z - arm.z * hy.z,
           arm.z * hx.y - arm.x * hz.y, arm.z * hx.z - arm.x * hz.z, arm.x * hy.z - arm.y * hx.z};
-  Vec3d f = n * force[0], moment{0, 0, 0};
-  for (int k = 1; k < std::min(3, contact.nrow); ++k) f += contact.axis[k] * force[k];
-  for (int k = 3; k < contact.nrow; ++k) moment += contact.axis[k - 3] * force[k];
+  const auto [moment, f] = contact_sum(contact, force);
   if (contact.nrow >= 4) add_outer(contact.axis, g, 3, 0, 1, I);
   if (contact.nrow >= 6) add_outer(contact.axis, g, 3, 1, 2, I);
   load.M += narrow<R>(C), load.I += narrow<R>(I);

@@ -1,10 +1,8 @@
 #include "tarsus/constraint/tree_operator.hpp"
+
+#include "constraint/contact_force.hpp"
+#include "constraint/coupled_rows.inl"
 #include "tarsus/spatial/widen.hpp"
-
-#include <algorithm>
-
-#include "constraint/kernel_table.hpp"
-#include "constraint/tree_loads.hpp"
 
 namespace tarsus {
 
@@ -21,6 +19,9 @@ constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur comple
 constexpr int kContactRows = 3;
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
 constexpr double kMost = 10;       ///< times the operations of eliminates() that a step may take
+/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
+/// would not fit into memory.
+constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -161,6 +162,29 @@ StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
 }
 
 template <class R>
+RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  int count = 0;
+  for (const int t : terms) count += terms_[t].nrow;
+  if (small_ && count <= kMostDenseRows) {
+    begin_dense();
+    dense_.write(terms);
+    return dense_;
+  }
+  loads_.clear();
+  AlignedVector<R>& zero = iterates_.next.x;
+  std::fill(zero.begin(), zero.end(), R(0));
+  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
+  DelassusRows<R>& rows = swept_.clear();
+  HeldRows<R>& held = extra_.held();
+  if (held.count() > 0) {
+    held.write(*data_, rows);
+    swept_.hold(*data_, held.diagonal());
+  }
+  swept_.write(*data_, geometry_, terms);
+  return swept_;
+}
+
+template <class R>
 void TreeOperator<R>::Iterates::move(double t) {
   if (first) t = 1;
   for (std::size_t i = 0; i < now.x.size(); ++i)
@@ -195,8 +219,7 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
     const ContactRows& contact = geometry_.contacts[c];
     const double* y = &force[terms_[c].first_row];
     if (std::all_of(y, y + contact.nrow, [](double x) { return x == 0; })) continue;
-    Vec3d f{0, 0, 0}, n{0, 0, 0};
-    for (int k = 0; k < contact.nrow; ++k) (k < 3 ? f : n) += contact.axis[k % 3] * y[k];
+    const auto [n, f] = contact_sum(contact, y);
     const auto add = [&](int link, const Vec3d& moment, const Vec3d& push) {
       LinkLoad<R>& load = loads_[link];
       for (int k = 0; k < 3; ++k) load.n[k] += R(moment[k]), load.f[k] += R(push[k]);
@@ -211,14 +234,14 @@ template <class R>
 void TreeOperator<R>::add_row_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   static constexpr Tangent kNone{};
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
-    const std::size_t t = geometry_.contacts.size() + j;
+    const std::size_t t = geometry_.first_joint() + j;
     add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
                    tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
                    loads_[geometry_.joints[j].joint]);
   }
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
     const PathRow& path = geometry_.paths[p];
-    const std::size_t t = geometry_.contacts.size() + geometry_.joints.size() + p;
+    const std::size_t t = geometry_.first_path() + p;
     if (path.on_link >= 0)
       add_wrench_load(path.wrench, tangents.empty() ? 0 : tangents[t].at[0][0], force[terms_[t].first_row],
                       loads_[path.on_link]);
@@ -234,20 +257,15 @@ void TreeOperator<R>::read(std::span<double> change) {
   for (std::size_t c = 0; c < geometry_.contacts.size() && places_.three.size() < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
     if (contact.nrow == 3) continue;
-    const Motion<double> a = widen(links[contact.a].a);
-    Vec3d w = a.w, v = a.v + cross(w, contact.arm_a);
-    if (contact.b >= 0) {
-      const Motion<double> b = widen(links[contact.b].a);
-      v -= b.v + cross(b.w, contact.arm_b), w -= b.w;
-    }
-    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
+    Motion<double> motion = at_arm(widen(links[contact.a].a), contact.arm_a);
+    if (contact.b >= 0) motion = motion - at_arm(widen(links[contact.b].a), contact.arm_b);
+    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = along_contact(contact, motion, k);
   }
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j)
     joint_velocity(model_, links, geometry_.joints[j], iterates_.next.x.data(),
-                   &change[terms_[geometry_.contacts.size() + j].first_row]);
+                   &change[terms_[geometry_.first_joint() + j].first_row]);
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p)
-    change[terms_[geometry_.contacts.size() + geometry_.joints.size() + p].first_row] =
-        along(geometry_.paths[p], iterates_.next.x);
+    change[terms_[geometry_.first_path() + p].first_row] = along(geometry_.paths[p], iterates_.next.x);
 }
 
 template class TreeOperator<double>;

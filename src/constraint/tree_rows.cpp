@@ -16,9 +16,6 @@ namespace {
 
 constexpr int kJointRows = 32;  ///< of one block, at most
 constexpr int kPairRows = 256;  ///< of one pair of links, likewise
-/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
-/// would not fit into memory.
-constexpr int kMostDenseRows = 4096;
 
 }  // namespace
 
@@ -64,12 +61,11 @@ template <class R>
 void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   is_body_ = alone_;
   if (bilateral_blocks_ > 0) std::fill(is_body_.begin(), is_body_.end(), 0);
-  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
   for (const int t : terms) {
-    if (t >= joints) {
-      for (const int dof : geometry.paths[t - joints].dofs) is_body_[model_.dof_joint[dof]] = 0;
-    } else if (t >= contacts) {
-      is_body_[geometry.joints[t - contacts].joint] = 0;
+    if (t >= geometry.first_path()) {
+      for (const int dof : geometry.paths[t - geometry.first_path()].dofs) is_body_[model_.dof_joint[dof]] = 0;
+    } else if (t >= geometry.first_joint()) {
+      is_body_[geometry.joints[t - geometry.first_joint()].joint] = 0;
     }
   }
   for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
@@ -149,8 +145,7 @@ void write_joint(const Model& model, const LinkState<R>* links, const JointRows&
 /// Those of one tree are neighbours, and blocks.
 template <class R>
 void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
-  const std::size_t contacts = geometry.contacts.size();
-  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - contacts]; };
+  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - geometry.first_joint()]; };
   for (std::size_t t = 0; t < terms.size();) {
     const std::size_t first = t;
     int count = 0;
@@ -167,14 +162,13 @@ void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geom
 template <class R>
 void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   find_bodies(data, geometry, terms);
-  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
-  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), contacts);
-  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), joints);
+  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), geometry.first_joint());
+  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), geometry.first_path());
   write_contacts(geometry, {terms.begin(), end_of_contacts});
   write_joints(data, geometry, {end_of_contacts, end_of_joints});
   for (auto t = end_of_joints; t != terms.end(); ++t) {
     blocks_.push_back({.terms = 1, .rows = rows_.blocks()});
-    add_path<R>(model_, geometry.paths[*t - joints], rows_, joints_);
+    add_path<R>(model_, geometry.paths[*t - geometry.first_path()], rows_, joints_);
   }
   rows_.sweep(model_, data);
   for (Block& block : blocks_) {
@@ -309,13 +303,10 @@ void TreeRows<R>::velocity(int index, double* Jx) {
   }
   if (block.point < 0) return;
   const ContactRows& point = points_[block.point];
-  Vec3d w{0, 0, 0}, v{0, 0, 0};
-  if (point.a >= 0) w = bodies[point.a].w, v = bodies[point.a].v + cross(w, point.arm_a);
-  if (point.b >= 0) {
-    const FreeBody& b = bodies[point.b];
-    w -= b.w, v -= b.v + cross(b.w, point.arm_b);
-  }
-  for (int k = 0; k < point.nrow; ++k) Jx[k] += dot(point.axis[k % 3], k < 3 ? v : w);
+  Motion<double> motion{{0, 0, 0}, {0, 0, 0}};
+  if (point.a >= 0) motion = at_arm({bodies[point.a].w, bodies[point.a].v}, point.arm_a);
+  if (point.b >= 0) motion = motion - at_arm({bodies[point.b].w, bodies[point.b].v}, point.arm_b);
+  for (int k = 0; k < point.nrow; ++k) Jx[k] += along_contact(point, motion, k);
 }
 
 template <class R>
@@ -337,44 +328,16 @@ void TreeRows<R>::push(int index, const double* change) {
                u_.data());
   if (own.point < 0) return;
   const ContactRows& point = points_[own.point];
-  Vec3d f{0, 0, 0}, n{0, 0, 0};
-  for (int k = 0; k < point.nrow; ++k) (k < 3 ? f : n) += point.axis[k % 3] * change[k];
+  const Force<double> push = contact_sum(point, change);
   const auto move = [&](int body, const Vec3d& arm, double sign) {
     if (body < 0) return;
-    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, f) + n) * sign);
-    bodies[body].v += f * (sign * bodies[body].inverse_mass);
+    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, push.f) + push.n) * sign);
+    bodies[body].v += push.f * (sign * bodies[body].inverse_mass);
   };
   move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
 }
 
-template <class R>
-RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
-  int count = 0;
-  for (const int t : terms) count += terms_[t].nrow;
-  if (small_ && count <= kMostDenseRows) {
-    begin_dense();
-    dense_.write(terms);
-    return dense_;
-  }
-  loads_.clear();
-  AlignedVector<R>& zero = iterates_.next.x;
-  std::fill(zero.begin(), zero.end(), R(0));
-  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
-  DelassusRows<R>& rows = swept_.clear();
-  HeldRows<R>& held = extra_.held();
-  if (held.count() > 0) {
-    held.write(*data_, rows);
-    swept_.hold(*data_, held.diagonal());
-  }
-  swept_.write(*data_, geometry_, terms);
-  return swept_;
-}
-
-#define TARSUS_INSTANTIATE(R) \
-  template class TreeRows<R>; \
-  template RowBlocks& TreeOperator<R>::row_blocks(std::span<const int>);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
+template class TreeRows<double>;
+template class TreeRows<float>;
 
 }  // namespace tarsus

@@ -1,8 +1,17 @@
-// A user's limits as terms; see tarsus/constraint/user_limit.hpp.
-#include "tarsus/constraint/user_limit.hpp"
+// A cone limit on a ball joint: an axis a of the link, a₀ where it is at rest, and between them at most the angle α.
+//
+//     g = α - θ,    θ = atan2(|a₀ × a|, a₀ · a),    n = a₀ × a / |a₀ × a|
+//     ġ = -n · ω                                     ω of the link against its parent
+//
+// The link's turning about a itself is free: a swing limit, as shoulders and hips have one beside a limit of the twist.
+// Where a is along a₀ no direction leads out, and the limit is far; where it is against a₀ every direction leads in.
+// All in the link's axes, in which a stands still and a₀ = q⁻¹ a.
+#include <cmath>
 
-#include "tarsus/constraint/step_terms.hpp"
-#include "tarsus/spatial/widen.hpp"
+#include "tarsus/base/number_text.hpp"
+#include "tarsus/constraint/user_limit.hpp"
+#include "tarsus/math/elementary.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
 
@@ -15,30 +24,22 @@ void check(const UserLimit& limit, const Model& model) {
   if (!limit.evaluate) throw ValueError("function" + what, "none", "a function of the joint's qpos");
 }
 
-template <class R>
-void StepTerms<R>::add_user_limits() {
-  for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size(); ++k) {  // laid out once more
-    const auto& [name, rows, gap, near] = limits_.users[k];
-    if (near || joined(name)) add_bound(name.kind, name.identity, rows, gap, {}, true);
-  }
-  if (!limits_.joined.empty()) return;
-  limits_.users.clear();
-  for (std::size_t i = 0; i < options_.user_limits.size(); ++i) {
-    const UserLimit& limit = options_.user_limits[i];
-    const Joint& joint = model_.joints[limit.joint];
-    std::array<double, 4> q{};
-    for (int k = 0; k < joint.nq(); ++k) q[std::size_t(k)] = double(step_.qpos[joint.qpos + k]);
-    const std::optional<UserLimit::Value> value = limit.evaluate(std::span(q).first(std::size_t(joint.nq())));
-    if (!value) continue;
-    const bool axial = has_axis(joint.type);
-    const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
-                         axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
-    limits_.users.push_back({{Kind::user_limit, i}, rows, value->gap, false});
-    limits_.users.back().near = add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
-  }
+UserLimit cone_limit(const Model& model, const std::string& name, int joint, const Vec3d& axis, double angle) {
+  const auto refuse = [&](const std::string& what, const std::string& value, const std::string& wanted) {
+    throw ValueError(what + " of \"" + name + "\"", value, wanted);
+  };
+  if (joint < 0 || joint >= model.njoint() || !turns_freely(model.joints[joint].type))
+    refuse("joint", std::to_string(joint), "a ball joint");
+  if (!(std::abs(norm(axis) - 1) <= 1e-9)) refuse("axis", number_text(norm(axis)) + " long", "a unit vector");
+  if (!(angle > 0 && angle < kPi)) refuse("angle", number_text(angle), "more than 0, less than pi [rad]");
+  const auto evaluate = [axis, angle](std::span<const double> q) -> std::optional<UserLimit::Value> {
+    const Quatd turn = normalized(Quatd{q[0], q[1], q[2], q[3]});
+    const Vec3d rest = rotate(conjugate(turn), axis), across = cross(rest, axis);
+    const double sine = norm(across);
+    if (sine < 1e-9) return {};
+    return UserLimit::Value{angle - elementary::atan2(sine, dot(rest, axis)), across * (-1 / sine)};
+  };
+  return {name, joint, evaluate};
 }
-
-template void StepTerms<double>::add_user_limits();
-template void StepTerms<float>::add_user_limits();
 
 }  // namespace tarsus

@@ -34,6 +34,12 @@ LinkFrame inertial_frame(const Model& model, int body) {
   return frame_on(model, body, {principal_axes(model, body), model.bodies[body].com});
 }
 
+int body_named(const Model& model, const std::string& name, const Location& where) {
+  const int body = name == "world" ? 0 : model.find_body(name);
+  if (body < 0) throw InputError(where, "there is no body named \"" + name + "\"");
+  return body;
+}
+
 SitePlace site_place(const Model& model, const std::string& name, const Location& where) {
   return place_in_bodies(model, &BodySpec::sites, "site", name, where);
 }

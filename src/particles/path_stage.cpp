@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "solver/rounds.hpp"
+#include "solver/convergence.hpp"
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {

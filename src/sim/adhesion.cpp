@@ -22,8 +22,7 @@ Adhesion::Adhesion(const Model& model, const ActuatorSet& actuators) : model_(mo
   }
   for (Grip& grip : grips_) {
     const ActuatorSpec& spec = model.spec.actuators[grip.actuator];
-    const int body = spec.target == "world" ? 0 : model.find_body(spec.target);
-    if (body < 0) throw InputError(spec.where, "there is no body named \"" + spec.target + "\"");
+    const int body = body_named(model, spec.target, spec.where);
     for (int a = 0; a < int(shapes.size()); ++a) {
       for (int b = a + 1; b < int(shapes.size()); ++b) {
         if ((shapes[a].body == body || shapes[b].body == body) && geometry.may_touch(a, b))

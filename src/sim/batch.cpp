@@ -786,21 +786,17 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
         add(state_.act, model_.na), add(state_.mocap_pos, 3 * model_.nmocap()),
         add(state_.mocap_quat, 4 * model_.nmocap());
     const std::span<const double> all = worker.state;
-    SensorInput input{time(world),
-                      all.subspan(0, at(nq)),
-                      all.subspan(at(nq), at(nv)),
-                      all.subspan(at(nq + nv), at(nv)),
-                      all.subspan(at(nq + 2 * nv), at(model_.nu)),
-                      all.subspan(at(nq + 2 * nv + model_.nu), at(model_.na))};
-    input.mocap_quat = all.last(4 * at(model_.nmocap()));
-    input.mocap_pos = all.last(7 * at(model_.nmocap())).first(3 * at(model_.nmocap()));
     StepForces forces;
-    if (worker.sensors->feels_contact()) {
-      forces = step_forces(model_, worker.stepper, worker.data);
-      input.external = forces.external, input.contacts = forces.contacts;
-      input.joint_limit = forces.joint_limit, input.tendon_limit = forces.tendon_limit;
-      input.tendon_along = forces.tendon_along;
-    }
+    if (worker.sensors->feels_contact()) forces = step_forces(model_, worker.stepper, worker.data);
+    const SensorInput input{time(world),
+                            all.subspan(0, at(nq)),
+                            all.subspan(at(nq), at(nv)),
+                            all.subspan(at(nq + nv), at(nv)),
+                            all.subspan(at(nq + 2 * nv), at(model_.nu)),
+                            all.subspan(at(nq + 2 * nv + model_.nu), at(model_.na)),
+                            all.last(7 * at(model_.nmocap())).first(3 * at(model_.nmocap())),
+                            all.last(4 * at(model_.nmocap())),
+                            forces};
     worker.sensors->evaluate(input, worker.numbers);
     std::copy(worker.numbers.begin(), worker.numbers.end(), part(r.sensors, numbers, step * worlds_ + world).begin());
   }

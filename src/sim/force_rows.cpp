@@ -151,23 +151,6 @@ void ForceRows<R>::improve() {
   }
 }
 
-template <class R>
-double ForceRows<R>::range_force(int tendon) const {
-  double sum = 0;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    if (rows_[r].tendon_range == tendon) sum += std::abs(force_[r]);
-  }
-  return sum;
-}
-
-template <class R>
-double ForceRows<R>::friction_force(int tendon) const {
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    if (rows_[r].tendon_friction == tendon) return force_[r];
-  }
-  return 0;
-}
-
 template class ForceRows<double>;
 template class ForceRows<float>;
 

@@ -4,14 +4,10 @@
 
 namespace tarsus {
 
-namespace {
-
-std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStageOptions& options) {
+static std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStageOptions& options) {
   if (!options.contacts) return nullptr;
   return options.geometry ? options.geometry : std::make_shared<const ContactGeometry>(model);
 }
-
-}  // namespace
 
 std::string limits_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {

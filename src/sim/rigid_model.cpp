@@ -190,11 +190,10 @@ RigidModel rigid_model(const Model& model) {
 void RigidModel::set_state(std::span<const double> q, std::span<const double> v) {
   check_size("qpos", q.size(), at(nq));
   check_size("qvel", v.size(), at(nv));
-  for (double x : q) {
-    if (!std::isfinite(x)) throw ValueError("qpos", number_text(x), "finite");
-  }
-  for (double x : v) {
-    if (!std::isfinite(x)) throw ValueError("qvel", number_text(x), "finite");
+  for (const auto& [name, numbers] : {std::pair{"qpos", q}, std::pair{"qvel", v}}) {
+    for (double x : numbers) {
+      if (!std::isfinite(x)) throw ValueError(name, number_text(x), "finite");
+    }
   }
   for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
     RigidBody& b = scene.bodies[i];

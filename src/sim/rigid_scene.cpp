@@ -152,11 +152,17 @@ RigidWorld<R> make_world(const RigidScene& scene) {
 template RigidWorld<float> make_world<float>(const RigidScene&);
 template RigidWorld<double> make_world<double>(const RigidScene&);
 
-RigidScene ball_drop(int side, int layers, double radius, double mass, unsigned seed) {
+/// A scene with a floor.
+static RigidScene on_floor(const char* name, double half_width = 0) {
   RigidScene scene;
-  scene.name = "ball_drop";
+  scene.name = name;
+  scene.add_floor(half_width);
+  return scene;
+}
+
+RigidScene ball_drop(int side, int layers, double radius, double mass, unsigned seed) {
   const double pitch = 2.1 * radius;
-  scene.add_floor(0.5 * side * pitch + 0.05 * radius);
+  RigidScene scene = on_floor("ball_drop", 0.5 * side * pitch + 0.05 * radius);
   std::mt19937 engine(seed);
   const auto jitter = [&] { return 0.08 * radius * (uniform(engine) - 0.5); };
   for (int k = 0; k < layers; ++k) {
@@ -172,9 +178,7 @@ RigidScene ball_drop(int side, int layers, double radius, double mass, unsigned 
 }
 
 RigidScene ball_pyramid(int layers, double radius, double mass) {
-  RigidScene scene;
-  scene.name = "ball_pyramid";
-  scene.add_floor(layers * radius);
+  RigidScene scene = on_floor("ball_pyramid", layers * radius);
   for (int k = 0; k < layers; ++k) {
     const int side = layers - k;
     for (int i = 0; i < side; ++i) {
@@ -188,9 +192,7 @@ RigidScene ball_pyramid(int layers, double radius, double mass) {
 }
 
 RigidScene box_stack(int n, double edge, double mass) {
-  RigidScene scene;
-  scene.name = "box_stack";
-  scene.add_floor();
+  RigidScene scene = on_floor("box_stack");
   for (int i = 0; i < n; ++i) {
     scene.add({ShapeType::box, {0.5 * edge, 0.5 * edge, 0.5 * edge}}, mass, {0, 0, (i + 0.5) * edge});
   }
@@ -198,9 +200,7 @@ RigidScene box_stack(int n, double edge, double mass) {
 }
 
 RigidScene box_pyramid(int base, double edge, double mass) {
-  RigidScene scene;
-  scene.name = "box_pyramid";
-  scene.add_floor();
+  RigidScene scene = on_floor("box_pyramid");
   for (int row = 0; row < base; ++row) {
     for (int i = 0; i < base - row; ++i) {
       const double x = (i - 0.5 * (base - row - 1)) * 1.05 * edge;
@@ -211,9 +211,7 @@ RigidScene box_pyramid(int base, double edge, double mass) {
 }
 
 RigidScene domino_row(int n) {
-  RigidScene scene;
-  scene.name = "domino_row";
-  scene.add_floor();
+  RigidScene scene = on_floor("domino_row");
   const Vec3d half = {0.05, 0.25, 0.5};
   for (int i = 0; i < n; ++i) {
     const double lean = i == 0 ? 0.2 : 0;
@@ -238,9 +236,7 @@ RigidScene slope(double angle, double friction) {
 }
 
 RigidScene card_house(int storeys) {
-  RigidScene scene;
-  scene.name = "card_house";
-  scene.add_floor();
+  RigidScene scene = on_floor("card_house");
   scene.surfaces[0].friction = 0.7;
   // Leaning pairs of cards, and flat cards that bridge neighbouring pairs: lengths in metres, cards as big as planks.
   const Vec3d half = {0.01, 0.3, 0.5};

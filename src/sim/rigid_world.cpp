@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 
-#include "sim/rigid_workspace.hpp"
+#include "sim/rigid_candidates.inl"
+#include "sim/rigid_detect.inl"
+#include "sim/rigid_solve.inl"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
@@ -162,14 +164,11 @@ RigidStepReport RigidWorld<R>::step() {
   check(options_);
   Workspace& w = *work_;
   std::atomic<bool> bad = false;
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
-    for (int i = range.begin; i < range.end; ++i) {
-      const RigidBody& b = bodies_[std::size_t(i)];
-      const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
-                         b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
-      if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
-    }
+  team_->each(int(bodies_.size()), [&](int i) {
+    const RigidBody& b = bodies_[at(i)];
+    const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
+                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
+    if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
   StageClock clock(true);
@@ -242,16 +241,16 @@ Vec3d RigidWorld<R>::angular_momentum() const {
   return sum;
 }
 
-/// FNV-1a over the bits of the state.
 template <class R>
 std::uint64_t RigidWorld<R>::state_hash() const {
   std::uint64_t hash = 1469598103934665603ull;
-  const auto mix = [&](const auto& numbers) {
-    unsigned char bytes[sizeof(numbers)];
-    std::memcpy(bytes, &numbers, sizeof(numbers));
-    for (unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ull;
-  };
-  for (const RigidBody& b : bodies_) mix(b.position), mix(b.orientation), mix(b.velocity), mix(b.angular_velocity);
+  for (const RigidBody& b : bodies_) {
+    const double state[] = {b.position.x,        b.position.y,    b.position.z,         b.orientation.w,
+                            b.orientation.x,     b.orientation.y, b.orientation.z,      b.velocity.x,
+                            b.velocity.y,        b.velocity.z,    b.angular_velocity.x, b.angular_velocity.y,
+                            b.angular_velocity.z};
+    hash = fnv1a<double>(state, hash);
+  }
   return hash;
 }
 

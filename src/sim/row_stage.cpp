@@ -1,7 +1,6 @@
 #include "tarsus/sim/row_stage.hpp"
 
-#include <cmath>
-
+#include "sim/drive_rows.inl"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
@@ -12,6 +11,29 @@ void RowStageOptions::check() const {
   if (!(solve.tolerance > 0))  // false for nan
     throw ValueError("tolerance", number_text(solve.tolerance), "a positive number of metres a second");
   if (solve.max_iterations < 1) throw ValueError("max_iterations", std::to_string(solve.max_iterations), "at least 1");
+}
+
+void SplitDrives::split(const Model& model, const Drives& drives) {
+  is_limited.assign(model.nv, 0);
+  for (Drives* d : {&limited, &unlimited}) {
+    d->kp = drives.kp, d->kd = drives.kd;
+    d->stiff = drives.stiff, d->spin_damping = drives.spin_damping;
+  }
+  for (const Joint& joint : model.joints) {
+    for (int k = 0; k < joint.nv(); ++k) {
+      // A rotation's gains and limit are those of its first DoF.
+      const bool rotation = k >= scalar_count(joint.type);
+      const int i = joint.qvel + k, at = rotation ? joint.qvel + scalar_count(joint.type) : i;
+      const auto [low, high] = drives.bounds(at);
+      const bool finite = std::isfinite(high) || (!rotation && std::isfinite(low));
+      is_limited[i] = finite && (drives.kp[at] > 0 || drives.kd[at] > 0);
+      Drives& other = is_limited[i] ? unlimited : limited;
+      other.kp[i] = other.kd[i] = 0;
+    }
+  }
+  const auto none = [](double x) { return x == 0; };
+  all_limited = std::all_of(unlimited.kp.begin(), unlimited.kp.end(), none) &&
+                std::all_of(unlimited.kd.begin(), unlimited.kd.end(), none);
 }
 
 template <class R>
@@ -49,29 +71,9 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
   drive_rows_.clear(), first_drive_ = int(terms_.terms().size());
   if (drives) add_drives(data, step, *drives);
   terms_.add_force_rows(rows);
-  tendon_ranges_.clear(), tendon_frictions_.clear();
-  for (const ForceRow& row : rows)
-    tendon_ranges_.push_back(row.tendon_range), tendon_frictions_.push_back(row.tendon_friction);
   clock.lap(Stage::prepare);
   terms_.solve(data.joint_inertia, bilateral, velocity);
   if (drives) read_drives(data, step.h);
-}
-
-template <class R>
-double RowStage<R>::range_force(int tendon) const {
-  double sum = 0;
-  for (std::size_t r = 0; r < tendon_ranges_.size(); ++r) {
-    if (tendon_ranges_[r] == tendon) sum += std::abs(terms_.force_of_row(r));
-  }
-  return sum;
-}
-
-template <class R>
-double RowStage<R>::friction_force(int tendon) const {
-  for (std::size_t r = 0; r < tendon_frictions_.size(); ++r) {
-    if (tendon_frictions_[r] == tendon) return terms_.force_of_row(r);
-  }
-  return 0;
 }
 
 template class RowStage<double>;

@@ -10,15 +10,13 @@
 #include <tuple>
 
 #include "tarsus/base/index.hpp"
-#include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/dynamics/tendon_inertia.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/jcalc.inl"
 #include "tarsus/model/mujoco_minval.hpp"
 #include "tarsus/sim/ray.hpp"
-#include "tarsus/sim/step.hpp"
-#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -40,6 +38,11 @@ T number_in(const SensorSpec& spec, const char* name, T low, T high, T otherwise
                                    "\", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
+/// Of one of its two sides.
+std::string side_attribute(const SensorSpec& spec, const char* name, bool first) {
+  return attribute(spec, std::string(name) + (first ? "1" : "2"));
+}
+
 struct SensorPlace {
   LinkFrame frame;
   int body;
@@ -57,8 +60,7 @@ SensorPlace place_of(const Model& model, const std::string& type, const std::str
     return {geom.frame, geom.body};
   }
   if (type == "body" || type == "xbody") {
-    const int body = name == "world" ? 0 : model.find_body(name);
-    if (body < 0) throw InputError(where, "there is no body named \"" + name + "\"");
+    const int body = body_named(model, name, where);
     return {type == "body" ? inertial_frame(model, body) : body_frame(model, body), body};
   }
   throw InputError(where, "frames of type \"" + type + "\" are not supported");
@@ -127,8 +129,44 @@ struct SensorSet::Scratch {
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
-  void find_path_bodies(const Model& model);
-  void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state);
+
+  /// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
+  void find_path_bodies(const Model& model) {
+    for (const TendonSpec& tendon : model.spec.tendons) {
+      std::vector<int>& bodies = path_bodies.emplace_back();
+      for (const TendonSpec::PathPoint& point : tendon.path) {
+        using enum TendonSpec::PathKind;
+        bodies.push_back(point.kind == site   ? site_place(model, point.name, tendon.where).body
+                         : point.kind == geom ? geom_place(model, point.name, tendon.where).body
+                                              : 0);
+      }
+    }
+  }
+
+  /// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
+  /// paths.
+  void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
+    if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
+    for (std::size_t t = 0; t < path_bodies.size(); ++t) {
+      const Tendon& tendon = actuation.tendons()[int(t)];
+      double along = actuation.passive().tendon_force()[t];
+      for (int i = 0; i < actuation.actuators().size(); ++i) {
+        const Actuator& a = actuation.actuators()[i];
+        if (a.tendon == int(t)) along += a.gear[0] * actuation.force()[i];
+      }
+      const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
+      if (!state.forces.tendon_limit.empty())
+        along += beyond ? -state.forces.tendon_limit[t] : state.forces.tendon_limit[t];
+      if (!state.forces.tendon_along.empty()) along += state.forces.tendon_along[t];
+      if (inertia) along -= inertia->force(int(t), state.qacc);
+      tendon_pulls(model, tendon, actuation.data().links(), pulls);
+      for (const TendonPull& pull : pulls) {
+        const Vec3d force = pull.force * along;
+        Force<double>& to = interaction[path_bodies[t][pull.point]];
+        to = to - Force<double>{cross(pull.at, force), force};
+      }
+    }
+  }
 };
 
 SensorSet::SensorSet(const Model& model)
@@ -166,10 +204,7 @@ void SensorSet::add(const SensorSpec& spec) {
       s.object = named("tendon", index_of(model_.spec.tendons, attribute(spec, "tendon")));
     if (kind->target == SensorTarget::actuator)
       s.object = named("actuator", index_of(model_.spec.actuators, attribute(spec, "actuator")));
-    if (kind->target == SensorTarget::body) {
-      const std::string body = attribute(spec, "body");
-      s.object = named("body", body == "world" ? 0 : model_.find_body(body));
-    }
+    if (kind->target == SensorTarget::body) s.object = body_named(model_, attribute(spec, "body"), spec.where);
     if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
     if (kind->target == SensorTarget::shapes) add_shapes(spec, s);
     if (!is_computed(spec)) s.kind = SensorKind::none;
@@ -226,19 +261,13 @@ void SensorSet::find_links() {
   };
   using enum SensorKind;
   for (const Sensor& s : sensors_) {
+    if (s.kind == none) continue;
     needs_all_links_ = needs_all_links_ || s.kind == rangefinder || s.kind == force || s.kind == torque;
-    switch (s.kind) {
-      case tendonpos:
-      case tendonvel:
-      case tendonactfrc:
-      case tendonlimitpos:
-      case tendonlimitvel:
-      case actuatorpos:
-      case actuatorvel:
-      case actuatorfrc:
-      case jointactfrc: needs_actuation_ = true; break;
-      default: use(s.frame.link), use(s.reference.link);
-    }
+    const SensorTarget target = sensor_traits(s.kind).target;
+    if (s.kind == jointactfrc || target == SensorTarget::tendon || target == SensorTarget::actuator)
+      needs_actuation_ = true;
+    else
+      use(s.frame.link), use(s.reference.link);
   }
   for (const Scratch::Zone& zone : scratch_->zones) use(zone.frame.link);
   for (const Scratch::Sides& sides : scratch_->sides) {
@@ -249,43 +278,6 @@ void SensorSet::find_links() {
   needs_all_links_ = needs_all_links_ || needs_subtrees_ || needs_energy_;
   for (int i = 0; i < model_.njoint(); ++i) {
     if (used[i] || needs_all_links_) links_.push_back(i);
-  }
-}
-
-/// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
-void SensorSet::Scratch::find_path_bodies(const Model& model) {
-  for (const TendonSpec& tendon : model.spec.tendons) {
-    std::vector<int>& bodies = path_bodies.emplace_back();
-    for (const TendonSpec::PathPoint& point : tendon.path) {
-      using enum TendonSpec::PathKind;
-      bodies.push_back(point.kind == site   ? site_place(model, point.name, tendon.where).body
-                       : point.kind == geom ? geom_place(model, point.name, tendon.where).body
-                                            : 0);
-    }
-  }
-}
-
-/// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
-/// paths.
-void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
-  if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
-  for (std::size_t t = 0; t < path_bodies.size(); ++t) {
-    const Tendon& tendon = actuation.tendons()[int(t)];
-    double along = actuation.passive().tendon_force()[t];
-    for (int i = 0; i < actuation.actuators().size(); ++i) {
-      const Actuator& a = actuation.actuators()[i];
-      if (a.tendon == int(t)) along += a.gear[0] * actuation.force()[i];
-    }
-    const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
-    if (!state.tendon_limit.empty()) along += beyond ? -state.tendon_limit[t] : state.tendon_limit[t];
-    if (!state.tendon_along.empty()) along += state.tendon_along[t];
-    if (inertia) along -= inertia->force(int(t), state.qacc);
-    tendon_pulls(model, tendon, actuation.data().links(), pulls);
-    for (const TendonPull& pull : pulls) {
-      const Vec3d force = pull.force * along;
-      Force<double>& to = interaction[path_bodies[t][pull.point]];
-      to = to - Force<double>{cross(pull.at, force), force};
-    }
   }
 }
 
@@ -308,21 +300,18 @@ void SensorSet::find_motions(const SensorInput& state) {
 /// Geoms of a distance sensor's two sides.
 void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
   Scratch::Sides sides;
-  for (const int k : {0, 1}) {
-    const char number[] = {char('1' + k), 0};
-    const std::string geom = attribute(spec, std::string("geom") + number),
-                      body = attribute(spec, std::string("body") + number);
+  for (const bool first : {true, false}) {
+    const std::string geom = side_attribute(spec, "geom", first), body = side_attribute(spec, "body", first);
     const auto add = [&](const GeomSpec& g, const LinkFrame& frame) {
       SolidShape solid = solid_shape(model_.spec, g);
-      if (solid.missing.empty()) (k == 0 ? sides.first : sides.second).push_back({std::move(solid), frame});
+      if (solid.missing.empty()) (first ? sides.first : sides.second).push_back({std::move(solid), frame});
     };
     if (!geom.empty()) {
       const GeomPlace place = geom_place(model_, geom, spec.where);
       add(*place.spec, place.frame);
       continue;
     }
-    const int index = body == "world" ? 0 : model_.find_body(body);
-    if (index < 0) throw InputError(spec.where, "there is no body named \"" + body + "\"");
+    const int index = body_named(model_, body, spec.where);
     for (const GeomSpec& g : model_.spec.bodies[index].geoms)
       add(g, frame_on(model_, index, {rotation(normalized(g.orientation)), g.position}));
   }
@@ -398,13 +387,10 @@ void SensorSet::read_ray(const Sensor& s, double* out) const {
 
 void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
   ContactQuery query;
-  for (const int side : {0, 1}) {
-    ContactQuery::Side& to = side == 0 ? query.first : query.second;
-    const char number[] = {char('1' + side), 0};
-    const std::string geom = attribute(spec, std::string("geom") + number),
-                      body = attribute(spec, std::string("body") + number),
-                      subtree = attribute(spec, std::string("subtree") + number),
-                      site = side == 0 ? attribute(spec, "site") : "";
+  for (const bool first : {true, false}) {
+    ContactQuery::Side& to = first ? query.first : query.second;
+    const std::string geom = side_attribute(spec, "geom", first), body = side_attribute(spec, "body", first),
+                      subtree = side_attribute(spec, "subtree", first), site = first ? attribute(spec, "site") : "";
     if (!site.empty()) {
       const SitePlace place = site_place(model_, site, spec.where);
       to.zone = int(scratch_->zones.size());
@@ -414,9 +400,7 @@ void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
       to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
       to.bodies.assign(model_.nbody(), 0), to.bodies[place.body] = 1;
     } else if (!body.empty() || !subtree.empty()) {
-      const std::string& name = body.empty() ? subtree : body;
-      const int index = name == "world" ? 0 : model_.find_body(name);
-      if (index < 0) throw InputError(spec.where, "there is no body named \"" + name + "\"");
+      const int index = body_named(model_, body.empty() ? subtree : body, spec.where);
       to.bodies = subtree_of(model_, index);
       if (!body.empty()) to.bodies.assign(model_.nbody(), 0), to.bodies[index] = 1;
     }
@@ -454,7 +438,7 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   for (const Sensor& s : sensors_) {
     double* const out = sensordata.data() + s.address;
     read(s, state, out);
-    const bool unknown = s.kind == SensorKind::none || (!state.forces_known && feels(s.kind));
+    const bool unknown = s.kind == SensorKind::none || (!state.forces.known && feels(s.kind));
     if (unknown) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
     if (s.cutoff <= 0 || unknown || sensor_traits(s.kind).direction) continue;
     const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;
@@ -497,10 +481,10 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
       break;
     }
     case jointlimitfrc:
-      if (!state.joint_limit.empty()) *out = state.joint_limit[s.object];
+      if (!state.forces.joint_limit.empty()) *out = state.forces.joint_limit[s.object];
       break;
     case tendonlimitfrc:
-      if (!state.tendon_limit.empty()) *out = state.tendon_limit[s.object];
+      if (!state.forces.tendon_limit.empty()) *out = state.forces.tendon_limit[s.object];
       break;
     case tendonvel: *out = actuation_.passive().tendon_velocity()[s.object]; break;
     case actuatorpos: *out = actuation_.length()[s.object]; break;
@@ -594,7 +578,7 @@ void SensorSet::find_forces(const SensorInput& state) {
   std::vector<Force<double>>& f = scratch_->interaction;
   const Force<double> zero{{0, 0, 0}, {0, 0, 0}};
   std::fill(f.begin(), f.end(), zero);
-  for (const BodyForce& e : state.external)
+  for (const BodyForce& e : state.forces.external)
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
   scratch_->add_tendon_forces(model_, actuation_, state);
   f[0] = zero;  // of the world that which it bears, not what else acts on it
@@ -644,7 +628,7 @@ void SensorSet::read_subtree(const Sensor& s, double* out) const {
 double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
   const Transformd X = world_pose(actuation_.data().links(), s.frame);
   double sum = 0;
-  for (const TouchPoint& c : state.contacts) {
+  for (const TouchPoint& c : state.forces.contacts) {
     const double pressure = dot(c.force, c.normal);
     if (pressure <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
     const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the body that feels it
@@ -676,7 +660,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     const bool turned = !net && rank(point.body_a, point.geom_a) < rank(point.body_b, point.geom_b);
     write_contact(query, double(found.size()), point, turned, to);
   };
-  for (const TouchPoint& c : state.contacts) {
+  for (const TouchPoint& c : state.forces.contacts) {
     if (c.distance > c.margin || !within(query.first, c.point)) continue;
     TouchPoint turned{c.body_b, c.body_a, c.geom_b, c.geom_a, c.point, -c.normal, c.distance, -c.force, -c.torque};
     const bool straight = is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a),
@@ -722,95 +706,5 @@ void SensorSet::write_contact(const ContactQuery& query, double found, const Tou
   write(ContactQuery::normal, c.normal);
   write(ContactQuery::tangent, t);
 }
-
-namespace {
-
-/// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
-/// mocap body, bears the reaction to the force on the other.
-template <class R>
-void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
-                         std::vector<BodyForce>& out) {
-  const EqualitySet& set = loops.equalities();
-  BasicData<R> work(model);
-  work.mocap_pos = data.mocap_pos, work.mocap_quat = data.mocap_quat;
-  kinematics<R>(model, work, data.qpos);
-  DelassusRows<R> rows(model);
-  set.add_blocks(rows);
-  AlignedVector<R> phi(set.rows());
-  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
-  for (int i = 0; i < set.size(); ++i) {
-    const Equality& e = set[i];
-    using enum EqualityKind;
-    if (e.kind != connect && e.kind != weld && e.kind != distance && e.kind != point_on_plane) continue;
-    const typename DelassusRows<R>::Block block = rows.block(i);
-    for (const int side : {0, 1}) {
-      const int link = side == 0 ? block.a : block.b;
-      if (link < 0) continue;
-      double wrench[6] = {};
-      for (int k = 0; k < 6; ++k) {
-        for (int r = 0; r < block.nrow; ++r)
-          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
-                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
-      }
-      const bool on_a = model.bodies[e.body_a].link == link;
-      const Vec3d point = widen(work.links()[link].o), force{wrench[3], wrench[4], wrench[5]},
-                  torque{wrench[0], wrench[1], wrench[2]};
-      out.push_back({on_a ? e.body_a : e.body_b, point, force, torque});
-      if (std::min(block.a, block.b) < 0) out.push_back({on_a ? e.body_b : e.body_a, point, -force, -torque});
-    }
-  }
-}
-
-}  // namespace
-
-template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
-  StepForces out;
-  if (data.width() != 1) {
-    out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
-    return out;
-  }
-  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
-  out.tendon_along.resize(model.spec.tendons.size());
-  if (stepper.loops()) {
-    const auto multiplier = stepper.loops()->multiplier();
-    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(data.qpos.begin(), data.qpos.end()),
-                                                    std::vector<double>(multiplier.begin(), multiplier.end()),
-                                                    out.tendon_along);
-  }
-  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
-    out.tendon_limit.push_back(stepper.tendon_range_force(int(t)));
-    out.tendon_along[t] += stepper.tendon_friction_force(int(t));
-  }
-  if (!stepper.rows()) return out;
-  const RowStage<R>& rows = *stepper.rows();
-  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));
-  const std::span<const ContactShape> shapes = rows.geometry().shapes();
-  const std::span<const LinkContact> contacts = rows.contacts();
-  for (std::size_t i = 0; i < contacts.size(); ++i) {
-    const auto [first, second] = ContactGeometry::shapes_of(contacts[i]);
-    const ContactShape* a = &shapes[first];
-    const ContactShape* b = &shapes[second];
-    if (a->link != contacts[i].a) std::swap(a, b);
-    const double distance = rows.geometry().separation(contacts[i]);
-    const TouchPoint touch{a->body,
-                           b->body,
-                           a->geom,
-                           b->geom,
-                           contacts[i].point.position,
-                           contacts[i].point.normal,
-                           distance,
-                           rows.force(int(i)),
-                           rows.torque(int(i)),
-                           distance - contacts[i].point.distance};
-    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
-    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
-    out.contacts.push_back(touch);
-  }
-  return out;
-}
-
-template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&);
-template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&);
 
 }  // namespace tarsus

@@ -255,13 +255,15 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     }
     add(tau_, passive.polynomial_force());
     if (step.actuators) add(tau_, actuation_.actuator_force());
-    for (int t = 0; t < actuation_.tendons().size(); ++t) {
-      const Tendon& tendon = actuation_.tendons()[t];
-      for (std::size_t k = 0; k < tendon.dofs.size(); ++k)
-        tau_[at(model_.nv, tendon.dofs[k], world)] +=
-            R(passive.tendon_arm()[tendon.first + k] * passive.tendon_force()[t]);
-    }
+    for (int t = 0; t < actuation_.tendons().size(); ++t)
+      add_along(tau_, actuation_.tendons()[t].dofs, tendon_arm(world, t), passive.tendon_force()[t], world);
   }
+}
+
+template <class R>
+void Servos<R>::add_along(AlignedVector<R>& to, std::span<const int> dofs, std::span<const double> arm, double force,
+                          int world) const {
+  for (std::size_t k = 0; k < dofs.size(); ++k) to[at(model_.nv, dofs[k], world)] += R(arm[k] * force);
 }
 
 template <class R>
@@ -479,16 +481,14 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   const MotorStep& m = actuation_.motor(actuator);
   const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
   double force = m.offset - m.stiffness * length - m.damping * speed;
-  for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
+  add_along(fixed_, a.dofs, arm, m.cogging, world);
   ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
   row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm;
   bound(a, force, row);
-  if (falls(m.stiffness, m.damping)) {
+  if (falls(m.stiffness, m.damping))
     add_servo_row(world, force, row);
-  } else {
-    const double torque = std::clamp(force, row.low, row.high);
-    for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * torque);
-  }
+  else
+    add_along(fixed_, a.dofs, arm, std::clamp(force, row.low, row.high), world);
   if (m.friction_slope == 0 && m.end_friction == 0) return;
   rows_[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
                           m.most_friction, a.dofs, arm});
@@ -538,8 +538,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
     if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], u, dt) : one_.act[a.act];
     const double kp = a.stiffness(u), kd = a.damping(u);
     if (!falls(kp, kd)) {
-      for (std::size_t k = 0; k < a.dofs.size(); ++k)
-        fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
+      add_along(fixed_, a.dofs, arm, actuation_.force()[i], world);
       continue;
     }
     const double speed = actuation_.velocity()[i];

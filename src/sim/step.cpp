@@ -336,18 +336,6 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
   }
 }
 
-/// solve(tau) finds data.qacc under data.tau and the force rows.
-template <class R>
-template <class F>
-void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
-  if (!now_.solves_rows) return solve(data.tau);
-  next_.row_qacc.resize(data.qacc.size());
-  force_rows_.solve(*servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
-    solve(tau);
-    std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
-  });
-}
-
 /// Quaternions in qpos to unit length; those without length are no rotation, as in MuJoCo.
 template <class R>
 void Stepper<R>::make_unit(BasicData<R>& data) {
@@ -487,7 +475,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
-  } while (rows_->join_limits(next_.qvel));
+  } while (rows_->terms().join_limits(next_.qvel));
 }
 
 /// The next velocity with everything that has a law or a row of its own in one problem.
@@ -512,7 +500,10 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   }
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
-  if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
+  if (loops_) {
+    const HeldImpulse& held = rows_->terms().mass().held();
+    loops_->record(held.at, h, held.miss);
+  }
   if (drives.limited()) now_.limits = Limits::terms;
   clock_.lap(Stage::terms);
   if (!drives.limited()) return;
@@ -542,7 +533,7 @@ std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
 template <class R>
 void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack) {
   if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
-  if (rows_) rows_->exchange(memory.terms);
+  if (rows_) rows_->terms().exchange(memory.terms);
   if (lane_rows_) lane_rows_->exchange(memory.lane_terms, pack);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
   if (!limiter_) return;
@@ -572,17 +563,17 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 }
 
 template <class R>
-double Stepper<R>::tendon_range_force(int tendon) const {
-  if (now_.singly) return taker(0).tendon_range_force(tendon);
-  if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(tendon);
-}
-
-template <class R>
-double Stepper<R>::tendon_friction_force(int tendon) const {
-  if (now_.singly) return taker(0).tendon_friction_force(tendon);
-  if (!now_.solves_rows) return 0;
-  return rows_ ? rows_->friction_force(tendon) : force_rows_.friction_force(tendon);
+TendonForces Stepper<R>::tendon_forces(int tendon) const {
+  if (now_.singly) return taker(0).tendon_forces(tendon);
+  TendonForces out;
+  const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].tendon_range != tendon && rows[r].tendon_friction != tendon) continue;
+    const double force = rows_ ? rows_->terms().force_of_row(r) : force_rows_.force(r);
+    if (rows[r].tendon_range == tendon) out.range += std::abs(force);
+    if (rows[r].tendon_friction == tendon) out.friction += force;
+  }
+  return out;
 }
 
 template <class R>
@@ -648,7 +639,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   now_.loop_inertia.clear();
   solve();
   if (stiffen_loops(data)) solve();
-  if (now_.solves_terms && rows_) rows_->end();
+  if (now_.solves_terms && rows_) rows_->terms().end();
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);
     return clock_.lap(Stage::close);
@@ -689,9 +680,18 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       prepare(data, rk4_.stage_qpos, rk4_.stage_qvel, false);
       std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     }
-    with_rows(data, [&](In<R> tau) {
+    const auto solve = [&](In<R> tau) {
       accelerate(data, drives, 0, rk4_.stage_qpos, rk4_.stage_qvel, qpos_target, qvel_target, tau);
-    });
+    };
+    if (now_.solves_rows) {
+      next_.row_qacc.resize(data.qacc.size());
+      force_rows_.solve(*servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
+        solve(tau);
+        std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
+      });
+    } else {
+      solve(data.tau);
+    }
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
       manifold_slope(model_, width_, rk4_.u.data() + p * pack, rk4_.stage_qvel.data() + p * pack,

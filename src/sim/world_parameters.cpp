@@ -18,11 +18,10 @@ constexpr WorldParameter kAll[] = {WorldParameter::mass_scale, WorldParameter::d
                                    WorldParameter::force_scale};
 static_assert(std::size(kAll) == kWorldParameters);
 
-/// Index of each body's first geom.
+/// Index of each body's first geom, and their number.
 std::vector<int> first_geoms(const Model& model) {
-  std::vector<int> first;
-  int count = 0;
-  for (const BodySpec& body : model.spec.bodies) first.push_back(count), count += int(body.geoms.size());
+  std::vector<int> first{0};
+  for (const BodySpec& body : model.spec.bodies) first.push_back(first.back() + int(body.geoms.size()));
   return first;
 }
 
@@ -39,11 +38,7 @@ int numbers(const Model& model, WorldParameter which) {
     case WorldParameter::mass_scale: return model.nbody();
     case WorldParameter::damping_scale: return model.njoint();
     case WorldParameter::gravity: return 3;
-    case WorldParameter::friction_scale: {
-      int count = 0;
-      for (const BodySpec& body : model.spec.bodies) count += int(body.geoms.size());
-      return count;
-    }
+    case WorldParameter::friction_scale: return first_geoms(model).back();
     default: return model.nv;
   }
 }

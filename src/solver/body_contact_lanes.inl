@@ -1,7 +1,7 @@
 // Records of eight numbers of W bodies, transposed into eight packs and back.
 #pragma once
 
-#include "tarsus/math/vec.hpp"
+#include "tarsus/math/gather.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -48,30 +48,20 @@ TARSUS_INLINE void scatter_records(float* base, const int* body, const Pack<floa
   }
 }
 
-TARSUS_INLINE void transpose4(__m256d& a, __m256d& b, __m256d& c, __m256d& d) {
-  const __m256d ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
-  const __m256d cd0 = _mm256_unpacklo_pd(c, d), cd1 = _mm256_unpackhi_pd(c, d);
-  a = _mm256_permute2f128_pd(ab0, cd0, 0x20), b = _mm256_permute2f128_pd(ab1, cd1, 0x20);
-  c = _mm256_permute2f128_pd(ab0, cd0, 0x31), d = _mm256_permute2f128_pd(ab1, cd1, 0x31);
-}
-TARSUS_INLINE void gather_records(const double* base, const int* body, Pack<double, 4>* out) {
-  for (int half = 0; half < 2; ++half) {
-    __m256d r[4];
-    for (int i = 0; i < 4; ++i) r[i] = _mm256_load_pd(base + 8 * std::size_t(body[i]) + 4 * half);
-    transpose4(r[0], r[1], r[2], r[3]);
-    for (int i = 0; i < 4; ++i) out[4 * half + i].value = r[i];
-  }
-}
-TARSUS_INLINE void scatter_records(double* base, const int* body, const Pack<double, 4>* in) {
-  for (int half = 0; half < 2; ++half) {
-    __m256d r[4];
-    for (int i = 0; i < 4; ++i) r[i] = in[4 * half + i].value;
-    transpose4(r[0], r[1], r[2], r[3]);
-    for (int i = 0; i < 4; ++i) _mm256_store_pd(base + 8 * std::size_t(body[i]) + 4 * half, r[i]);
-  }
-}
-
 #endif
+
+template <class R>
+TARSUS_INLINE void gather_records(const R* base, const int* body, Pack<R, 4>* out) {
+  const R* from[4];
+  for (int i = 0; i < 4; ++i) from[i] = base + 8 * std::size_t(body[i]);
+  gather(from, 0, out[0], out[1], out[2], out[3]), gather(from, 4, out[4], out[5], out[6], out[7]);
+}
+template <class R>
+TARSUS_INLINE void scatter_records(R* base, const int* body, const Pack<R, 4>* in) {
+  R* to[4];
+  for (int i = 0; i < 4; ++i) to[i] = base + 8 * std::size_t(body[i]);
+  scatter(to, 0, in[0], in[1], in[2], in[3]), scatter(to, 4, in[4], in[5], in[6], in[7]);
+}
 
 template <class R, int W>
 TARSUS_INLINE void gather_records(const R* base, const int* body, Pack<R, W>* out) {

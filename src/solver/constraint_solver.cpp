@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "solver/newton.hpp"
-#include "solver/shake.hpp"
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {
@@ -28,8 +27,8 @@ std::span<const std::string_view> solver_names() { return kNames; }
 std::unique_ptr<ConstraintSolver> make_solver(std::string_view name) {
   if (name == "newton") return std::make_unique<NewtonSolver>(false);
   if (name == "m_shake") return std::make_unique<NewtonSolver>(true);
-  if (name == "shake") return std::make_unique<ShakeSolver>(false);
-  if (name == "shake_matrix") return std::make_unique<ShakeSolver>(true);
+  if (name == "shake") return make_shake(false);
+  if (name == "shake_matrix") return make_shake(true);
   throw ValueError("solver", std::string(name), fmt::format("one of {}", fmt::join(kNames, ", ")));
 }
 

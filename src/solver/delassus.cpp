@@ -112,28 +112,17 @@ PivotReport judge(const Eigen::VectorXd& pivots) {
 
 }  // namespace
 
-PivotReport Delassus::factor(std::span<const double> jacobian) {
-  symmetric_ = false;
+PivotReport Delassus::factor(std::span<const double> jacobian, bool symmetric) {
+  symmetric_ = symmetric;
   if (!dense_) {
-    assemble(jacobian, false);
-    return sparse_.factor();
+    assemble(jacobian, symmetric);
+    return symmetric ? sparse_.factor_symmetric() : sparse_.factor();
   }
   if (pattern_.nrow() == 0) return {};
   if (!mass_->inverse_diagonal().empty()) columns_ = weighted_transpose(pattern_, weighted_, mass_->size());
-  lu_.compute(dense_product(pattern_, jacobian, columns_));
-  return judge(lu_.matrixLU().diagonal());
-}
-
-PivotReport Delassus::factor_symmetric() {
-  symmetric_ = true;
-  if (!dense_) {
-    assemble(base_, true);
-    return sparse_.factor_symmetric();
-  }
-  if (pattern_.nrow() == 0) return {};
-  if (!mass_->inverse_diagonal().empty()) columns_ = weighted_transpose(pattern_, weighted_, mass_->size());
-  ldlt_.compute(dense_product(pattern_, base_, columns_));
-  return judge(ldlt_.vectorD());
+  const Eigen::MatrixXd product = dense_product(pattern_, jacobian, columns_);
+  if (symmetric) return judge(ldlt_.compute(product).vectorD());
+  return judge(lu_.compute(product).matrixLU().diagonal());
 }
 
 PivotReport Delassus::factor_symmetric_dropping(double threshold) {

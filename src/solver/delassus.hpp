@@ -22,9 +22,9 @@ class Delassus {
   /// Sets J₀, the Jacobian whose transpose carries the multipliers.
   void set_base(std::span<const double> jacobian);
   /// Factors J₁ M^-1 J₀ᵀ.
-  PivotReport factor(std::span<const double> jacobian);
+  PivotReport factor(std::span<const double> jacobian) { return factor(jacobian, false); }
   /// Factors J₀ M^-1 J₀ᵀ, symmetric.
-  PivotReport factor_symmetric();
+  PivotReport factor_symmetric() { return factor(base_, true); }
   /// The same, dropping rows that depend on others; diagonal mass only.
   PivotReport factor_symmetric_dropping(double threshold);
   void solve(std::span<double> rhs) const;
@@ -40,6 +40,7 @@ class Delassus {
     std::int64_t slot;
     int first, second;  // indices into J₁ and J₀
   };
+  PivotReport factor(std::span<const double> jacobian, bool symmetric);
   void assemble(std::span<const double> jacobian, bool symmetric);
 
   const MassOperator* mass_ = nullptr;

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/rounds.hpp"
-#include "solver/velocity_residual.hpp"
+#include "solver/convergence.hpp"
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {
@@ -135,10 +134,7 @@ SolveReport NewtonSolver::solve_velocities(const Problem& problem, const MassOpe
     for (std::size_t i = 0; i < trial_.size(); ++i) trial_[i] = v[i] + move_[i];
     residual = velocity_residual(problem, jacobian_, trial_, options.timestep, sigma_);
   }
-  report.residual = residual.value;
-  report.worst_row = residual.row;
-  report.status = velocity_status(residual, options.tolerance);
-  if (report.ok()) std::copy(trial_.begin(), trial_.end(), v.begin());
+  end_velocities(residual, options.tolerance, trial_, v, report);
   return report;
 }
 

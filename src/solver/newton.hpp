@@ -35,4 +35,7 @@ class NewtonSolver final : public ConstraintSolver {
   std::vector<double> sigma_, jacobian_, delta_, total_, trial_, start_, move_;
 };
 
+/// SHAKE and RATTLE row by row; shake.cpp.
+std::unique_ptr<ConstraintSolver> make_shake(bool velocities_by_matrix);
+
 }  // namespace tarsus

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -26,7 +27,7 @@ void RowProblem::clear(std::span<const double> inverse_mass) {
 
 int RowProblem::add_block(RowCone cone, int reference, double coefficient) {
   blocks_.push_back({nrow(), 0, cone, reference, coefficient});
-  return static_cast<int>(blocks_.size()) - 1;
+  return int(blocks_.size()) - 1;
 }
 
 int RowProblem::add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers) {
@@ -38,9 +39,9 @@ int RowProblem::add_row(std::span<const int> columns, std::span<const double> va
     }
     rows_.column.push_back(columns[k]);
     effect_.push_back(values[k]);
-    velocity_.push_back(values[k] * inverse_mass_[static_cast<std::size_t>(columns[k])]);
+    velocity_.push_back(values[k] * inverse_mass_[at(columns[k])]);
   }
-  rows_.start.push_back(static_cast<int>(rows_.column.size()));
+  rows_.start.push_back(int(rows_.column.size()));
   numbers_.push_back(numbers);
   ++blocks_.back().count;
   return nrow() - 1;
@@ -50,11 +51,10 @@ void RowProblem::check() const {
   for (double x : inverse_mass_) {
     if (!(x >= 0) || !std::isfinite(x)) throw ValueError("inverse_mass", number_text(x), "finite, not negative");
   }
-  std::vector<char> interval(static_cast<std::size_t>(nrow()), 0);
+  std::vector<char> interval(at(nrow()), 0);
   for (const RowBlock& block : blocks_) {
     const bool tied = block.cone != RowCone::interval;
-    if (tied && (block.reference < 0 || block.reference >= block.first ||
-                 !interval[static_cast<std::size_t>(block.reference)])) {
+    if (tied && (block.reference < 0 || block.reference >= block.first || !interval[at(block.reference)])) {
       throw ValueError(at_row("reference", block.first), std::to_string(block.reference), "an earlier interval row");
     }
     if (tied && !(block.coefficient >= 0 && std::isfinite(block.coefficient))) {
@@ -72,7 +72,7 @@ void RowProblem::check() const {
       for (double w : effect(row)) {
         if (!std::isfinite(w)) throw ValueError(at_row("effect", row), number_text(w), "finite");
       }
-      interval[static_cast<std::size_t>(row)] = !tied;
+      interval[at(row)] = !tied;
     }
   }
 }
@@ -82,14 +82,14 @@ double RowProblem::residual(int row, std::span<const double> u, double multiplie
   const auto v = velocity(row);
   const RowNumbers& n = numbers(row);
   double r = n.compliance * multiplier - n.target;
-  for (std::size_t k = 0; k < v.size(); ++k) r += v[k] * u[static_cast<std::size_t>(column[k])];
+  for (std::size_t k = 0; k < v.size(); ++k) r += v[k] * u[at(column[k])];
   return r;
 }
 
 void RowProblem::apply(int row, double change, std::span<double> u) const {
   const auto column = columns(row);
   const auto w = effect(row);
-  for (std::size_t k = 0; k < w.size(); ++k) u[static_cast<std::size_t>(column[k])] += w[k] * change;
+  for (std::size_t k = 0; k < w.size(); ++k) u[at(column[k])] += w[k] * change;
 }
 
 double RowProblem::delassus(int i, int j) const {
@@ -107,7 +107,7 @@ double RowProblem::delassus(int i, int j) const {
 void RowProblem::steps(const RowBlock& block, std::span<double> steps) const {
   const int n = block.count;
   if (block.cone != RowCone::ball || n == 1) {
-    for (int i = 0; i < n; ++i) steps[static_cast<std::size_t>(i)] = delassus(block.first + i, block.first + i);
+    for (int i = 0; i < n; ++i) steps[at(i)] = delassus(block.first + i, block.first + i);
     return;
   }
   double common = 0;
@@ -125,17 +125,16 @@ void RowProblem::steps(const RowBlock& block, std::span<double> steps) const {
 }
 
 void RowProblem::project(const RowBlock& block, std::span<double> multiplier) const {
-  const std::span<double> own =
-      multiplier.subspan(static_cast<std::size_t>(block.first), static_cast<std::size_t>(block.count));
+  const std::span<double> own = multiplier.subspan(at(block.first), at(block.count));
   if (block.cone == RowCone::interval) {
     for (int i = 0; i < block.count; ++i) {
       const RowNumbers& n = numbers(block.first + i);
-      double& x = own[static_cast<std::size_t>(i)];
+      double& x = own[at(i)];
       x = std::min(std::max(x, n.lower), n.upper);
     }
     return;
   }
-  const double radius = block.coefficient * std::max(0.0, multiplier[static_cast<std::size_t>(block.reference)]);
+  const double radius = block.coefficient * std::max(0.0, multiplier[at(block.reference)]);
   if (block.cone == RowCone::box) {
     for (double& x : own) x = std::min(std::max(x, -radius), radius);
     return;
@@ -151,11 +150,11 @@ double natural_residual(const RowProblem& problem, std::span<const double> u, st
   std::vector<double> moved(multiplier.begin(), multiplier.end()), steps;
   double worst = 0;
   for (const RowBlock& block : problem.blocks()) {
-    const auto n = static_cast<std::size_t>(block.count), first = static_cast<std::size_t>(block.first);
+    const auto n = at(block.count), first = at(block.first);
     steps.resize(n);
     problem.steps(block, steps);
     for (std::size_t i = 0; i < n; ++i) {
-      const double r = problem.residual(block.first + static_cast<int>(i), u, multiplier[first + i]);
+      const double r = problem.residual(block.first + int(i), u, multiplier[first + i]);
       if (!std::isfinite(r)) return std::numeric_limits<double>::infinity();
       moved[first + i] = steps[i] > 0 ? multiplier[first + i] - r / steps[i] : 0;
     }

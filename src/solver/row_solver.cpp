@@ -1,5 +1,6 @@
 #include "tarsus/solver/row_solver.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -48,12 +49,9 @@ void check_solve(const RowProblem& problem, std::span<const double> u, std::span
 }
 
 bool start(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {
-  for (double x : u) {
-    if (!std::isfinite(x)) return false;
-  }
-  for (double x : multiplier) {
-    if (!std::isfinite(x)) return false;
-  }
+  const auto finite = [](double x) { return std::isfinite(x); };
+  if (!std::all_of(u.begin(), u.end(), finite) || !std::all_of(multiplier.begin(), multiplier.end(), finite))
+    return false;
   for (const RowBlock& block : problem.blocks()) problem.project(block, multiplier);
   for (int row = 0; row < problem.nrow(); ++row) {
     const double x = multiplier[static_cast<std::size_t>(row)];

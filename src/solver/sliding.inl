@@ -11,19 +11,11 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Contacts [first, first + lanes) of a list; lanes beyond its end repeat the last.
 template <class P>
-struct SlidingLanes {
-  static constexpr int kLanes = kWidth<P>;
-  const SlidingTerm* at[kLanes];
-  RowTriples<P> triples;
-  TARSUS_INLINE SlidingLanes(const SlidingList& list, int first) {
-    for (int l = 0; l < kLanes; ++l) {
-      at[l] = list.which + std::min(first + l, list.count - 1);
-      triples.first[l] = at[l]->first_row;
-    }
-    triples.find();
-  }
+struct SlidingLanes : RecordRun<P, SlidingTerm> {
+  using RecordRun<P, SlidingTerm>::at, RecordRun<P, SlidingTerm>::triples, RecordRun<P, SlidingTerm>::kLanes;
+  TARSUS_INLINE SlidingLanes(const SlidingList& list, int first)
+      : RecordRun<P, SlidingTerm>(list.which, first, list.count) {}
   TARSUS_INLINE Vec3<P> load(const double* all) const { return triples.load(all); }
   TARSUS_INLINE void store(double* all, const Vec3<P>& x) const { triples.store(all, x); }
   /// @param b out: targets of the tangents
@@ -68,24 +60,32 @@ struct SlidingLanes {
 
 using SlidingPack = RecordPack<double>::type;
 
+/// f(lanes, their rows, targets of the tangents) for all of a list.
+template <class F>
+TARSUS_INLINE void each_pack(const SlidingList& list, const F& f) {
+  for (int first = 0; first < list.count; first += kWidth<SlidingPack>) {
+    const SlidingLanes<SlidingPack> lanes(list, first);
+    Vec3<SlidingPack> b;
+    SlidingRows<SlidingPack> rows = lanes.rows(list, b);
+    f(lanes, rows, b);
+  }
+}
+
 template <class T>
 void sliding_law(const SlidingList& list, const T* y, const T* free, Tangent* tangents, T* g) {
   using P = SlidingPack;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b) {
     const Vec3<P> before = lanes.load(y), gamma = law_at(c, before, false, true, every_lane<P>());
     const Vec3<P> u = velocity_of(c, before) + b;
     lanes.store(g, gamma + times(c, u - lanes.load(free))), lanes.store(tangents, c, no_lanes<P>());
-  }
+  });
 }
 
 template <class P>
 TARSUS_INLINE Real<P> sum_of(const P& squares, int count) {
   Real<P> of[kWidth<P>], sum = 0;
   store_rows(of, squares);
-  for (int l = 0; l < std::min(kWidth<P>, count); ++l) sum += of[l];
+  for (int l = 0; l < count; ++l) sum += of[l];
   return sum;
 }
 
@@ -95,15 +95,12 @@ T sliding_tangents(const SlidingList& list, const T* velocity, const T* impulse,
   using P = SlidingPack;
   const P zero = P(0.0);
   T sum = 0;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b) {
     const Vec3<P> u = lanes.load(velocity), y = lanes.load(impulse);
-    sum += sum_of(natural_map<true>(c, u - b, y, every_lane<P>()), list.count - first);
+    sum += sum_of(natural_map<true>(c, u - b, y, every_lane<P>()), lanes.live);
     const Mask<P> open = (y.x == zero) & (y.y == zero) & (y.z == zero) & (u.x >= c.target);
     lanes.store(tangents, c, open), lanes.store(carried, free ? c.base + times(c, u - lanes.load(free)) : c.base);
-  }
+  });
   return sum;
 }
 
@@ -111,13 +108,10 @@ template <class T>
 T sliding_map(const SlidingList& list, const T* velocity, const T* impulse) {
   using P = SlidingPack;
   T sum = 0;
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, SlidingRows<P>& c, const Vec3<P>& b) {
     const Vec3<P> u = lanes.load(velocity) - b, y = lanes.load(impulse);
-    sum += sum_of(natural_map<false>(c, u, y, every_lane<P>()), list.count - first);
-  }
+    sum += sum_of(natural_map<false>(c, u, y, every_lane<P>()), lanes.live);
+  });
   return sum;
 }
 
@@ -125,14 +119,11 @@ template <class T>
 T sliding_residual(const SlidingList& list, const T* velocity, const T* impulse) {
   using P = SlidingPack;
   P worst = P(0.0), poison = P(0.0);
-  for (int first = 0; first < list.count; first += kWidth<P>) {
-    const SlidingLanes<P> lanes(list, first);
-    Vec3<P> b;
-    const SlidingRows<P> c = lanes.rows(list, b);
+  each_pack(list, [&](const auto& lanes, const SlidingRows<P>& c, const Vec3<P>& b) {
     const Vec3<P> u = lanes.load(velocity) - b, y = lanes.load(impulse), z = before_natural_projection(c, u, y);
     worst = maximum(natural_residual(c, u, y), worst);
     poison = poison + (z.x + z.y + z.z + y.x + y.y + y.z) * P(0.0);
-  }
+  });
   T most[kWidth<P>], spoiled[kWidth<P>], largest = 0;
   store_rows(most, worst), store_rows(spoiled, poison);
   for (int l = 0; l < kWidth<P>; ++l) largest = std::max(largest, most[l]);

@@ -31,6 +31,12 @@ void by_count(int rows, const F& f) {
   }
 }
 
+/// f(its number, term, its first row) for each of these terms.
+template <class F>
+void each(const StepProblem& problem, const std::vector<int>& which, const F& f) {
+  for (const int i : which) f(i, problem.terms[i], problem.terms[i].first_row);
+}
+
 /// to += sign G x of one term.
 void add_product(const Term& term, const Tangent& G, double sign, const double* x, double* to) {
   by_count(term.nrow, [&](auto rows) {
@@ -58,9 +64,7 @@ void TermLaws::sort(const StepProblem& problem) {
 void TermLaws::law(const StepProblem& problem, std::span<const double> y, std::span<Tangent> tangents,
                    std::span<double> g) const {
   sliding_table().law(list(problem, sliding_), y.data(), problem.free_velocity.data(), tangents.data(), g.data());
-  for (const int i : others_) {
-    const Term& term = problem.terms[i];
-    const int first = term.first_row;
+  each(problem, others_, [&](int i, const Term& term, int first) {
     const TermRow* rows = &problem.rows[first];
     double offset[kTermRows];
     for (int k = 0; k < term.nrow; ++k)
@@ -68,7 +72,7 @@ void TermLaws::law(const StepProblem& problem, std::span<const double> y, std::s
           rows[k].target + rows[k].compliance * (rows[k].centre - y[first + k]) - problem.free_velocity[first + k];
     term_law(term, rows, &y[first], kOwnNormal, &g[first], &tangents[i]);
     add_product(term, tangents[i], 1, offset, &g[first]);
-  }
+  });
 }
 
 double TermLaws::tangents(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse,
@@ -76,25 +80,21 @@ double TermLaws::tangents(const StepProblem& problem, std::span<const double> ve
   const double* const free = problem.free_velocity.data();
   double sum = sliding_table().tangents(list(problem, sliding_), velocity.data(), impulse.data(),
                                         changes ? nullptr : free, tangents.data(), carried.data());
-  for (const int i : others_) {
-    const Term& term = problem.terms[i];
-    const int first = term.first_row;
+  each(problem, others_, [&](int i, const Term& term, int first) {
     sum += natural_map(term, &problem.rows[first], &velocity[first], &impulse[first], &tangents[i], &carried[first]);
     double offset[kTermRows];
     for (int k = 0; k < term.nrow; ++k) offset[k] = velocity[first + k] - free[first + k];
     if (!changes && !tangents[i].open) add_product(term, tangents[i], 1, offset, &carried[first]);
-  }
+  });
   return sum;
 }
 
 double TermLaws::map(const StepProblem& problem, std::span<const double> velocity,
                      std::span<const double> impulse) const {
   double sum = sliding_table().map(list(problem, sliding_), velocity.data(), impulse.data());
-  for (const int i : others_) {
-    const Term& term = problem.terms[i];
-    const int first = term.first_row;
+  each(problem, others_, [&](int, const Term& term, int first) {
     sum += natural_map(term, &problem.rows[first], &velocity[first], &impulse[first], nullptr, nullptr);
-  }
+  });
   return sum;
 }
 
@@ -103,25 +103,21 @@ TermResidual TermLaws::residual(const StepProblem& problem, std::span<const doub
   TermResidual residual;
   residual.contacts = sliding_table().residual(list(problem, sliding_), velocity.data(), impulse.data());
   residual.all = residual.contacts;
-  for (const int i : others_) {
-    const Term& term = problem.terms[i];
-    const int first = term.first_row;
+  each(problem, others_, [&](int, const Term& term, int first) {
     const double miss = natural_residual(term, &problem.rows[first], &velocity[first], &impulse[first]);
     residual.all = larger(residual.all, miss);
     if (term.law == Law::contact) residual.contacts = larger(residual.contacts, miss);
-  }
+  });
   return residual;
 }
 
 void TermLaws::impulses(const StepProblem& problem, std::span<const Tangent> tangents, std::span<const double> carried,
                         std::span<const double> x, std::span<double> impulse) const {
   sliding_table().impulses(list(problem, sliding_), tangents.data(), carried.data(), x.data(), impulse.data());
-  for (const int i : others_) {
-    const Term& term = problem.terms[i];
-    const int first = term.first_row;
+  each(problem, others_, [&](int i, const Term& term, int first) {
     std::copy_n(&carried[first], term.nrow, &impulse[first]);
     if (!tangents[i].open) add_product(term, tangents[i], -1, &x[first], &impulse[first]);
-  }
+  });
 }
 
 }  // namespace tarsus

@@ -19,6 +19,14 @@ class ThreadTeam {
   int size() const { return size_; }
   /// Calls work(0) to work(size - 1), one on each thread, and returns when all have returned. `work` must not throw.
   void run(const std::function<void(int)>& work);
+  /// Calls work(i) for all i < count, each thread for its share.
+  template <class Work>
+  void each(int count, const Work& work) {
+    run([&](int thread) {
+      const Range range = share(count, thread);
+      for (int i = range.begin; i < range.end; ++i) work(i);
+    });
+  }
   /// Inside work: returns when every thread of the team has come here. Spins, then sleeps.
   void barrier();
 

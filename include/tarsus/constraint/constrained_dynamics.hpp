@@ -118,6 +118,7 @@ class ConstrainedDynamics {
   void bury(int pack, int lane, int row, R diagonal);
   void forget(int world);
   void record(int world, KktStatus status, const MultiplierReport& report);
+  void find_correction(BasicData<R>& data, int pack);
   void multipliers(int pack, bool again, R* x2);
   void row_rates(const R* v, R* rate);
   void rescue(int pack, int lane, R* x2);

@@ -35,6 +35,8 @@ struct RowGeometry {
   std::span<const ContactRows> contacts;  ///< those of one pair of links are neighbours
   std::span<const JointRows> joints;
   std::span<const PathRow> paths;
+  int first_joint() const { return int(contacts.size()); }  ///< terms
+  int first_path() const { return first_joint() + int(joints.size()); }
 };
 
 }  // namespace tarsus

@@ -5,8 +5,8 @@
 //
 // v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. It is known only where
 // something needs it; else what it would come of is solved for together with the terms. One kind, one file:
-// contact_terms.cpp, limit_terms.cpp, user_limit.cpp, friction_terms.cpp, path_terms.cpp; drives are made by the step
-// (sim/drive_rows.cpp).
+// contact_terms.inl, limit_terms.inl, friction_terms.inl, path_terms.inl; drives are made by the step
+// (sim/drive_rows.inl).
 //
 // Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. What
 // sticks does not creep by it: the proximal point of such rows is the last step's impulse.
@@ -187,8 +187,8 @@ class StepTerms {
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
-  void add_contact(std::size_t index);
-  void add_spin(std::size_t index);
+  TermRow normal_row(const LinkContact& contact, double inverse_mass, double speed) const;
+  void add_contact(std::size_t index, int from);
   void set_row(int row, const TermRow& numbers, double speed, double free);
   template <class F>
   void each_end(const Range& range, double way, In<R> ahead, const F& f);
@@ -208,7 +208,7 @@ class StepTerms {
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
-  // warm_start.cpp
+  // warm_start.inl
   void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
                  Out<R> velocity);
   void count_carried();
@@ -217,8 +217,7 @@ class StepTerms {
   double excess(int row) const { return rows_[row].compliance * (y_[row] - impulse_[row]); }
   void recall();
   void recall_near();
-  int find_last_contact(const LinkContact& contact, int guess);
-  int find_last(Kind kind, std::uint64_t identity, int guess);
+  int find_last(const Name& name, const LinkContact* contact, int guess);
   void take(int term, int last);
   void start_from_try();
   void take_contact(int term, const TermMemory::Entry& last, double scale);

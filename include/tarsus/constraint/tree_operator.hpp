@@ -73,7 +73,7 @@ class TreeOperator final : public StepOperator {
   void has_drifted() override { of_step_.exact = true; }
   bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
                     std::span<double> change) override;
-  RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
+  RowBlocks& row_blocks(std::span<const int> terms) override;
   StepOperator* alone(std::span<const int> terms) override;
   SweepKind sweeps() const override { return of_step_.hard_is_dense ? SweepKind::at_once : of_step_.others; }
   void move(double t) override { iterates_.move(t); }

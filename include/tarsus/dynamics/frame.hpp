@@ -32,6 +32,8 @@ struct SpecPlace {
 };
 using SitePlace = SpecPlace<SiteSpec>;
 using GeomPlace = SpecPlace<GeomSpec>;
+/// @throws InputError at `where` if there is none  @param name of a body; "world" is body 0
+int body_named(const Model& model, const std::string& name, const Location& where);
 SitePlace site_place(const Model& model, const std::string& name, const Location& where);
 GeomPlace geom_place(const Model& model, const std::string& name, const Location& where);
 inline LinkFrame site_frame(const Model& model, const std::string& name, const Location& where) {

@@ -207,6 +207,23 @@ struct RowTriples {
   }
 };
 
+/// Records from `first` on of a list, each with a first_row of three; lanes beyond its end repeat the last.
+template <class P, class Record>
+struct RecordRun {
+  static constexpr int kLanes = kWidth<P>;
+  const Record* at[kLanes];
+  int live;
+  RowTriples<P> triples;
+  TARSUS_INLINE RecordRun(const Record* all, int first, int count)
+      : live(count - first < kLanes ? count - first : kLanes) {
+    for (int l = 0; l < kLanes; ++l) {
+      at[l] = all + first + (l < live ? l : live - 1);
+      triples.first[l] = at[l]->first_row;
+    }
+    triples.find();
+  }
+};
+
 /// Eight numbers side by side.
 template <class T>
 struct RowOfEight {

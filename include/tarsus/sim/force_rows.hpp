@@ -1,6 +1,6 @@
 // Forces along generalised directions that depend on the acceleration they cause: f_r = clamp(force - slope J_r q̈).
 // Servos on tendons, springs, dampers and armature of tendons, their ranges and dry friction (sim/servo.hpp), in rk4;
-// a semi-implicit step has them among its terms (constraint/path_terms.cpp).
+// a semi-implicit step has them among its terms (constraint/path_terms.inl).
 //
 // The step without them is q̈(τ), linear but for force limits of drives. With B = J ∂q̈/∂τ Jᵀ, by solving the step once
 // for each row that acts, the rows are a small problem with bounds: semismooth Newton, and where that cycles projected
@@ -20,10 +20,7 @@ class ForceRows {
   template <class F>
   bool solve(const Servos<R>& servos, double h, In<R> tau, Out<R> qacc, const F& solve);
 
-  /// Force with which a tendon's range held it in the last solve, against whichever end [N | N m].
-  double range_force(int tendon) const;
-  /// Its dry friction in the last solve, along its length [N | N m].
-  double friction_force(int tendon) const;
+  double force(std::size_t row) const { return force_[row]; }  ///< in the last solve [N | N m]
 
  private:
   static constexpr int kMostIterations = 30;

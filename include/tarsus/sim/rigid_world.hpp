@@ -183,15 +183,11 @@ class RigidWorld {
   bool still(int body) const;
   void keep_resting(PenetrationSum& depth);
   void match();
-  void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);
   void solve_lanes(RigidStepReport& report, StageClock& clock);
   void solve_rows(RigidStepReport& report);
-  void apply_forces();
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
-  template <class Work>
-  void each_body(const Work& work);  ///< work(i) for all bodies, on all threads
   bool move(RigidStepReport& report);
 
   RigidWorldOptions options_;

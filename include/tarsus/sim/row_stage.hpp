@@ -49,8 +49,6 @@ class RowStage {
              const BilateralRows<R>& bilateral, In<R> joint_force, Out<R> velocity, StageClock& clock);
 
   const RowsReport& report() const { return terms_.report(); }
-  std::span<const double> bilateral_impulse() const { return terms_.mass().held().at; }
-  double bilateral_miss() const { return terms_.mass().held().miss; }
   /// Forces of the drives with a limit over the last step [nv], zero elsewhere.
   std::span<const R> limited_force() const { return force_; }
   std::span<const LinkContact> contacts() const { return terms_.contacts(); }
@@ -60,14 +58,10 @@ class RowStage {
   Vec3d torque(int i) const { return terms_.torque(i); }
   double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
   double user_limit_force(int i) const { return terms_.user_limit_force(i); }
-  /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
-  double range_force(int tendon) const;
-  double friction_force(int tendon) const;  ///< its dry friction over the last step, along its length [N | N m]
   const ContactGeometry& geometry() const { return geometry_; }
-  /// StepTerms::join_limits(): whether apply() is to be called once more, from the same start
-  bool join_limits(In<R> velocity) { return terms_.join_limits(velocity); }
-  void end() { terms_.end(); }                                    ///< StepTerms::end()
-  void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
+  /// What apply() solved: where its join_limits() says so, apply() is to be called once more from the same start.
+  StepTerms<R>& terms() { return terms_; }
+  const StepTerms<R>& terms() const { return terms_; }
 
  private:
   void add_drives(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives& drives);
@@ -80,8 +74,6 @@ class RowStage {
   std::vector<LinkContact> found_;
   std::vector<JointRows> drive_rows_;  ///< of the last terms
   int first_drive_ = 0;                ///< its term
-  std::vector<int> tendon_ranges_;     ///< [force row] the tendon whose range it is, or -1
-  std::vector<int> tendon_frictions_;  ///< [force row] the tendon whose dry friction it is, or -1
   AlignedVector<R> force_, push_, zero_;
 };
 

@@ -48,7 +48,7 @@ struct TouchPoint {
   int geom_a = 0, geom_b = 0;  ///< among their body's
   Vec3d point, normal;         ///< world axes; normal from b to a
   double distance = 0;         ///< of the shapes, negative: as deep [m]
-  Vec3d force;                 ///< on a, world axes [N]
+  Vec3d force{0, 0, 0};        ///< on a, world axes [N]
   Vec3d torque{0, 0, 0};       ///< of torsional and rolling friction, on a [N m]
   double margin = 0;           ///< forces begin at that distance [m]
 };
@@ -61,6 +61,8 @@ struct StepForces {
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
   std::vector<double> tendon_along;  ///< [ntendon] forces of equalities and dry friction along tendons, or empty
 };
+
+inline const StepForces kNoForces{};
 
 template <class R>
 class Stepper;
@@ -88,11 +90,8 @@ struct ContactQuery {
 struct SensorInput {
   double time = 0;
   std::span<const double> qpos, qvel, qacc, ctrl, act;
-  bool forces_known = true;                  ///< false: sensors that feel contact read nan
-  std::span<const BodyForce> external = {};  ///< for force and torque
-  std::span<const TouchPoint> contacts = {};
-  std::span<const double> joint_limit = {}, tendon_limit = {}, tendon_along = {};  ///< as StepForces'
   std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as Data's; empty: where the file has them
+  const StepForces& forces = kNoForces;                     ///< not known: sensors that feel contact read nan
 };
 
 class SensorSet {

@@ -99,6 +99,8 @@ class Servos {
   /// Within the actuator's own range and its tendon's.  @param force the row's at the start of the step
   void bound(const Actuator& a, double& force, ForceRow& row) const;
   void add_servo_row(int world, double force, ForceRow row);
+  void add_along(AlignedVector<R>& to, std::span<const int> dofs, std::span<const double> arm, double force,
+                 int world) const;
   std::span<const double> tendon_arm(int world, int tendon) const;
   void settle();
   MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,

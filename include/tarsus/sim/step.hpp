@@ -92,6 +92,12 @@ struct StepMemory {
   void put(const StepMemory& one, int lane, int width);
 };
 
+/// Forces on a tendon over a step [N | N m].
+struct TendonForces {
+  double range = 0;     ///< with which its range held it, against whichever end
+  double friction = 0;  ///< its dry friction, along its length
+};
+
 /// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself. Keeps its
 /// scratch between calls; not for use by two threads at once.
 template <class R>
@@ -136,9 +142,7 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
-  /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
-  double tendon_range_force(int tendon) const;
-  double tendon_friction_force(int tendon) const;                    ///< its dry friction, along its length
+  TendonForces tendon_forces(int tendon) const;                      ///< in the first world
   bool has_force_rows() const { return taker(0).now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
@@ -192,8 +196,6 @@ class Stepper {
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
-  template <class F>
-  void with_rows(BasicData<R>& data, const F& solve);
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);

@@ -32,6 +32,10 @@ TARSUS_INLINE Motion<T> operator+(const Motion<T>& a, const Motion<T>& b) {
   return {a.w + b.w, a.v + b.v};
 }
 template <class T>
+TARSUS_INLINE Motion<T> operator-(const Motion<T>& a, const Motion<T>& b) {
+  return {a.w - b.w, a.v - b.v};
+}
+template <class T>
 TARSUS_INLINE Force<T> operator+(const Force<T>& a, const Force<T>& b) {
   return {a.n + b.n, a.f + b.f};
 }

@@ -1,6 +1,8 @@
 // Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)), so R = 1/D and the target is
 // where the force would be zero; of rigid rows R is the least. Rows on one hinge or slide are rows of that joint,
 // others the operator's extra rows.
+#pragma once
+
 #include <algorithm>
 
 #include "constraint/contact_force.hpp"
@@ -56,13 +58,5 @@ void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
     }
   }
 }
-
-#define TARSUS_INSTANTIATE(R)                                                    \
-  template void StepTerms<R>::find_force_row_masses(std::span<const ForceRow>);  \
-  template void StepTerms<R>::add_force_row(std::size_t, const ForceRow&, bool); \
-  template void StepTerms<R>::add_force_rows(std::span<const ForceRow>);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,5 +1,7 @@
 // Dry joint friction as terms: |γ| <= h f against each DoF's velocity, b = 0; c is the last step's impulse, so that a
 // joint that sticks does not creep.
+#pragma once
+
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -25,8 +27,5 @@ void StepTerms<R>::add_friction_loss() {
     }
   }
 }
-
-template void StepTerms<double>::add_friction_loss();
-template void StepTerms<float>::add_friction_loss();
 
 }  // namespace tarsus

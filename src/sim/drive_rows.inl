@@ -1,5 +1,7 @@
 // Drives with a force limit as terms of a step: impulse clamp(h Q_d - K (v⁺ - v)) with K = h k_d (+ h² k_p) and Q_d the
 // drive's force at the end of the step were q̈ zero; the length of a rotation's torque, each force of an axis alone.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,29 +9,6 @@
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
-
-void SplitDrives::split(const Model& model, const Drives& drives) {
-  is_limited.assign(model.nv, 0);
-  for (Drives* d : {&limited, &unlimited}) {
-    d->kp = drives.kp, d->kd = drives.kd;
-    d->stiff = drives.stiff, d->spin_damping = drives.spin_damping;
-  }
-  for (const Joint& joint : model.joints) {
-    for (int k = 0; k < joint.nv(); ++k) {
-      // A rotation's gains and limit are those of its first DoF.
-      const bool rotation = k >= scalar_count(joint.type);
-      const int i = joint.qvel + k, at = rotation ? joint.qvel + scalar_count(joint.type) : i;
-      const auto [low, high] = drives.bounds(at);
-      const bool finite = std::isfinite(high) || (!rotation && std::isfinite(low));
-      is_limited[i] = finite && (drives.kp[at] > 0 || drives.kd[at] > 0);
-      Drives& other = is_limited[i] ? unlimited : limited;
-      other.kp[i] = other.kd[i] = 0;
-    }
-  }
-  const auto none = [](double x) { return x == 0; };
-  all_limited = std::all_of(unlimited.kp.begin(), unlimited.kp.end(), none) &&
-                std::all_of(unlimited.kd.begin(), unlimited.kd.end(), none);
-}
 
 /// Calls f(rows, first DoF) for each term's rows among the limited drives.
 template <class F>
@@ -61,8 +40,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
     const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
     const R* own = &push_[dof];
     const Vec3d push = rows.nrow == 3 ? widen(data.links()[rows.joint].R * Vec3<R>{own[0], own[1], own[2]}) * h
-                       : rows.part == JointRows::Part::axial ? Vec3d{h * double(own[0]), 0, 0}
-                                                             : rows.e * (h * double(own[0]));
+                                      : rows.e * (h * double(own[0]));
     terms_.add_drive(rows, push, stiffness, h * low, h * high);
     drive_rows_.push_back(rows);
   });
@@ -88,12 +66,5 @@ void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
     }
   }
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                    \
-  template void RowStage<R>::add_drives(BasicData<R>&, const DriveStep<R>&, const SplitDrives&); \
-  template void RowStage<R>::read_drives(const BasicData<R>&, double);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,4 +1,6 @@
 // Stages detect, match and sleep of RigidWorld.
+#pragma once
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -379,22 +381,14 @@ void RigidWorld<R>::match() {
     w.next[at(i)] = head;
     head = i;
   }
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(w.kept_from - from), thread);
-    for (int i = range.begin; i < range.end; ++i) take_impulses(from + at(i), mask);
+  team_->each(int(w.kept_from - from), [&](int i) {
+    const ContactPair& p = w.pairs[from + at(i)];
+    for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
+      const ContactPair& q = w.last_pairs[at(k)];
+      if (q.first == p.first && q.second == p.second && q.feature == p.feature)
+        return w.take_last(lanes_, from + at(i), k);
+    }
   });
-}
-
-template <class R>
-void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
-  Workspace& w = *work_;
-  const ContactPair& p = w.pairs[i];
-  for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
-    const ContactPair& q = w.last_pairs[at(k)];
-    if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-    w.take_last(lanes_, i, k);
-    break;
-  }
 }
 
 /// Bodies that touch one another, directly or through others, are an island; it falls asleep when all of it has been
@@ -451,29 +445,5 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   }
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                                      \
-  template bool RigidWorld<R>::may_touch(const BodyShape&, const BodyShape&) const;                                \
-  template void RigidWorld<R>::classify();                                                                         \
-  template void RigidWorld<R>::combine_surfaces();                                                                 \
-  template void RigidWorld<R>::mark_still(bool);                                                                   \
-  template bool RigidWorld<R>::still(int) const;                                                                   \
-  template void RigidWorld<R>::keep_resting(PenetrationSum&);                                                      \
-  template double RigidWorld<R>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const; \
-  template void RigidWorld<R>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,   \
-                                           const Vec3d&, bool);                                                    \
-  template void RigidWorld<R>::detect_round();                                                                     \
-  template int RigidWorld<R>::pair_surface(int, int) const;                                                        \
-  template void RigidWorld<R>::touch(int, int, PenetrationSum&);                                                   \
-  template void RigidWorld<R>::detect_others(PenetrationSum&);                                                     \
-  template void RigidWorld<R>::wake();                                                                             \
-  template void RigidWorld<R>::detect(RigidStepReport&);                                                           \
-  template void RigidWorld<R>::take_impulses(std::size_t, unsigned);                                               \
-  template void RigidWorld<R>::match();                                                                            \
-  template void RigidWorld<R>::sleep(RigidStepReport&);                                                            \
-  template double RigidWorld<R>::separation(const BodyContact<R>&) const;
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,5 +1,6 @@
-#include "solver/velocity_residual.hpp"
+#include "solver/convergence.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,10 +28,14 @@ VelocityResidual velocity_residual(const Problem& problem, std::span<const doubl
   return worst;
 }
 
-SolveStatus velocity_status(const VelocityResidual& residual, double tolerance) {
-  if (residual.value <= tolerance) return SolveStatus::converged;
-  if (!std::isfinite(residual.value)) return SolveStatus::not_finite;
-  return residual.value <= residual.floor ? SolveStatus::at_rounding : SolveStatus::too_many_iterations;
+void end_velocities(const VelocityResidual& residual, double tolerance, std::span<const double> trial,
+                    std::span<double> v, SolveReport& report) {
+  report.residual = residual.value, report.worst_row = residual.row;
+  report.status = residual.value <= tolerance        ? SolveStatus::converged
+                  : !std::isfinite(residual.value)   ? SolveStatus::not_finite
+                  : residual.value <= residual.floor ? SolveStatus::at_rounding
+                                                     : SolveStatus::too_many_iterations;
+  if (report.ok()) std::copy(trial.begin(), trial.end(), v.begin());
 }
 
 }  // namespace tarsus

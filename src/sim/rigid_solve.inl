@@ -1,4 +1,6 @@
 // Stages forces, solve and move of RigidWorld.
+#pragma once
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -49,22 +51,7 @@ TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
   return normalized(d * q);
 }
 
-/// Tangents of a unit normal without a branch that jumps.  [Duff et al. 2017]
-std::array<Vec3d, 2> tangents(const Vec3d& n) {
-  const double sign = n.z < 0 ? -1 : 1, c = -1 / (sign + n.z), xy = n.x * n.y * c;
-  return {Vec3d{1 + sign * n.x * n.x * c, sign * xy, -sign * n.x}, Vec3d{xy, sign + n.y * n.y * c, -n.y}};
-}
-
 }  // namespace
-
-template <class R>
-void RigidWorld<R>::apply_forces() {
-  each_body([&](int i) {
-    RigidBody& b = bodies_[at(i)];
-    const auto [push, turn] = force_step(b);
-    b.velocity += push, b.angular_velocity += turn;
-  });
-}
 
 /// What forces alone add to the velocities in a step.
 template <class R>
@@ -84,28 +71,19 @@ std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
 }
 
 template <class R>
-template <class Work>
-void RigidWorld<R>::each_body(const Work& work) {
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
-    for (int i = range.begin; i < range.end; ++i) work(i);
-  });
-}
-
-template <class R>
 void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
   if (lanes_.bodies() != int(bodies_.size())) lanes_.resize(int(bodies_.size()));
   w.push.resize(8 * bodies_.size());
-  each_body([&](int i) { load_body(i); });
+  team_->each(int(bodies_.size()), [&](int i) { load_body(i); });
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
   clock.lap(Stage::terms);
   lanes_.prepare(o, *team_);
   clock.lap(Stage::prepare);
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     R* v = lanes_.velocity(i);
     const R* push = w.push.data() + 8 * at(i);
     for (int k = 0; k < 8; ++k) v[k] += push[k];
@@ -209,7 +187,7 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
   Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
   if (c.round) ra = n * -double(c.arm_a[0]), rb = n * double(c.arm_b[0]);
-  const auto [t1, t2] = tangents(n);
+  const auto [t1, t2] = contact_tangents(n);
   const int a = c.body_a, b = c.body_b;
   problem.add_block(RowCone::interval);
   rows.aim(a, b, n, ra, rb);
@@ -285,7 +263,11 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
   w.velocity.clear(), w.spin.clear();
   for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
-  apply_forces();
+  team_->each(int(bodies_.size()), [&](int i) {
+    RigidBody& b = bodies_[at(i)];
+    const auto [push, turn] = force_step(b);
+    b.velocity += push, b.angular_velocity += turn;
+  });
   w.u.assign(6 * bodies_.size(), 0.0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     const RigidBody& b = bodies_[i];
@@ -334,7 +316,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
     const R* v = lanes_.velocity(i);
     return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
   };
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     const auto [v, spin] = velocities(i);
     const double speed2 = dot(v, v) + dot(spin, spin);
     if (!std::isfinite(speed2)) worst = 2;
@@ -343,7 +325,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   if (worst == 2) report.status = WorldStatus::singular;
   if (worst == 1) report.status = WorldStatus::too_fast;
   if (report.status != WorldStatus::ok) return false;
-  each_body([&](int i) {
+  team_->each(int(bodies_.size()), [&](int i) {
     RigidBody& b = bodies_[at(i)];
     if (b.asleep) return;
     const auto [v, spin] = velocities(i);
@@ -353,16 +335,5 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   });
   return true;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                         \
-  template void RigidWorld<R>::apply_forces();                                        \
-  template std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody&) const; \
-  template void RigidWorld<R>::load_body(int);                                        \
-  template void RigidWorld<R>::solve_lanes(RigidStepReport&, StageClock&);            \
-  template void RigidWorld<R>::solve_rows(RigidStepReport&);                          \
-  template bool RigidWorld<R>::move(RigidStepReport&);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

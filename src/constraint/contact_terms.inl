@@ -2,11 +2,14 @@
 //
 //     normal     b, R of SPOOK for the gap g (spook.hpp); closing the gap just so where it is open
 //     tangents   b = 0, c the last step's impulse: what sticks does not creep
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <tuple>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/step_terms.hpp"
@@ -95,8 +98,8 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
       {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
       geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
-    if (!is_usual(contacts_[i])) add_contact(i);
-    if (contacts_[i].dimension > 3) add_spin(i);
+    const int from = is_usual(contacts_[i]) ? 3 : 0;
+    if (from < contacts_[i].dimension) add_contact(i, from);
   }
 }
 
@@ -107,24 +110,11 @@ double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double Reference
   return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
 }
 
-/// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
+/// R and b along the normal, at that speed.
 template <class R>
-void StepTerms<R>::add_contact(std::size_t index) {
-  const LinkContact& c = contacts_[index];
-  const LinkState<R>* links = step_.data->links();
-  ContactRows& rows = geometry_.contacts[index];
-  rows.axis[0] = c.point.normal;
-  if (c.friction_share == std::array<double, 2>{1, 1}) {
-    const auto [t1, t2] = contact_tangents(c.point.normal);
-    rows.axis[1] = t1, rows.axis[2] = t2;
-  } else {  // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
-    const auto [t1, t2] = frame_tangents(c.point.normal);
-    rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
-  }
-  rows.arm_a = c.point.position - widen(links[c.a].o);
-  rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
-  const ContactMotion at = motion(index);
-  const double mass = contact_inverse_mass(c, &ReferenceMass::linear), speed = dot(rows.axis[0], at.speed.v);
+TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed) const {
+  if (c.solver.share > 0)
+    return {compliance(c.solver.relative_compliance * mass, mass), c.solver.target(speed, c.point.distance), 0, mass};
   Spook soft = c.spook;
   double gap = c.gap_share * c.point.distance;
   if (soft.compliance == 0) {
@@ -135,27 +125,30 @@ void StepTerms<R>::add_contact(std::size_t index) {
   // Softness would swallow a bounce.
   const bool bounces = c.restitution > 0 && -speed > options_.restitution_threshold;
   const double own = bounces ? kLeastCompliance<R> * mass : spook_bilateral(soft, gap, speed, step_.h).compliance;
-  TermRow numbers{compliance(own, mass), spook.target, 0, mass};
-  if (c.solver.share > 0) {
-    numbers.compliance = compliance(c.solver.relative_compliance * mass, mass);
-    numbers.target = c.solver.target(speed, c.point.distance);
-  }
-  for (int k = 0; k < std::min(3, c.dimension); ++k) {
-    set_row(terms_[index].first_row + k, numbers, dot(rows.axis[k], at.speed.v), dot(rows.axis[k], at.free.v));
-    numbers = {compliance(0, mass), 0, 0, mass};
-  }
+  return {compliance(own, mass), spook.target, 0, mass};
 }
 
-/// Rows of torsion and rolling.
+/// A contact's rows from that one on; all where it bounces, does not rub, or rubs as the direction has it. From the
+/// fourth on they are torsion and rolling.
 template <class R>
-void StepTerms<R>::add_spin(std::size_t index) {
+void StepTerms<R>::add_contact(std::size_t index, int from) {
   const LinkContact& c = contacts_[index];
+  ContactRows& rows = geometry_.contacts[index];
+  if (from == 0) {
+    const LinkState<R>* links = step_.data->links();
+    const bool alike = c.friction_share == std::array<double, 2>{1, 1};
+    const auto [t1, t2] = alike ? contact_tangents(c.point.normal) : frame_tangents(c.point.normal);
+    // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
+    rows.axis[0] = c.point.normal, rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
+    rows.arm_a = c.point.position - widen(links[c.a].o);
+    rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
+  }
   const ContactMotion at = motion(index);
-  const double inertia = contact_inverse_mass(c, &ReferenceMass::angular);
-  for (int k = 3; k < c.dimension; ++k) {
-    const Vec3d& axis = geometry_.contacts[index].axis[k - 3];
-    set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, dot(axis, at.speed.w),
-            dot(axis, at.free.w));
+  for (int k = from; k < c.dimension; ++k) {
+    const double mass = contact_inverse_mass(c, k < 3 ? &ReferenceMass::linear : &ReferenceMass::angular);
+    const double speed = along_contact(rows, at.speed, k);
+    const TermRow numbers = k == 0 ? normal_row(c, mass, speed) : TermRow{compliance(0, mass), 0, 0, mass};
+    set_row(terms_[index].first_row + k, numbers, speed, along_contact(rows, at.free, k));
   }
 }
 
@@ -167,25 +160,12 @@ typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) con
   const auto side = [&](int link, const Vec3d& arm) {
     const LinkState<R>& state = step_.data->links()[link];
     const Motion<double> v = widen(state.v), a = widen(state.a);
-    const Motion<double> later{v.w + a.w * ahead, v.v + a.v * ahead};
-    return ContactMotion{{v.w, v.v + cross(v.w, arm)}, {later.w, later.v + cross(later.w, arm)}};
+    return ContactMotion{at_arm(v, arm), at_arm({v.w + a.w * ahead, v.v + a.v * ahead}, arm)};
   };
-  ContactMotion at = side(rows.a, rows.arm_a);
-  if (rows.b < 0) return at;
+  const ContactMotion a = side(rows.a, rows.arm_a);
+  if (rows.b < 0) return a;
   const ContactMotion b = side(rows.b, rows.arm_b);
-  at.speed.w -= b.speed.w, at.speed.v -= b.speed.v, at.free.w -= b.free.w, at.free.v -= b.free.v;
-  return at;
+  return {a.speed - b.speed, a.free - b.free};
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                            \
-  template void StepTerms<R>::take_contacts(std::vector<LinkContact>&);                                  \
-  template bool StepTerms<R>::lay_out_contacts();                                                        \
-  template double StepTerms<R>::contact_inverse_mass(const LinkContact&, double ReferenceMass::*) const; \
-  template void StepTerms<R>::add_contact(std::size_t);                                                  \
-  template void StepTerms<R>::add_spin(std::size_t);                                                     \
-  template typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t) const;
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

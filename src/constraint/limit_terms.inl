@@ -1,6 +1,8 @@
 // Joint ranges as terms: g = q - low or high - q of a hinge or slide, range - angle of a ball joint; γ >= 0.
 //
 // A term for each side that the joint could reach within the step, and a little beyond.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -115,6 +117,30 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
   return true;
 }
 
+/// A user's limits; see tarsus/constraint/user_limit.hpp.
+template <class R>
+void StepTerms<R>::add_user_limits() {
+  for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size(); ++k) {  // laid out once more
+    const auto& [name, rows, gap, near] = limits_.users[k];
+    if (near || joined(name)) add_bound(name.kind, name.identity, rows, gap, {}, true);
+  }
+  if (!limits_.joined.empty()) return;
+  limits_.users.clear();
+  for (std::size_t i = 0; i < options_.user_limits.size(); ++i) {
+    const UserLimit& limit = options_.user_limits[i];
+    const Joint& joint = model_.joints[limit.joint];
+    std::array<double, 4> q{};
+    for (int k = 0; k < joint.nq(); ++k) q[std::size_t(k)] = double(step_.qpos[joint.qpos + k]);
+    const std::optional<UserLimit::Value> value = limit.evaluate(std::span(q).first(std::size_t(joint.nq())));
+    if (!value) continue;
+    const bool axial = has_axis(joint.type);
+    const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
+                         axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
+    limits_.users.push_back({{Kind::user_limit, i}, rows, value->gap, false});
+    limits_.users.back().near = add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
+  }
+}
+
 template <class R>
 bool StepTerms<R>::joined(const Name& name) const {
   return std::any_of(limits_.joined.begin(), limits_.joined.end(), [&](const auto& end) { return end.name == name; });
@@ -169,19 +195,5 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
   limits_.names = names_, limits_.terms = terms_, limits_.y = y_, limits_.iterations = report_.iterations;
   return true;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                                     \
-  template bool StepTerms<R>::joined(const Name&) const;                                                          \
-  template bool StepTerms<R>::bound_row(const JointRows&, double, double, const std::optional<SolverParameters>&, \
-                                        TermRow&) const;                                                          \
-  template void StepTerms<R>::join(const Name&, const JointRows&, double, const std::optional<SolverParameters>&, \
-                                   In<R>);                                                                        \
-  template bool StepTerms<R>::join_limits(In<R>);                                                                 \
-  template void StepTerms<R>::add_limits();                                                                       \
-  template bool StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double,                            \
-                                        const std::optional<SolverParameters>&, bool);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,5 +1,7 @@
 // The warm-start cache of StepTerms: what each term carried at the end of the last step, found again by identity, and
 // contacts also by place. It gives the first tangent of a solve, and the proximal points of rows that stick.
+#pragma once
+
 #include <algorithm>
 #include <tuple>
 
@@ -78,33 +80,16 @@ void StepTerms<R>::recall() {
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
     const bool touches = names_[i].kind == Kind::contact;
-    const int last = !touches             ? find_last(names_[i].kind, names_[i].identity, guess)
-                     : names_[i].identity ? find_last_contact(contacts_[i], guess)
-                                          : -1;
+    const bool known = !touches || names_[i].identity;
+    const int last = known ? find_last(names_[i], touches ? &contacts_[i] : nullptr, guess) : -1;
     if (last >= 0) {
       take(i, last);
       guess = last + 1;
-    } else if (names_[i].kind == Kind::contact) {
+    } else if (touches) {
       warm_.lost.push_back(i);
     }
   }
   recall_near();
-}
-
-/// The last step's contact of this identity, -1 if there was none.
-template <class R>
-int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
-  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, sorted as these are
-  const auto is_it = [&](const TermMemory::Entry& m) { return m.kind == Kind::contact && m.identity == c.identity; };
-  for (int k = guess; k < std::min(guess + 2, int(entries.size())); ++k) {
-    if (is_it(entries[k])) return k;
-  }
-  const auto m =
-      std::lower_bound(entries.begin(), entries.end(), c, [](const TermMemory::Entry& e, const LinkContact& x) {
-        return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
-      });
-  const int k = int(m - entries.begin());
-  return m != entries.end() && is_it(*m) && !warm_.taken[k] ? k : -1;
 }
 
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
@@ -164,36 +149,33 @@ void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double sc
   }
 }
 
-/// The last step's term of this identity, -1 if there was none.
+/// The last step's term of this name, -1 if there was none.  @param contact that it is of, if it is
 template <class R>
-int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
+int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int guess) {
   const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
   const int n = int(entries.size());
+  const auto is_it = [&](int k) { return entries[k].kind == name.kind && entries[k].identity == name.identity; };
   for (int k = guess; k < std::min(guess + 2, n); ++k) {
-    if (entries[k].kind == kind && entries[k].identity == identity) return k;
+    if (is_it(k)) return k;
   }
-  const auto key = [&](int k) { return std::tuple(entries[k].kind, entries[k].identity); };
-  if (warm_.by_identity.empty()) {
-    for (int k = 0; k < n; ++k) warm_.by_identity.push_back(k);
-    std::sort(warm_.by_identity.begin(), warm_.by_identity.end(), [&](int x, int y) { return key(x) < key(y); });
+  int at = n;
+  if (contact) {  // they are first, sorted as these are
+    const auto before = [](const TermMemory::Entry& e, const LinkContact& x) {
+      return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
+    };
+    at = int(std::lower_bound(entries.begin(), entries.end(), *contact, before) - entries.begin());
+  } else {
+    std::vector<int>& sorted = warm_.by_identity;
+    const auto key = [&](int k) { return std::tuple(entries[k].kind, entries[k].identity); };
+    if (sorted.empty()) {
+      for (int k = 0; k < n; ++k) sorted.push_back(k);
+      std::sort(sorted.begin(), sorted.end(), [&](int x, int y) { return key(x) < key(y); });
+    }
+    const auto place = std::lower_bound(sorted.begin(), sorted.end(), std::tuple(name.kind, name.identity),
+                                        [&](int k, const auto& wanted) { return key(k) < wanted; });
+    if (place != sorted.end()) at = *place;
   }
-  const auto at = std::lower_bound(warm_.by_identity.begin(), warm_.by_identity.end(), std::tuple(kind, identity),
-                                   [&](int k, const auto& wanted) { return key(k) < wanted; });
-  return at != warm_.by_identity.end() && key(*at) == std::tuple(kind, identity) && !warm_.taken[*at] ? *at : -1;
+  return at < n && is_it(at) && !warm_.taken[at] ? at : -1;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                          \
-  template void StepTerms<R>::remember();                                              \
-  template void StepTerms<R>::remember_contact(std::size_t, TermMemory::Entry&) const; \
-  template void StepTerms<R>::recall();                                                \
-  template void StepTerms<R>::start_from_try();                                        \
-  template void StepTerms<R>::recall_near();                                           \
-  template int StepTerms<R>::find_last_contact(const LinkContact&, int);               \
-  template void StepTerms<R>::take(int, int);                                          \
-  template void StepTerms<R>::take_contact(int, const TermMemory::Entry&, double);     \
-  template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

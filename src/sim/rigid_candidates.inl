@@ -1,4 +1,6 @@
 // Candidates of RigidWorld: pairs of round shapes that may touch while they live, which is longer than a step.
+#pragma once
+
 #include <algorithm>
 
 #include "sim/rigid_workspace.hpp"
@@ -258,17 +260,5 @@ void RigidWorld<R>::group_candidates() {
   for (const auto& c : w.candidates) w.loose += c.slot < 0;
   lanes_.set_groups(std::move(groups));
 }
-
-#define TARSUS_INSTANTIATE(R)                                \
-  template void RigidWorld<R>::find_candidates();            \
-  template void RigidWorld<R>::find_all_candidates();        \
-  template bool RigidWorld<R>::update_candidates();          \
-  template bool RigidWorld<R>::within_reach(int, int) const; \
-  template void RigidWorld<R>::drop_candidates();            \
-  template void RigidWorld<R>::add_candidates(int);          \
-  template void RigidWorld<R>::group_candidates();
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -1,5 +1,7 @@
 // TreeOperator where many contacts are between links, or slide: the contacts as blocks of CoupledTrees, exactly and
 // unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
+#pragma once
+
 #include <algorithm>
 
 #include "constraint/kernel_table.hpp"
@@ -8,11 +10,7 @@
 
 namespace tarsus {
 
-namespace {
-
 constexpr double kMoreAct = 4;  ///< times the operations that an iteration may take where more contacts act
-
-}  // namespace
 
 /// Contacts with a tangent or a force.
 template <class R>
@@ -87,14 +85,5 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
     extra_.solve(coupled_, solution_, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
   return true;
 }
-
-#define TARSUS_INSTANTIATE(R)                                                                    \
-  template void TreeOperator<R>::find_acting(std::span<const Tangent>, std::span<const double>); \
-  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>, \
-                                            std::span<const double>, double);                    \
-  template bool TreeOperator<R>::solve_coupled(const TreeForces<R>&, std::span<const Tangent>, std::span<const double>);
-TARSUS_INSTANTIATE(double)
-TARSUS_INSTANTIATE(float)
-#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

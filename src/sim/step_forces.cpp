@@ -1,0 +1,91 @@
+// What acted on bodies over a Stepper's last step, for sensors that feel it.
+#include "tarsus/sim/sensor.hpp"
+#include "tarsus/sim/step.hpp"
+#include "tarsus/spatial/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+/// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
+/// mocap body, bears the reaction to the force on the other.
+template <class R>
+void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
+                         std::vector<BodyForce>& out) {
+  const EqualitySet& set = loops.equalities();
+  BasicData<R> work(model);
+  work.mocap_pos = data.mocap_pos, work.mocap_quat = data.mocap_quat;
+  kinematics<R>(model, work, data.qpos);
+  DelassusRows<R> rows(model);
+  set.add_blocks(rows);
+  AlignedVector<R> phi(set.rows());
+  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
+  for (int i = 0; i < set.size(); ++i) {
+    const Equality& e = set[i];
+    using enum EqualityKind;
+    if (e.kind != connect && e.kind != weld && e.kind != distance && e.kind != point_on_plane) continue;
+    const typename DelassusRows<R>::Block block = rows.block(i);
+    for (const int side : {0, 1}) {
+      const int link = side == 0 ? block.a : block.b;
+      if (link < 0) continue;
+      double wrench[6] = {};
+      for (int k = 0; k < 6; ++k) {
+        for (int r = 0; r < block.nrow; ++r)
+          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
+                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
+      }
+      const bool on_a = model.bodies[e.body_a].link == link;
+      const Vec3d point = widen(work.links()[link].o), force{wrench[3], wrench[4], wrench[5]},
+                  torque{wrench[0], wrench[1], wrench[2]};
+      out.push_back({on_a ? e.body_a : e.body_b, point, force, torque});
+      if (std::min(block.a, block.b) < 0) out.push_back({on_a ? e.body_b : e.body_a, point, -force, -torque});
+    }
+  }
+}
+
+}  // namespace
+
+template <class R>
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
+  StepForces out;
+  if (data.width() != 1) {
+    out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
+    return out;
+  }
+  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
+  out.tendon_along.resize(model.spec.tendons.size());
+  if (stepper.loops()) {
+    const auto multiplier = stepper.loops()->multiplier();
+    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(data.qpos.begin(), data.qpos.end()),
+                                                    std::vector<double>(multiplier.begin(), multiplier.end()),
+                                                    out.tendon_along);
+  }
+  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
+    const TendonForces forces = stepper.tendon_forces(int(t));
+    out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
+  }
+  if (!stepper.rows()) return out;
+  const RowStage<R>& rows = *stepper.rows();
+  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));
+  const std::span<const ContactShape> shapes = rows.geometry().shapes();
+  const std::span<const LinkContact> contacts = rows.contacts();
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const auto [first, second] = ContactGeometry::shapes_of(contacts[i]);
+    const ContactShape* a = &shapes[first];
+    const ContactShape* b = &shapes[second];
+    if (a->link != contacts[i].a) std::swap(a, b);
+    TouchPoint touch{a->body, b->body, a->geom, b->geom, contacts[i].point.position, contacts[i].point.normal};
+    touch.distance = rows.geometry().separation(contacts[i]);
+    touch.force = rows.force(int(i)), touch.torque = rows.torque(int(i));
+    touch.margin = touch.distance - contacts[i].point.distance;
+    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
+    out.contacts.push_back(touch);
+  }
+  return out;
+}
+
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&);
+
+}  // namespace tarsus
