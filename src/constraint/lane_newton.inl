@@ -61,10 +61,14 @@ class LaneSolver {
   int waiting() const { return waiting_ ? count_live() : 0; }
   /// Once nothing waits: a last look at the answers, softer problems for lanes that missed, then the answer of all.
   void end() {
-    look_again();
-    const Mask<T> acted = best_residual_ < T(std::numeric_limits<R>::infinity());
-    const Mask<T> missed = ~met_ & acted;
-    if (any_lane(missed)) harden(missed), bound_impulses(missed & ~met_), look_again();
+    Mask<T> acted;
+    for (bool hardened = false;; hardened = true) {
+      look_again();
+      acted = best_residual_ < T(std::numeric_limits<R>::infinity());
+      const Mask<T> missed = ~met_ & acted;
+      if (hardened || !any_lane(missed)) break;
+      harden(missed), bound_impulses(missed & ~met_);
+    }
     if (!all_lanes(acted)) {  // without terms
       linear_.solve_free(s_.x_next);
       for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = select(acted, s_.x_best[k], s_.x_next[k]);
