@@ -36,17 +36,24 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const double still = margin + fall(i, j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  if (!plane_i && !plane_j) return spheres_.reach(std::size_t(i), std::size_t(j), h, still);
+  if (!plane_i && !plane_j) {
+    const double each = spheres_.reach(std::size_t(i), std::size_t(j), h, still);
+    if (!stopped_apart(i, j)) return each;
+    return std::max(each, still + h * std::max(spheres_.speed(i), spheres_.speed(j)));
+  }
   const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
   const Vec3d parting = spheres_.velocity(i) - spheres_.velocity(j);
   return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
 }
 
 /// Two shapes are near by the speed of their fastest points. @return the two points there are as fast as that
-bool ContactGeometry::arrives(int i, int j, const Vec3d& point, double speed) const {
-  const auto of = [&](int k) { return spheres_.velocity(k) + cross(spheres_.spin(k), point - spheres_.centre(k)); };
-  const Vec3d v = of(i) - of(j);
-  return dot(v, v) >= speed * speed;
+bool ContactGeometry::arrives(int i, int j, const ContactPoint& point, double speed) const {
+  const auto of = [&](int k) {
+    return spheres_.velocity(k) + cross(spheres_.spin(k), point.position - spheres_.centre(k));
+  };
+  const Vec3d a = of(i), b = of(j), v = a - b;
+  if (dot(v, v) >= speed * speed) return true;
+  return stopped_apart(i, j) && std::max(std::abs(dot(point.normal, a)), std::abs(dot(point.normal, b))) >= speed;
 }
 
 bool ContactGeometry::near(int i, int j, double reach) const {
@@ -154,7 +161,7 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   const double still = both.margin + fall(i, j);
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;
-    if (way > 0 && !arrives(i, j, points_[k].position, way / h)) continue;
+    if (way > 0 && !arrives(i, j, points_[k], way / h)) continue;
     add_contact(usual, both, points_[k].position, points_[k].normal, points_[k].distance, points_[k].feature, h,
                 contacts);
   }

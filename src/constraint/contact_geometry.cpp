@@ -110,7 +110,9 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
     spheres_.face(i, s.pose.rotation.column_z());
     if (moves(i)) poses_.planes.push_back(int(i));
   }
-  spheres_.list(pairs_);
+  std::vector<unsigned char> apart;
+  for (const auto [i, j] : pairs_) apart.push_back(stopped_apart(int(i), int(j)));
+  spheres_.list(pairs_, apart);
 }
 
 SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {

@@ -33,7 +33,9 @@ struct LaneDetector {
   T fall{};              ///< and one of the pair against the other
   T reach{};
   Mask<T> near{};
-  Motion<T> motion{};  ///< of the pair's a against its b, said at the world's origin
+  Motion<T> motion_a{}, motion_b{};  ///< of the pair's two, said at the world's origin,
+  Motion<T> motion{};                ///< and of a against b
+  bool stopped_apart = false;        ///< as ContactGeometry has it
   int crossings[kLanes] = {};
 
   void place(int i) {
@@ -67,10 +69,13 @@ struct LaneDetector {
   }
 
   /// Whether the two, near by the speed of their fastest points, may meet at this point too.
-  Mask<T> may_meet(const Vec3<T>& point, T distance) const {
+  Mask<T> may_meet(const Vec3<T>& point, const Vec3<T>& n, T distance) const {
     const T way = maximum(distance - T(m.pair[pair].margin) - fall, T(Real<T>(0)));
     const Vec3<T> speed = cross_add(motion.w, point, motion.v) * T(step.h);
-    return way * way <= dot(speed, speed);
+    const Mask<T> meet = way * way <= dot(speed, speed);
+    if (!stopped_apart) return meet;
+    const auto along = [&](const Motion<T>& v) { return absolute(dot(n, cross_add(v.w, point, v.v))); };
+    return meet | (way <= T(step.h) * maximum(along(motion_a), along(motion_b)));
   }
 
   /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
@@ -81,7 +86,7 @@ struct LaneDetector {
     if (!any_lane(where)) return;
     const T half = distance * T(Real<T>(0.5));
     const Vec3<T> point = mul_add(n, half, on_b);
-    where = where & may_meet(point, distance);
+    where = where & may_meet(point, n, distance);
     if (!any_lane(where)) return;
     const int key = contact_key(pair, feature);
     const Vec3<T> to_a = flipped ? -n : n;
@@ -336,12 +341,12 @@ struct LaneDetector {
         const ContactPoint& found = points[k];
         if (touches_only() && found.distance > double(m.pair[pair].margin)) continue;
         const Vec3<T> at = {T(Real<T>(found.position.x)), T(Real<T>(found.position.y)), T(Real<T>(found.position.z))};
-        if (!may_meet(at, T(Real<T>(found.distance)))[l]) continue;
-        const int key = contact_key(pair, found.feature);
         const auto narrow = [](const Vec3d& v, Real<T> by) {
           return Vec3<Real<T>>{by * Real<T>(v.x), by * Real<T>(v.y), by * Real<T>(v.z)};
         };
         const Vec3<Real<T>> n = narrow(found.normal, sign), point = narrow(found.position, 1);
+        if (!may_meet(at, {T(n.x), T(n.y), T(n.z)}, T(Real<T>(found.distance)))[l]) continue;
+        const int key = contact_key(pair, found.feature);
         if (crossing) {
           add_crossing(l, key, n, point, Real<T>(found.distance));
           continue;
@@ -382,11 +387,14 @@ struct LaneDetector {
     const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
     const LaneShape<Real<T>>&sa = m.shape[both.a], &sb = m.shape[both.b];
     const T zero = T(Real<T>(0)), h = T(step.h), margin = T(both.margin);
-    fall = both.falls ? whole_fall : zero;
+    fall = both.falls ? whole_fall : zero, stopped_apart = both.falls && sb.link >= 0;
     const Vec3<T> d = b.centre - a.centre;
     const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
+    T stopped = zero;
     if (!plane_a && !plane_b) {
-      reach = margin + fall + h * (norm(a.velocity - b.velocity) + a.turn + b.turn);
+      stopped =
+          stopped_apart ? margin + fall + h * maximum(norm(a.velocity) + a.turn, norm(b.velocity) + b.turn) : zero;
+      reach = maximum(stopped, margin + fall + h * (norm(a.velocity - b.velocity) + a.turn + b.turn));
       const T close = T(sa.radius) + T(sb.radius) + reach;
       near = dot(d, d) <= close * close;
     } else {
@@ -400,12 +408,14 @@ struct LaneDetector {
     if (!any_lane(near)) return;
     reach = maximum(reach, zero);
     const Vec3<T> spin_a = spin(sa), spin_b = spin(sb);
-    motion = {spin_a - spin_b, (a.velocity - cross(spin_a, a.centre)) - (b.velocity - cross(spin_b, b.centre))};
+    motion_a = {spin_a, a.velocity - cross(spin_a, a.centre)};
+    motion_b = {spin_b, b.velocity - cross(spin_b, b.centre)};
+    motion = {motion_a.w - motion_b.w, motion_a.v - motion_b.v};
     if (!plane_a && !plane_b) {  // as ContactGeometry::reach(): where two meet is on the smaller one
       const T one = T(Real<T>(1)), radius = T(std::min(sa.radius, sb.radius)), turned = h * norm(motion.w);
       const T moved = h * norm(cross_add(motion.w, sa.radius <= sb.radius ? a.centre : b.centre, motion.v));
       const T tight = (maximum(margin + fall, zero) + moved + turned * radius) / (one - T(Real<T>(0.5)) * turned);
-      reach = select(turned < one, minimum(reach, tight), reach);
+      reach = maximum(select(turned < one, minimum(reach, tight), reach), stopped);
       const T close = T(sa.radius) + T(sb.radius) + reach;
       near = near & (dot(d, d) <= close * close);
       if (!any_lane(near)) return;

@@ -127,7 +127,9 @@ void PassiveForces::weigh_immersed() {
   std::stable_sort(immersed_.begin(), immersed_.end(),
                    [](const Immersed& a, const Immersed& b) { return a.frame.link < b.frame.link; });
   std::vector<int> shapes(std::size_t(model_.njoint()), 0);
-  for (const Immersed& one : immersed_) ++shapes[std::size_t(one.frame.link)];
+  std::vector<char> lifted(std::size_t(model_.njoint()), 0);  // boxes have drag alone
+  for (const Immersed& one : immersed_)
+    ++shapes[std::size_t(one.frame.link)], lifted[std::size_t(one.frame.link)] |= char(one.ellipsoid);
   std::vector<char> carries(std::size_t(model_.njoint()), 0);
   for (const Joint& joint : model_.joints) {
     if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
@@ -142,7 +144,7 @@ void PassiveForces::weigh_immersed() {
     for (int v = 0; v < model_.nv; ++v) {
       if (used[std::size_t(v)]) one.dofs.push_back(v);
     }
-    one.floats = moves_freely(model_.joints[link].type) && !carries[link];
+    one.floats = lifted[link] && moves_freely(model_.joints[link].type) && !carries[link];
   }
 }
 

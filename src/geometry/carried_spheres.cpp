@@ -42,10 +42,11 @@ void CarriedSpheres::add(int carrier, const Vec3d& centre, double radius, double
 }
 
 /// Pairs of one sphere with neighbours, which are all of one group. Of a pair with a plane, the plane is `one`.
-/// @param group [sphere] @param around of a pair of groups
+/// @param apart [pair] or empty  @param group [sphere]  @param around of a pair of groups
 template <class F>
-static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, const SphereColumns& columns,
-                                      std::span<const std::uint32_t> group, const F& around) {
+static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, std::span<const unsigned char> apart,
+                                      const SphereColumns& columns, std::span<const std::uint32_t> group,
+                                      const F& around) {
   std::vector<SphereRun> runs;
   const auto plane = [&](std::uint32_t i) { return std::isinf(columns.radius[i]); };
   const auto goes_on = [&](const SphereRun& run, std::uint32_t one, std::uint32_t other) {
@@ -53,7 +54,8 @@ static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, const Sph
   };
   for (std::uint32_t p = 0; p < pairs.size(); ++p) {
     const auto [first, second] = pairs[p];
-    if (!runs.empty()) {
+    const bool parts = !apart.empty() && apart[p];
+    if (!runs.empty() && runs.back().apart == parts) {
       SphereRun& run = runs.back();
       if (run.count == 1 && second == run.others && first == run.one + 1 && group[first] == group[run.one] &&
           !plane(first) && !plane(run.one))
@@ -63,7 +65,7 @@ static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, const Sph
         continue;
       }
     }
-    runs.push_back(plane(second) ? SphereRun{second, first, 1, p} : SphereRun{first, second, 1, p});
+    runs.push_back(plane(second) ? SphereRun{second, first, 1, p, parts} : SphereRun{first, second, 1, p, parts});
     if (!plane(runs.back().one)) runs.back().around = around(group[first], group[second]);
   }
   return runs;
@@ -94,23 +96,26 @@ void CarriedSpheres::put_around() {
   }
 }
 
-void CarriedSpheres::list(std::span<const BodyPair> pairs) {
+void CarriedSpheres::list(std::span<const BodyPair> pairs, std::span<const unsigned char> apart) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> of_groups;
   const auto ordered = [](std::uint32_t a, std::uint32_t b) { return std::pair(std::min(a, b), std::max(a, b)); };
   for (const auto [i, j] : pairs) of_groups[ordered(group_[i], group_[j])] = 0;
   std::vector<BodyPair> groups;
   for (auto& [pair, index] : of_groups)
     groups.push_back({pair.first, pair.second}), index = std::uint32_t(groups.size());
+  std::vector<unsigned char> groups_apart(groups.size(), 0);
+  for (std::size_t p = 0; p < apart.size(); ++p)
+    groups_apart[of_groups[ordered(group_[pairs[p].first], group_[pairs[p].second])] - 1] |= apart[p];
   near_.resize(pairs.size());
   put_around();
   const auto always = [](auto, auto) { return 0u; };
   const std::vector<std::uint32_t> same(group_.size(), 0);
-  around_.runs = runs_of(groups, around_.columns, same, always);
+  around_.runs = runs_of(groups, groups_apart, around_.columns, same, always);
   around_.near.resize(groups.size()), around_.on.assign(groups.size() + 1, 1);
-  runs_ = runs_of(pairs, columns_, group_, [&](auto a, auto b) { return of_groups[ordered(a, b)]; });
+  runs_ = runs_of(pairs, apart, columns_, group_, [&](auto a, auto b) { return of_groups[ordered(a, b)]; });
   if (packs(runs_) >= packs(around_.runs) + kWorthIt * groups_.size()) return;
   around_.runs.clear();
-  runs_ = runs_of(pairs, columns_, same, always);
+  runs_ = runs_of(pairs, apart, columns_, same, always);
 }
 
 void CarriedSpheres::place() {

@@ -216,8 +216,9 @@ class SweepNear {
  public:
   SweepNear(const SphereColumns& s, double h, double fall) : s_(s), h_(h), fall_(fall), step_(h) {}
 
-  /// First by speeds added up, which needs no root, then by their difference.
-  TARSUS_INLINE unsigned of_sphere(std::uint32_t i, std::uint32_t j) const {
+  /// First by speeds added up, which needs no root, then by their difference, or the faster one's where the other may be
+  /// stopped.
+  TARSUS_INLINE unsigned of_sphere(std::uint32_t i, std::uint32_t j, bool stopped) const {
     const double size = s_.radius[i] + s_.margin[i] + fall_;
     const Vec3<SweepPack> way = difference(s_.centre, i, j);
     const SweepPack other = at(s_.radius, j) + at(s_.margin, j), apart = dot(way, way);
@@ -226,7 +227,8 @@ class SweepNear {
       return sweep_bits(apart <= most * most);
     };
     if (!within(size + h_ * s_.speed[i], at(s_.speed, j))) return 0;
-    return within(size + h_ * s_.turn[i], norm(difference(s_.velocity, i, j)) + at(s_.turn, j));
+    const unsigned near = within(size + h_ * s_.turn[i], norm(difference(s_.velocity, i, j)) + at(s_.turn, j));
+    return stopped ? near | within(size, maximum(SweepPack(s_.speed[i]), at(s_.speed, j))) : near;
   }
   /// By how far they are over it, and what goes into it of their speed.
   TARSUS_INLINE unsigned of_plane(std::uint32_t i, std::uint32_t j) const {
@@ -259,7 +261,8 @@ std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_
     const bool plane = s.radius[run->one] == std::numeric_limits<double>::infinity();
     for (std::uint32_t k = 0; k < run->count; k += kSweepLanes) {
       const std::uint32_t j = run->others + k;
-      unsigned hit = (plane ? near.of_plane(run->one, j) : near.of_sphere(run->one, j)) & sweep_inside(k, run->count);
+      unsigned hit =
+          (plane ? near.of_plane(run->one, j) : near.of_sphere(run->one, j, run->apart)) & sweep_inside(k, run->count);
       for (; hit; hit &= hit - 1) found[n++] = run->pair + k + static_cast<std::uint32_t>(__builtin_ctz(hit));
     }
   }

@@ -43,7 +43,9 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
         if (balls[i].carrier != balls[j].carrier && random.uniform(0, 1) < 0.9) pairs.push_back({i, j});
       }
     }
-    spheres.list(pairs);
+    std::vector<unsigned char> apart_pairs;  // of every second pair of carriers one may stop
+    for (const auto [i, j] : pairs) apart_pairs.push_back((balls[i].carrier + balls[j].carrier) % 2 != 0);
+    spheres.list(pairs, apart_pairs);
     const Vec3d normal = random.direction();
     for (std::size_t i = 0; i < balls.size(); ++i) {
       if (std::isinf(balls[i].radius)) spheres.face(i, normal);
@@ -93,6 +95,10 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
         EXPECT_NEAR(spheres.reach(i, j, h, still),
                     h * norm(spin) < 1 ? std::min(most - sizes, moved / (1 - h * norm(spin) / 2)) : most - sizes,
                     1e-13);
+        if (apart_pairs[p]) {
+          const double speed = std::max(norm(velocity[i]) + turn[i], norm(velocity[j]) + turn[j]);
+          most = std::max(most, sizes + still + h * speed);
+        }
       }
       const bool found = k < near.size() && near[k] == p;
       if (way <= most) {

@@ -140,6 +140,33 @@ TEST(Ground, ColumnOfBoxesCarriesItsWeightContactByContact) {
   EXPECT_LT(s.stepper.rows()->report().penetration, 1e-4);
 }
 
+/// A column that falls as one, its bodies apart: each is stopped by the one below, in the step in which that is stopped
+/// or the next. Nothing enters another, and nothing comes up again.
+TEST(Ground, WhatFallsTogetherIsStoppedOneByOne) {
+  const int n = 12;
+  const double size = 0.1, gap = 0.01, h = 1.0 / 60;
+  std::vector<Vec3d> places;
+  for (int i = 0; i < n; ++i) places.push_back({0, 0, size + (2 * size + gap) * i});
+  for (const GeomType type : {GeomType::sphere, GeomType::box}) {
+    Simulation s(on_floor(geom(type, {size, size, size}), places), with_contacts(h));
+    const auto energy_now = [&] {
+      kinematics<double>(s.model, s.data, s.data.qpos, s.data.qvel);
+      return energy<double>(s.model, s.data, s.data.qpos, s.data.qvel).total();
+    };
+    double last = energy_now(), deepest = 0;
+    for (int step = 0; step < 60; ++step) {
+      s.run(1);
+      deepest = std::max(deepest, s.stepper.rows()->report().penetration);
+      const double now = energy_now();
+      EXPECT_LE(now, last + 2 * n * kGravity * 1e-3) << step;  // a millimetre
+      last = now;
+      for (int i = 0; i < n; ++i) EXPECT_LE(s.data.qvel[6 * i + 2], 0.1) << step << ": " << i;
+    }
+    EXPECT_LT(deepest, 3e-3);
+    for (int i = 0; i < n; ++i) EXPECT_NEAR(s.data.qpos[7 * i + 2], size * (2 * i + 1), 1e-3 * n) << i;
+  }
+}
+
 TEST(Ground, SphereBouncesByItsRestitution) {
   StepOptions options = with_contacts(0.001);
   options.rows.restitution = 0.8;

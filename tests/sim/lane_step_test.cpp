@@ -116,6 +116,41 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"../shared/data/menagerie/boston_dynamics_spot/scene.xml", 100, 0.5, 0.1, 0.001, 0.1},
                     Case{"../shared/data/menagerie/unitree_g1/scene.xml", 300, 2, 0.03}));
 
+/// Bodies that fall as one a hair apart, the lowest about to land: the others' contacts are there before they approach.
+TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
+  const int n = 4, worlds = 16;
+  std::string bodies;
+  for (int i = 0; i < n; ++i) {
+    const std::string shape = i % 2 ? "type='box' size='.1 .1 .1'" : "type='capsule' size='.1 .1' euler='90 0 0'";
+    bodies += "<body pos='0 0 " + std::to_string(0.1 + 0.21 * i) + "'><freejoint/><geom " + shape + "/></body>";
+  }
+  const Model model = compile(
+      parse_mjcf("<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + bodies + "</worldbody></mujoco>", "t", "."));
+  Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
+  ASSERT_GT(batch.pack_width(), 1);
+  std::vector<Data> alone;
+  std::vector<std::unique_ptr<Stepper<double>>> steppers;
+  for (int world = 0; world < worlds; ++world) {
+    alone.emplace_back(model);
+    for (int i = 0; i < n; ++i) alone.back().qvel[6 * i + 2] = -0.2 * (world % 8);
+    std::copy(alone.back().qvel.begin(), alone.back().qvel.end(), batch.qvel().begin() + world * model.nv);
+  }
+  for (Data& data : alone) steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
+  for (int step = 0; step < 40; ++step) {
+    ASSERT_EQ(batch.step(), 0);
+    for (int world = 0; world < worlds; ++world) {
+      Data& data = alone[std::size_t(world)];
+      ASSERT_EQ(steppers[std::size_t(world)]->step(data), 0);
+      const WorldReport& lane = batch.reports()[std::size_t(world)];
+      EXPECT_LT(lane.penetration, 5e-3) << step << ": " << world;
+      EXPECT_NEAR(lane.penetration, steppers[std::size_t(world)]->rows()->report().penetration, 1e-4) << step;
+      if (step == 0) {
+        EXPECT_EQ(lane.contacts, steppers[std::size_t(world)]->rows()->report().contacts) << world;
+      }
+    }
+  }
+}
+
 /// Limp humanoids that are dropped: what the floor throws may pass the end of a hinge's range within the step although
 /// nothing else brought it near. Alone as in lanes no step may end beyond it.
 TEST(LaneSteps, NoHingeIsThrownPastItsRange) {

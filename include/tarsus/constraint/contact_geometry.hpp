@@ -150,8 +150,12 @@ class ContactGeometry {
   template <class R>
   const ShapePose& posed(const BasicData<R>& data, int i);
   double fall(int i, int j) const { return fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? fall_ : 0; }
+  /// Either may be stopped within the step where the other goes on.
+  bool stopped_apart(int i, int j) const {
+    return moves(std::size_t(i)) && moves(std::size_t(j)) && fall_apart({std::uint32_t(i), std::uint32_t(j)});
+  }
   double reach(int i, int j, double h, double margin) const;
-  bool arrives(int i, int j, const Vec3d& point, double speed) const;
+  bool arrives(int i, int j, const ContactPoint& point, double speed) const;
   bool near(int i, int j, double reach) const;
   template <class R>
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual,

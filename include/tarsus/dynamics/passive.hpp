@@ -31,7 +31,7 @@ struct Immersion {
   FluidForce fluid;
   Force<double>
       inverse_mass;  ///< along and about each axis, of its share of the link's own; infinite where it has none
-  bool floats;       ///< the link is a free body alone
+  bool floats;       ///< the link is a free body alone, and has lift
 };
 
 /// Force and moment at the origin of a link that floats, world axes, by turning() of all of it: of the mean of its

@@ -34,6 +34,7 @@ struct SphereGroup {
 /// Sphere `one` with each of [others, others + count): pairs from `pair` on.
 struct SphereRun {
   std::uint32_t one, others, count, pair;
+  bool apart = false;        ///< either may be stopped within the step where the other goes on
   std::uint32_t around = 0;  ///< the pair of spheres around their groups, counted from 1; 0: always looked at
 };
 
@@ -41,8 +42,9 @@ class CarriedSpheres {
  public:
   /// @param carrier the body it rides on, -1: the world  @param centre in the carrier's frame
   void add(int carrier, const Vec3d& centre, double radius, double margin);
-  /// After the last add(): the pairs that near() looks at.
-  void list(std::span<const BodyPair> pairs);
+  /// After the last add(): the pairs that near() looks at. @param apart [pair] either may be stopped within the step
+  /// where the other goes on; empty: of none
+  void list(std::span<const BodyPair> pairs, std::span<const unsigned char> apart = {});
 
   /// Whose poses and velocities are to be set before each place(); those of the world stay.
   std::span<SphereGroup> groups() { return groups_; }
@@ -62,6 +64,7 @@ class CarriedSpheres {
   Vec3d velocity(std::size_t i) const { return at(columns_.velocity, i); }  ///< [m/s]
   Vec3d spin(std::size_t i) const { return groups_[group_[i]].spin; }       ///< [rad/s]
   double turn(std::size_t i) const { return columns_.turn[i]; }             ///< SphereColumns::turn
+  double speed(std::size_t i) const { return columns_.speed[i]; }           ///< SphereColumns::speed
 
  private:
   static Vec3d at(const std::array<std::vector<double>, 3>& column, std::size_t i) {
