@@ -136,6 +136,12 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
+  /// The same of worlds in lanes; null where there are none.
+  const LaneStage<R>* lane_rows() const { return lane_rows_.get(); }
+  /// From the next step on lanes keep what step_forces() asks for.
+  void feel() {
+    if (lane_rows_) lane_rows_->feel();
+  }
   /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
   double tendon_range_force(int tendon) const;
   double tendon_friction_force(int tendon) const;                    ///< its dry friction, along its length
