@@ -64,8 +64,8 @@ struct StepForces {
 
 template <class R>
 class Stepper;
-/// Of a world in a stepper's last step of `data`; not known of several that had contacts, limits or equalities, but where
-/// lanes feel (Stepper::feel()).
+/// Of a world in a stepper's last step of `data`; not known of several that had contacts, limits or equalities, but
+/// where lanes feel (Stepper::feel()).
 template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world = 0);
 
