@@ -753,6 +753,15 @@ void bind_batch(nb::module_& m) {
       "width", [](AnyBatch& any) { return any.visit([](auto& b) { return b.pack_width(); }); },
       "Worlds that are stepped at a time: the lanes of the instruction set, or 1.");
   c.def_prop_ro(
+      "one_at_a_time_because",
+      [](AnyBatch& any) {
+        return any.visit([]<class R>(Batch<R>& b) {
+          const BatchOptions& o = b.options();
+          return lanes_refusal<R>(b.model(), o.step, o.drives ? &*o.drives : nullptr);
+        });
+      },
+      "Why worlds are not stepped side by side; empty where they are.");
+  c.def_prop_ro(
       "dt", [](AnyBatch& any) { return any.visit([](auto& b) { return b.options().step.dt; }); }, "[s].");
   c.def("__repr__", [](AnyBatch& any) {
     return any.visit([&]<class R>(Batch<R>& b) {

@@ -108,7 +108,7 @@ struct LaneDetector {
       at = &c.next;
       if (!any_lane(here)) continue;
       const auto put = [here](T x, T& to) { to = select(here, x, to); };
-      c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key));
+      c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key)), c.pair = c.pair | (here & all_bits<T>(pair));
       c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
       put(distance - T(p.margin), c.distance), put(distance - T(p.margin), c.gap), put(friction, c.friction),
           put(T(p.compliance), c.compliance);
@@ -168,7 +168,7 @@ struct LaneDetector {
   void set_lane(LaneContact<T>& c, int l, int key, const Vec3<Real<T>>& n, const Vec3<Real<T>>& point,
                 Real<T> distance) {
     const LanePair<Real<T>>& p = m.pair[pair];
-    c.live[l] = -1, c.key[l] = key;
+    c.live[l] = -1, c.key[l] = key, c.pair[l] = pair;
     for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
     c.distance.set(l, distance - p.margin), c.gap.set(l, distance - p.margin);
     const Real<T> friction = pack.own_friction ? pack.own_friction[pair * kLanes + l] : p.friction;
@@ -187,7 +187,8 @@ struct LaneDetector {
   }
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = c.spin = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
+    c.live = no_lanes<T>(), c.key = c.pair = Bits<T>{}, c.link = c.next = c.spin = -1,
+    c.touch = c.ntouch_a = c.ntouch_b = 0;
     c.a = c.b = Bits<T>{};
     c.n = {zero, zero, one}, c.point = zero3<T>();
     c.distance = c.gap = c.friction = c.compliance = c.damping_time = c.relative_compliance = c.share = zero;

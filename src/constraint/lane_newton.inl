@@ -59,15 +59,16 @@ class LaneSolver {
   }
   /// Lanes that begin() left.
   int waiting() const { return waiting_ ? count_live() : 0; }
-  /// Once nothing waits: limits that nobody saw coming, softer problems for lanes that missed, then the answer of all.
+  /// Once nothing waits: a last look at the answers, softer problems for lanes that missed, then the answer of all.
   void end() {
-    const auto join_limits = [&] {
-      for (Mask<T> late; any_lane(late = problem_.join_limits(s_.x_best, met_));) go_on_from_best(late);
-    };
-    join_limits();
-    const Mask<T> acted = best_residual_ < T(std::numeric_limits<R>::infinity());
-    const Mask<T> missed = ~met_ & acted;
-    if (any_lane(missed)) harden(missed), bound_impulses(missed & ~met_), join_limits();
+    Mask<T> acted;
+    for (bool hardened = false;; hardened = true) {
+      look_again();
+      acted = best_residual_ < T(std::numeric_limits<R>::infinity());
+      const Mask<T> missed = ~met_ & acted;
+      if (hardened || !any_lane(missed)) break;
+      harden(missed), bound_impulses(missed & ~met_);
+    }
     if (!all_lanes(acted)) {  // without terms
       linear_.solve_free(s_.x_next);
       for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = select(acted, s_.x_best[k], s_.x_next[k]);
@@ -79,7 +80,10 @@ class LaneSolver {
   static constexpr R kExcess = sizeof(R) == 8 ? R(2e-10) : R(1e-6);
   static constexpr int kPatience = 8, kDiscs = 5, kHalvings = 8;
   static constexpr R kShort = R(0.2);
-  static constexpr R kNear = R(0.01);  ///< residual below which steps go on from the iterate [m/s]
+  /// Residual below which steps go on from the iterate [m/s].
+  static constexpr R kNear = sizeof(R) == 8 ? R(0.01) : R(0.3);
+  static constexpr R kDrift = R(0.1);  ///< share of a change's energy that may come of no impulse
+  static constexpr int kLooks = 3;
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
@@ -307,13 +311,58 @@ class LaneSolver {
   template <class W>
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
+  /// Limits that nobody saw coming join the rows. In float, steps that go on from the iterate lose digits of x that the
+  /// rows' velocities do not show (decision 512): where x is not what the impulses make of it, it is made anew of them.
+  /// The iteration goes on from there.
+  void look_again() {
+    Mask<T> open = met_;
+    for (int looks = 0; any_lane(open);) {
+      Mask<T> late = problem_.join_limits(s_.x_best, open);
+      const bool anew = !any_lane(late);
+      if (anew) {
+        if constexpr (sizeof(R) == 8) return;
+        late = drifted(open & (iterations_ > one()));
+        if (looks++ == kLooks) met_ = met_ & ~late, late = no_lanes<T>();
+        open = late;
+      }
+      if (any_lane(late)) go_on_from_best(late, anew);
+      open = open & met_;
+    }
+  }
+  /// Those of `lanes` where xᵀ M̂ x, of the best x, is far from xᵀ f + Σ (J x)ᵀ γ.
+  Mask<T> drifted(Mask<T> lanes) {
+    if (!any_lane(lanes)) return lanes;
+    go_on(lanes);
+    T moves = zero(), miss = zero();
+    for (int i = 0; i < v_.nlink; ++i) {
+      const LinkConstants<R>& link = v_.link[i];
+      const Motion<T> below = link.parent >= 0 ? shift(s_.free[link.parent], state_[i].r) : world_velocity<T>();
+      const Motion<T> a = below + joint_motion(link, state_[i].R, s_.x_best + link.qvel);
+      s_.free[i] = a, moves += dot(state_[i].Ic * a, a), miss += dot(s_.bias[i], a);
+    }
+    for (int k = 0; k < v_.nv; ++k) {
+      const T x = s_.x_best[k];
+      moves = mul_add(linear_.K()[k] * x, x, moves), miss = neg_mul_add(s_.joint_force[k], x, miss);
+    }
+    T done = zero();
+    s_.each_term([&](auto& t) {
+      const T work = sum_product(t.at.best_y, t.at.best_u - t.free);
+      miss = miss - work, done += absolute(work);
+    });
+    return lanes & !(absolute(moves + miss) <= (moves + done) * T(kDrift));
+  }
+
   /// With the rows that have joined.
-  void go_on_from_best(Mask<T> lanes) {
+  /// @param anew first with x of the impulses at hand, as M̂ alone moves it
+  void go_on_from_best(Mask<T> lanes, bool anew = false) {
     go_on(lanes);
     from_best(lanes);
+    if (anew)
+      linear_solve(
+          no_lanes<T>(), [](auto& t) { t.no_tangent(), t.base = t.at.now_y; }, [](auto&) {});
     met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
     const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // one more at least
-    go_down({step_.tolerance, step_.most_iterations, true, so_far, move(zero())});
+    go_down({step_.tolerance, step_.most_iterations, true, so_far, move(T(R(anew)))});
   }
   void from_best(Mask<T> lanes) {
     s_.each_term([&](auto& t) {

@@ -412,6 +412,29 @@ class LaneProblem {
     old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
   }
 
+  /// For sensors.
+  void write_touches(const LaneTermReport<R>& report, Mask<T> acted) {
+    const T per_step = T(1 / step_.h);
+    R* to = report.touch;
+    const auto add = [&](T x) { put(to, x), to += kLanes; };
+    const auto add3 = [&](const Vec3<T>& x) { add(x.x), add(x.y), add(x.z); };
+    s_.every_contact([&](const LaneContact<T>& c) {
+      const T share = select(acted & c.live, per_step, zero());
+      const auto in_world = [&](const Vec3<T>& y) { return (c.n * y.x + c.t1 * y.y + c.t2 * y.z) * share; };
+      for (int l = 0; l < kLanes; ++l) to[l] = c.live[l] ? R(c.pair[l] + 1) : R(0);
+      to += kLanes;
+      add3(c.point), add3(c.n), add(c.distance), add3(in_world(c.at.best_y));
+      add3(c.spin < 0 ? zero3<T>() : in_world(s_.spin[c.spin].at.best_y));
+    });
+    *report.ntouch = s_.ncontact + s_.ncrossing;
+    std::fill(report.limit, report.limit + std::ptrdiff_t(m_.nlimit) * kLanes, R(0));
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      if (r.kind != LaneJointRow<T>::Kind::limit) continue;
+      R* const sum = report.limit + r.place / 2 * kLanes;
+      put(sum, as_lanes(sum)[0] + select(acted & r.live, r.at.best_y * per_step, zero()));
+    }
+  }
   static void put(R* to, T x) {
     for (int l = 0; l < kLanes; ++l) to[l] = x[l];
   }
@@ -444,6 +467,7 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
+    if (report.touch) write_touches(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
     }

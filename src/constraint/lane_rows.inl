@@ -27,10 +27,11 @@ struct LaneIterates {
 template <class T>
 struct LaneContact : SlidingRows<T> {
   Mask<T> live;
-  Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
-  int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
-  int next;     ///< with the world: the next of this link, -1: none
-  int spin;     ///< of LaneSpace::spin, its torsional and rolling friction; -1: none in any lane
+  Bits<T> key;   ///< the same from step to step, lane by lane; 0: none
+  Bits<T> pair;  ///< of LaneModel::pair
+  int link;      ///< of a contact with the world; -1: between links a and b, which lanes do not share
+  int next;      ///< with the world: the next of this link, -1: none
+  int spin;      ///< of LaneSpace::spin, its torsional and rolling friction; -1: none in any lane
   Bits<T> a, b;
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;

@@ -302,6 +302,44 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
 }
 
 template <class R>
+void LaneTerms<R>::feel() {
+  if (!touch_.empty()) return;
+  const LaneModel<R>& m = tables_->model;
+  const std::size_t packs = tables_->packs.size(), width = std::size_t(width_),
+                    touch = std::size_t(m.most_contacts + m.most_crossings + 1) * kTouchNumbers * width,
+                    limit = std::size_t(m.nlimit) * width;
+  touch_.resize(packs * touch), limit_.resize(packs * limit), ntouch_.assign(packs, 0);
+  for (std::size_t p = 0; p < packs; ++p) {
+    LaneTermReport<R>& report = tables_->packs[p].report;
+    report.touch = touch_.data() + p * touch, report.limit = limit_.data() + p * limit, report.ntouch = &ntouch_[p];
+  }
+}
+
+template <class R>
+void LaneTerms<R>::each_touch(int world, const std::function<void(const LaneTouched&)>& f) const {
+  const std::size_t pack = std::size_t(world / width_);
+  const R* at = tables_->packs[pack].report.touch + world % width_;
+  for (int i = 0; i < ntouch_[pack]; ++i, at += kTouchNumbers * width_) {
+    if (at[0] == 0) continue;
+    const LanePair<R>& pair = tables_->pairs[std::size_t(at[0]) - 1];
+    const auto vector = [&](int k) {
+      return Vec3d{double(at[k * width_]), double(at[(k + 1) * width_]), double(at[(k + 2) * width_])};
+    };
+    const double margin = double(pair.margin);
+    f({pair.a, pair.b, vector(1), vector(4), double(at[7 * width_]) + margin, margin, vector(8), vector(11)});
+  }
+}
+
+template <class R>
+double LaneTerms<R>::limit_force(int world, int joint) const {
+  const Tables& t = *tables_;
+  const auto found = std::find(t.limits.begin(), t.limits.begin() + t.model.nlimit, joint);
+  if (found == t.limits.begin() + t.model.nlimit) return 0;
+  return double(
+      t.packs[std::size_t(world / width_)].report.limit[(found - t.limits.begin()) * width_ + world % width_]);
+}
+
+template <class R>
 RowsReport LaneTerms<R>::report(int world) const {
   const int lane = world % width_;
   const LaneTermReport<R>& r = tables_->packs[std::size_t(world / width_)].report;

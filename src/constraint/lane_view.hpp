@@ -102,12 +102,19 @@ struct LaneSizes {
   std::size_t memory;    ///< what a pack's step leaves to the next
 };
 
+/// Of a contact for sensors: pair and one, 0 where the lane has none; point, normal from b to a, distance beyond the
+/// margin; force and torque on a.
+inline constexpr int kTouchNumbers = 14;
+
 /// What a step reports of each world, arrays of [lane].
 template <class R>
 struct LaneTermReport {
   R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
-  R* missed;  ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
-  R* ground;  ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]
+  R* missed;    ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
+  R* ground;    ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]
+  R* touch;     ///< [contacts][kTouchNumbers][lane] world axes [m, N, N m]; null: not wanted, nor these:
+  int* ntouch;  ///< how many contacts
+  R* limit;     ///< [nlimit][lane] forces of ranges [N | N m]
 };
 
 /// One pack in a step.

@@ -94,6 +94,7 @@ struct Batch<R>::Worker {
   bool behind = false;     // and the batch's arrays have not: nobody looks at them yet
   AlignedVector<R> last_qacc, last_ground_force;  // of the step before, while they are behind: bad worlds keep them
   std::optional<SensorSet> sensors;
+  std::vector<StepForces> felt;        ///< [pack][lane] over the last step, where a sensor feels contact
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
   WorldTable<double> one_table;        // its own numbers
@@ -376,9 +377,6 @@ void Batch<R>::check(const Rollout<R>& r) const {
   each("qvel_target", r.qvel_target.size(), model_.nv), each("states", r.states.size(), model_.nq + model_.nv);
   if (r.sensors.empty()) return;
   each("sensors", r.sensors.size(), sensor_numbers());
-  if (width_ > 1 && SensorSet(model_).feels_contact())
-    throw ValueError("sensors", "given, some of which feel contact or constraint forces",
-                     "none of these where worlds are stepped " + std::to_string(width_) + " at a time");
   const bool heavy = !parameter(WorldParameter::mass_scale).empty() || !parameter(WorldParameter::gravity).empty();
   if (heavy && weighs(SensorSet(model_)))
     throw ValueError("sensors", "given, some of which depend on masses or gravity",
@@ -392,6 +390,7 @@ int Batch<R>::rollout(const Rollout<R>& r) {
     for (auto& worker : workers_) {
       for (Worker* w : {worker.get(), worker->single.get()}) {
         if (w && !w->sensors) w->sensors.emplace(model_);
+        if (w && w->sensors->feels_contact()) w->stepper.feel();
       }
     }
   }
@@ -441,6 +440,8 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
   exchange(worker, first, count);
   use_parameters(worker, packs.first);
   worker.held = worker.behind = false;
+  worker.felt.clear();
+  if (!r.sensors.empty() && worker.sensors->feels_contact()) worker.felt.resize(at(count));
   const bool hooks = r.before || r.after || options_.keep_starts;
   const bool watched = hooks || !r.states.empty() || !r.sensors.empty();
   const Drives* const drives = !options_.drives                  ? nullptr
@@ -652,6 +653,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     }
     ++state_.steps[at(world)];
     if (!solved && worker.alone && step_alone(worker, world)) {
+      if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.alone->stepper, worker.alone->data);
       StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory, lane / width_);
       memory.forget(lane % width_, width_);
@@ -660,6 +662,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       continue;
     }
     state_.reports[at(world)] = report_of(worker.stepper, lane);
+    if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.stepper, worker.data, lane);
     if (rows && width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
   worker.held = all && how.hold, worker.behind = worker.held && !how.show;
@@ -786,8 +789,8 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
         add(state_.act, model_.na), add(state_.mocap_pos, 3 * model_.nmocap()),
         add(state_.mocap_quat, 4 * model_.nmocap());
     const std::span<const double> all = worker.state;
-    StepForces forces;
-    if (worker.sensors->feels_contact()) forces = step_forces(model_, worker.stepper, worker.data);
+    static const StepForces kUnknown{.known = false};
+    const bool felt = !worker.felt.empty(), good = status(world) == WorldStatus::ok;
     const SensorInput input{time(world),
                             all.subspan(0, at(nq)),
                             all.subspan(at(nq), at(nv)),
@@ -796,7 +799,9 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
                             all.subspan(at(nq + 2 * nv + model_.nu), at(model_.na)),
                             all.last(7 * at(model_.nmocap())).first(3 * at(model_.nmocap())),
                             all.last(4 * at(model_.nmocap())),
-                            forces};
+                            !felt  ? kNoForces
+                            : good ? worker.felt[at(world - first)]
+                                   : kUnknown};
     worker.sensors->evaluate(input, worker.numbers);
     std::copy(worker.numbers.begin(), worker.numbers.end(), part(r.sensors, numbers, step * worlds_ + world).begin());
   }

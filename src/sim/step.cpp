@@ -75,8 +75,6 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   const bool actuated = !drives && options.actuation != ActuationMode::off;
   const std::string why = servos_refusal(model, Actuation(model), actuated);
   if (!why.empty()) return why;
-  if (actuated && !model.spec.actuators.empty() && SensorSet(model).feels_contact())
-    return "sensors that feel contact are not in lanes yet";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
   if (has_loops(model, options) && options.rows.any())
     return "equality constraints beside other terms are not in lanes yet";

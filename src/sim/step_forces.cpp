@@ -46,9 +46,22 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
 }  // namespace
 
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world) {
   StepForces out;
+  const auto add = [&out](const TouchPoint& touch) {
+    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
+    out.contacts.push_back(touch);
+  };
   if (data.width() != 1) {
+    if (const LaneStage<R>* lanes = stepper.lane_rows(); lanes && lanes->terms().feels()) {
+      for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(world, i));
+      lanes->terms().each_touch(world, [&](const LaneTouched& c) {
+        const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
+        add({a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
+      });
+      return out;
+    }
     out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
     return out;
   }
@@ -78,14 +91,12 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     touch.distance = rows.geometry().separation(contacts[i]);
     touch.force = rows.force(int(i)), touch.torque = rows.torque(int(i));
     touch.margin = touch.distance - contacts[i].point.distance;
-    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
-    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
-    out.contacts.push_back(touch);
+    add(touch);
   }
   return out;
 }
 
-template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&);
-template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&);
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&, int);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&, int);
 
 }  // namespace tarsus

@@ -6,6 +6,7 @@
 // friction and limited drives of free joints, and scenes with so many shapes that a broad phase finds their pairs.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tarsus/constraint/contact_geometry.hpp"
@@ -19,6 +20,14 @@ struct LimitedDrives {
   std::vector<R> low, high;  ///< [joint of joints] N or N m; a ball has `high` alone, on the length of its torque
   std::vector<R> kp, kd;     ///< [nv], zero where no drive has a limit
   bool stiff = false;
+};
+
+/// A contact of one world over a step, for sensors.
+struct LaneTouched {
+  int first, second;        ///< of ContactGeometry::shapes()
+  Vec3d point, normal;      ///< world axes [m]; the normal from the second to the first
+  double distance, margin;  ///< of the shapes; where forces begin
+  Vec3d force, torque;      ///< on the first [N, N m]
 };
 
 /// How many packs of this width are best stepped at once: lanes that need many iterations then go on in one pack.
@@ -49,6 +58,14 @@ class LaneTerms {
   In<R> ground_force() const { return ground_; }
   Out<R> ground_force() { return ground_; }
 
+  /// From the next step on touches() and limit_force() are there.
+  void feel();
+  bool feels() const { return !touch_.empty(); }
+  /// f(LaneTouched) for that world's contacts of the last step.
+  void each_touch(int world, const std::function<void(const LaneTouched&)>& f) const;
+  /// Force of a joint's range, 0 where it has none.
+  double limit_force(int world, int joint) const;
+
   /// Changes places with what a pack's worlds carry to the next step, [word][lane]. Empty: nothing.
   /// @throws ShapeError, ValueError for what is no such memory
   void exchange(AlignedVector<R>& memory, int pack);
@@ -63,7 +80,8 @@ class LaneTerms {
   std::unique_ptr<Tables> tables_;
   std::vector<AlignedVector<R>> memory_;  ///< [pack]
   AlignedVector<std::byte> work_;
-  AlignedVector<R> drive_force_, ground_, report_;
+  AlignedVector<R> drive_force_, ground_, report_, touch_, limit_;  ///< the last two once somebody feels
+  std::vector<int> ntouch_;                                         ///< [pack]
   int rows_ = 0;
 };
 

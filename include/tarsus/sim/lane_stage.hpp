@@ -34,6 +34,10 @@ class LaneStage {
   void ground_force(int world, Out<R> out) const;
   In<R> ground_forces() const { return terms_.ground_force(); }  ///< of all, [pack][nlink][3][lane]
 
+  const LaneTerms<R>& terms() const { return terms_; }
+  void feel() { terms_.feel(); }  ///< LaneTerms::feel()
+  const ContactGeometry* geometry() const { return geometry_.get(); }
+
   /// Changes places with what the worlds of a pack carry to the next step.
   void exchange(AlignedVector<R>& memory, int pack) { terms_.exchange(memory, pack); }
 

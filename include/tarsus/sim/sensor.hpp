@@ -55,7 +55,7 @@ struct TouchPoint {
 
 /// What acted over a step besides the model's own forces.
 struct StepForces {
-  bool known = true;                ///< false: lanes keep no such forces
+  bool known = true;                ///< false: nobody kept them
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
@@ -66,9 +66,10 @@ inline const StepForces kNoForces{};
 
 template <class R>
 class Stepper;
-/// Of a stepper's last step of `data`, one world; not known of several that had contacts, limits or equalities.
+/// Of a world in a stepper's last step of `data`; not known of several that had contacts, limits or equalities, but
+/// where lanes feel (Stepper::feel()).
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data);
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world = 0);
 
 /// A contact sensor: which contacts, how many of them, what of each.
 struct ContactQuery {

@@ -142,7 +142,13 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
-  TendonForces tendon_forces(int tendon) const;                      ///< in the first world
+  TendonForces tendon_forces(int tendon) const;  ///< in the first world
+  /// The same of worlds in lanes; null where there are none.
+  const LaneStage<R>* lane_rows() const { return lane_rows_.get(); }
+  /// From the next step on lanes keep what step_forces() asks for.
+  void feel() {
+    if (lane_rows_) lane_rows_->feel();
+  }
   bool has_force_rows() const { return taker(0).now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
