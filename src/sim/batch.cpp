@@ -789,7 +789,7 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
         add(state_.act, model_.na), add(state_.mocap_pos, 3 * model_.nmocap()),
         add(state_.mocap_quat, 4 * model_.nmocap());
     const std::span<const double> all = worker.state;
-    static const StepForces kUnknown{.known = false};
+    static const StepForces kUnknown{false, {}, {}, {}, {}, {}};
     const bool felt = !worker.felt.empty(), good = status(world) == WorldStatus::ok;
     const SensorInput input{time(world),
                             all.subspan(0, at(nq)),

@@ -574,8 +574,7 @@ TEST(Batch, SensorsOfWorldsInLanesFeelWhatThoseOfWorldsAloneDo) {
     for (int step = 0; step < steps; ++step) {
       ASSERT_EQ(stepper.step(data), 0);
       const StepForces forces = step_forces(model, stepper, data);
-      SensorInput input{0.01 * (step + 1), data.qpos, data.qvel, data.qacc, data.ctrl, data.act};
-      input.external = forces.external, input.contacts = forces.contacts, input.joint_limit = forces.joint_limit;
+      const SensorInput input{0.01 * (step + 1), data.qpos, data.qvel, data.qacc, data.ctrl, data.act, {}, {}, forces};
       set.evaluate(input, alone);
       for (int i = 0; i < n; ++i) {
         const double here = sensors[at((step * worlds + w) * n + i)];
