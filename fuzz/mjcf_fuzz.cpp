@@ -1,5 +1,5 @@
-// Any bytes as MJCF: an error, or a model that compiles or is refused and whose text is written; nothing else. Files that
-// the text names are not opened.
+// Any bytes as MJCF: an error, or a model that compiles or is refused and whose text is written; nothing else. Files
+// that the text names are not opened.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -383,10 +383,14 @@ void expect_slowing(const char* friction, bool rolls) {
   for (int world = 0; world < worlds; ++world) EXPECT_NEAR(batch.qvel()[axis(world)], 0, 1e-3) << world;
 }
 TEST(LaneSpins, ABallThatSpinsAndOneThatRollsSlowDown) {
-  expect_slowing<double>("condim='4' friction='1 .004'", false),
-      expect_slowing<float>("condim='4' friction='1 .004'", false);
+  expect_slowing<double>("condim='4' friction='1 .004'", false);
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_slowing<float>("condim='4' friction='1 .004'", false);
+#endif
   expect_slowing<double>("condim='6' friction='1 .05 .004'", true);
+#ifndef TARSUS_DOUBLE_ONLY
   expect_slowing<float>("condim='6' friction='1 .05 .004'", true);
+#endif
 }
 
 /// A world of what slides, spins and rolls on the ground and on one another, beside what only slides.
@@ -497,7 +501,10 @@ void expect_range_held_at_once() {
   }
 }
 TEST(LaneSteps, ARangeThatAForceReachesHoldsHoweverFewTheIterations) {
-  expect_range_held_at_once<double>(), expect_range_held_at_once<float>();
+  expect_range_held_at_once<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_range_held_at_once<float>();
+#endif
 }
 
 TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
@@ -527,7 +534,12 @@ void expect_no_creep() {
   for (int k = 0; k < 100; ++k) ASSERT_EQ(batch.step(), 0);
   for (const R speed : batch.qvel()) EXPECT_NEAR(speed, 0, sizeof(R) == 8 ? 1e-8 : 1e-5);
 }
-TEST(LaneSpins, WhatStaysDoesNotCreep) { expect_no_creep<double>(), expect_no_creep<float>(); }
+TEST(LaneSpins, WhatStaysDoesNotCreep) {
+  expect_no_creep<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_no_creep<float>();
+#endif
+}
 
 /// To the bit, with neighbours that fall otherwise, or are not there, or have gone bad.
 TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
@@ -582,7 +594,10 @@ void expect_bits_of_groups() {
   }
 }
 TEST(LaneSteps, LanesThatGoOnTogetherHaveTheirOwnBits) {
-  expect_bits_of_groups<double>(), expect_bits_of_groups<float>();
+  expect_bits_of_groups<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_bits_of_groups<float>();
+#endif
 }
 
 /// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
@@ -726,11 +741,19 @@ void expect_bits_of_spins() {
     }
   }
 }
-TEST(LaneSpins, AWorldsBitsDependOnItAlone) { expect_bits_of_spins<double>(), expect_bits_of_spins<float>(); }
+TEST(LaneSpins, AWorldsBitsDependOnItAlone) {
+  expect_bits_of_spins<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_bits_of_spins<float>();
+#endif
+}
 
 TEST(LaneActuators, AWorldsBitsDependOnItAlone) {
   const Model model = actuated_model();
-  expect_bits_of_the_world_alone<double>(model), expect_bits_of_the_world_alone<float>(model);
+  expect_bits_of_the_world_alone<double>(model);
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_bits_of_the_world_alone<float>(model);
+#endif
 }
 
 /// What lanes cannot step is said, and stepped one world at a time.

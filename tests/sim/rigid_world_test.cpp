@@ -216,11 +216,14 @@ TEST(RigidWorld, ResultDoesNotDependOnThreads) {
     run(world, 1);
     return world.state_hash();
   };
-  const auto one = hash(1, 0.0f);
-  EXPECT_EQ(one, hash(2, 0.0f));
-  EXPECT_EQ(one, hash(3, 0.0f));
-  EXPECT_EQ(hash(1, 0.0), hash(2, 0.0));
-  EXPECT_NE(one, hash(1, 0.0));
+  const auto one = hash(1, 0.0);
+  EXPECT_EQ(one, hash(2, 0.0));
+  EXPECT_EQ(one, hash(3, 0.0));
+#ifndef TARSUS_DOUBLE_ONLY
+  EXPECT_EQ(hash(1, 0.0f), hash(2, 0.0f));
+  EXPECT_EQ(hash(1, 0.0f), hash(3, 0.0f));
+  EXPECT_NE(one, hash(1, 0.0f));
+#endif
   scene.surfaces[0].torsional = 0.03, scene.surfaces[0].rolling = 0.02;
   const auto turning = hash(1, 0.0f);
   EXPECT_NE(turning, one);
@@ -495,6 +498,9 @@ TEST(RigidWorld, KeptPairsAreThoseOfAllPairs) {
 }
 
 TEST(RigidWorld, DroppedBallsComeToRestWithLittlePenetration) {
+#ifdef TARSUS_DOUBLE_ONLY
+  GTEST_SKIP() << "double only";
+#endif
   RigidScene scene = ball_drop(8, 8);
   scene.options.relative_compliance = 1e-5;
   RigidWorld<float> world = make_world<float>(scene);
