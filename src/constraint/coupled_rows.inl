@@ -15,16 +15,13 @@ constexpr double kMoreAct = 4;  ///< times the operations that an iteration may 
 /// Contacts with a tangent or a force.
 template <class R>
 void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<const double> force) {
-  places_.acting.clear(), places_.unknowns = places_.rows = places_.of_bodies = places_.between = 0;
+  places_.acting.clear(), places_.unknowns = places_.rows = 0;
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const int nrow = geometry_.contacts[c].nrow, first = terms_[c].first_row;
     if (idle(tangents[c], &force[first], nrow)) continue;
     const bool extra = geometry_.contacts[c].b >= 0 || couples(tangents[c], nrow);
     places_.acting.push_back({int(c), first, -1, extra});
     places_.rows += nrow;
-    places_.of_bodies += swept_.is_alone(geometry_.contacts[c].a) && swept_.is_alone(geometry_.contacts[c].b);
-    places_.between +=
-        geometry_.contacts[c].b >= 0 && !swept_.one_tree(geometry_.contacts[c].a, geometry_.contacts[c].b);
     if (extra) places_.unknowns += geometry_.contacts[c].b >= 0 ? nrow : 1;
   }
 }

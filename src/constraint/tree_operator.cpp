@@ -15,8 +15,8 @@ constexpr int kHardShare = 4, kActingShare = 2;
 constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
 constexpr int kFewRows = 24, kFewBesideHeld = 40;
-constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur complement costs as much as the graph
-constexpr int kContactRows = 3;
+constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
 constexpr double kMost = 10;       ///< times the operations of eliminates() that a step may take
 /// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
@@ -90,9 +90,6 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
     const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
     coupled = places_.unknowns,
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
-    of_step_.others = coupled < kCrowd || kContactRows * places_.between < kCrowd     ? SweepKind::of_trees
-                      : places_.of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies
-                                                                                      : SweepKind::of_crowd;
   }
   if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);
@@ -102,6 +99,21 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
     return false;
   read(change);
   return true;
+}
+
+/// By the contacts that acted in the last solve with tangents.
+template <class R>
+SweepKind TreeOperator<R>::sweeps() const {
+  if (of_step_.hard_is_dense) return SweepKind::at_once;
+  if (places_.unknowns < kCrowd) return SweepKind::of_trees;
+  int of_bodies = 0, between = 0;
+  for (const ContactPlace& place : places_.acting) {
+    const int a = geometry_.contacts[place.contact].a, b = geometry_.contacts[place.contact].b;
+    of_bodies += swept_.is_alone(a) && swept_.is_alone(b);
+    between += b >= 0 && !swept_.one_tree(a, b);
+  }
+  if (between < kBetween) return SweepKind::of_trees;
+  return of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies : SweepKind::of_crowd;
 }
 
 template <class R>

@@ -75,7 +75,7 @@ class TreeOperator final : public StepOperator {
                     std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;
   StepOperator* alone(std::span<const int> terms) override;
-  SweepKind sweeps() const override { return of_step_.hard_is_dense ? SweepKind::at_once : of_step_.others; }
+  SweepKind sweeps() const override;
   void move(double t) override { iterates_.move(t); }
   void keep() override { iterates_.kept = iterates_.now; }
 
@@ -94,8 +94,6 @@ class TreeOperator final : public StepOperator {
     std::vector<CoupledPlace> coupled;  ///< of acting ones
     int unknowns = 0;                   ///< so many rows of acting ones would be extra rows
     int rows = 0;                       ///< of acting ones
-    int of_bodies = 0;                  ///< so many of these act on free bodies alone,
-    int between = 0;                    ///< and between two trees
   };
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
@@ -132,11 +130,10 @@ class TreeOperator final : public StepOperator {
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
   struct {
-    bool dense = false;                      ///< it has gone to the dense matrix
-    bool exact = false;                      ///< it is to go there, of any size, for elimination in R has lost digits
-    int solves = 0;                          ///< with tangents
-    bool hard_is_dense = false;              ///< as the last of them found it,
-    SweepKind others = SweepKind::of_trees;  ///< and what else sweeps go over
+    bool dense = false;          ///< it has gone to the dense matrix
+    bool exact = false;          ///< it is to go there, of any size, for elimination in R has lost digits
+    int solves = 0;              ///< with tangents
+    bool hard_is_dense = false;  ///< as the last of them found it
   } of_step_;
   TreeForces<R> forces_, none_;  ///< none_: no forces
   std::vector<double> solution_;
