@@ -86,7 +86,7 @@ TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
   w = half * square_root(maximum(square, far));
   v = twice * (quarter / w);
   const Mask<T> turned = square < far;
-  if (!any(turned)) return;
+  if (!any_lane(turned)) return;
   // Towards half a turn by the largest number of v, which is above a half there: w would lose digits.
   const T xy = E.xy + E.yx, yz = E.yz + E.zy, zx = E.zx + E.xz;
   const Mask<T> by_x = (E.xx >= E.yy) & (E.xx >= E.zz), by_y = E.yy >= E.zz;

@@ -68,7 +68,7 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
   for (int i = 0; i < m.nlink; ++i) {
     if (stiffens(i)) turned = turned | turns_forces<T>(m.link[i], h, qvel, next);
   }
-  if (!any(turned)) return false;
+  if (!any_lane(turned)) return false;
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R), s.pA.f = zero3<T>();
@@ -95,7 +95,7 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
   }
   for (int v = 0; v < m.nv; ++v) inertia[v] = select(turned, inertia[v], zero);
-  return any(turned);
+  return any_lane(turned);
 }
 
 }  // namespace TARSUS_ISA

@@ -25,7 +25,7 @@ void reduce_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y,
 template <class T, class P>
 bool ldl_load_any(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* scale) {
   const T margin = ldl_load_kernel<T, P>(m, ld, A, sigma, b, nothing, share, scale);
-  return any(!(margin > T(Real<T>(0))));
+  return any_lane(!(margin > T(Real<T>(0))));
 }
 
 template <class T, class P>

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "tarsus/base/index.hpp"
+#include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/dynamics/tendon_inertia.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
