@@ -430,6 +430,9 @@ TEST(Command, ARobotOfAUrdfFileIsPutOnAFloor) {
 }
 
 TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
+#ifdef TARSUS_DOUBLE_ONLY
+  GTEST_SKIP() << "double only";
+#endif
   TARSUS_NEEDS_PROGRAM();
   namespace fs = std::filesystem;
   const tarsus::test::TemporaryFolder folder;
@@ -649,6 +652,9 @@ std::string shortened(std::string arguments) {
 }
 
 TEST(Command, EveryCommandThatThePagesShowRuns) {
+#ifdef TARSUS_DOUBLE_ONLY
+  GTEST_SKIP() << "double only";
+#endif
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;
   int count = 0;
