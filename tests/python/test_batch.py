@@ -827,3 +827,10 @@ def test_worlds_are_reset_to_a_keyframe():
         batch.reset(keyframe="c")
     with pytest.raises(tarsus.ValueError, match="none beside a keyframe"):
         batch.reset(None, model.qpos0, keyframe="a")
+
+
+def test_a_batch_says_why_its_worlds_go_one_at_a_time():
+    humanoid = tarsus.Model.load(str(MODELS / "humanoid.xml"))
+    assert tarsus.Batch(humanoid, worlds=16, contacts=True, joint_limits=True).one_at_a_time_because == ""
+    linkage = tarsus.Model.load(str(MODELS / "loops/four_bar.xml"))
+    assert "equality" in tarsus.Batch(linkage, worlds=16, contacts=True).one_at_a_time_because
