@@ -456,22 +456,23 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 }
 
 template <class R>
-void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  if (width_ != 1) {
-    throw ValueError("data", std::to_string(width_) + " lanes",
-                     "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
+void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack) {
+  // Only without SPOOK does the bias count, which needs the accelerations of q̈ = 0.
+  const bool placed = dt > 0 && width_ == 1;
+  const std::size_t w = width_, m = rows() * w, first = std::size_t(pack) * m;
+  const In<R> q = qpos.subspan(std::size_t(pack * model_.nq) * w, std::size_t(model_.nq) * w),
+              v = qvel.subspan(std::size_t(pack * model_.nv) * w, std::size_t(model_.nv) * w);
+  if (!placed) {
+    elsewhere_.own = data.own ? data.own + pack : nullptr;
+    elsewhere_.share_mocap(data, pack);
+    constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q.data(), v.data());
   }
-  const bool biased = !(dt > 0);  // only then does the bias count, which needs the accelerations of q̈ = 0
-  if (biased) {
-    elsewhere_.own = data.own;
-    elsewhere_.share_mocap(data, 0);
-    constraint_table<R>(1).place(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data());
-  }
-  equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
-  pack_.demand.resize(rows());
-  for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
-  forget(0);
+  R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
+  equalities_.evaluate<R>(placed ? data : elsewhere_, 0, q, v, rows_, {phi, m}, {rate, m}, {bias, m});
+  set_targets(equalities_, w, dt, 0, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
+  pack_.demand.resize(m);
+  for (std::size_t r = 0; r < m; ++r) pack_.demand[r] = -pack_.rhs[r];
+  for (int lane = 0; lane < width_; ++lane) forget(pack * width_ + lane);
 }
 
 template <class R>
@@ -485,6 +486,17 @@ void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, d
     status_[0] = KktStatus::not_finite;
   else if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4))  // [m/s | rad/s]
     status_[0] = KktStatus::inconsistent;
+}
+
+template <class R>
+void ConstrainedDynamics<R>::record(In<R> impulse, double h, int pack) {
+  const std::size_t w = width_;
+  R* const x2 = x2_.data() + std::size_t(pack) * impulse.size();
+  for (std::size_t i = 0; i < impulse.size(); ++i) {
+    x2[i] = R(-double(impulse[i]) / h);
+    const std::size_t world = std::size_t(pack) * w + i % w;
+    if (!std::isfinite(x2[i]) && int(world) < worlds_) status_[world] = KktStatus::not_finite;
+  }
 }
 
 /// The multipliers of one world whose rows depend on one another.

@@ -1,33 +1,15 @@
-// Contacts between links, which lanes do not share: what they read of the links and push on them, and their part in the
-// linear problem, by elimination.
+// Contacts between links, which lanes do not share: what they read of the links and push on them. Their part in the
+// linear problem, and that of rows along generalised directions, by elimination.
 #pragma once
 
 #include "constraint/lane_space.inl"
+#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Motions of the links, some of each, wherever they stand.
-template <class T>
-class LinkMotions {
- public:
-  LinkMotions(const Motion<T>* first, std::size_t step)
-      : first_(reinterpret_cast<const std::byte*>(first)), step_(step) {}
-  TARSUS_INLINE const Motion<T>* operator[](int link) const {
-    return reinterpret_cast<const Motion<T>*>(first_ + std::size_t(link) * step_);
-  }
-
- private:
-  const std::byte* first_;
-  std::size_t step_;  ///< bytes from link to link
-};
-/// Arrays of `count` of each link.
-template <class T>
-LinkMotions<T> motions_of(const Motion<T>* all, int count = 1) {
-  return {all, std::size_t(count) * sizeof(Motion<T>)};
-}
-
-/// add() the contacts that act between begin() and solve(), each lane its own, into rows without gaps.
+/// add() the contacts that act between begin() and solve(), each lane its own, into rows without gaps. Rows along
+/// generalised directions are all there in all lanes.
 template <class T>
 class LaneLinks {
  public:
@@ -76,7 +58,8 @@ class LaneLinks {
     nextra_ = nextra_spin_ = nitem_ = 0;
     std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
   }
-  bool any() const { return nextra_ + nextra_spin_ > 0; }
+  bool any() const { return nextra_ + nextra_spin_ + m_.npath > 0; }
+  LanePathDirection<T> direction(int path) const { return {m_, path, s_.path}; }
   /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
   void add(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
@@ -97,32 +80,50 @@ class LaneLinks {
       copy_tangent(l, s, to);
     }
   }
-  /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
-  void solve(Motion<T>* motion, T* x) {
-    const int blocks = nextra_ + nextra_spin_, n = 3 * blocks, touches = ntouch_;
+  /// By the Schur complement, W = J A⁻¹ Jᵀ. Contacts between links: (1 + G W) φ = f - G u₀. Rows along generalised
+  /// directions: (R + W) φ = f - u₀; where an impulse is given, φ = f. They stand first: what is left of the others has
+  /// them held.
+  /// @param paths their rows, f in at.next_y, an impulse where G is zero; out: φ in its place
+  void solve(Motion<T>* motion, T* x, LaneJointRow<T>* paths) {
+    const int blocks = nextra_ + nextra_spin_, first_block = m_.npath, n = first_block + 3 * blocks, touches = ntouch_;
     for (int j = 0; j < blocks; ++j) find_touches(extra(j));
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
     for (int j = 0; j < blocks; ++j) mark(extra(j), s_.needed);
+    for (int i = 0; i < m_.npath; ++i) mark(direction(i), s_.needed);
     std::fill(s_.matrix, s_.matrix + n * n, zero());
+    for (int first = 0; first < m_.npath; first += 3) add_path_columns(first, std::min(3, m_.npath - first), n);
     // Forces' items stand before moments': contacts are added first.
     int forces = 0;
     while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
     for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
     for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
-    for (int i = 0; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
+    for (int i = first_block; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
+    T most = tiny<T>();
+    for (int i = 0; i < m_.npath; ++i) most = maximum(s_.matrix[i * n + i], most);
+    for (int i = 0; i < m_.npath; ++i) {
+      LaneMetric<T>& metric = paths[i].metric;
+      T* const line = s_.matrix + i * n;
+      const T own_R = mul_add(maximum(line[i], most * T(kLeastMass)), T(kRaised), metric.own_R);
+      metric.R = select(metric.R < zero(), own_R, metric.R);
+      const Mask<T> given = !(paths[i].G > zero()), dead = !(line[i] > most * T(kDead<R>)), held = ~given & ~dead;
+      for (int c = 0; c < n; ++c) line[c] = select(held, line[c], zero());
+      line[i] = line[i] + select(held, metric.R, one());
+      s_.right[i] = paths[i].at.next_y - select(held, direction(i).along(motions_of(motion), x), zero());
+      s_.right[i] = select(dead, zero(), s_.right[i]);  // nothing moves it
+    }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
       Vec3<T> gu[1];
       react<1>(e, motions_of(motion), gu);
       const Vec3<T> right = e.force - gu[0];
-      for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
+      for (int r = 0; r < 3; ++r) s_.right[first_block + 3 * i + r] = right[r];
     }
     for (int p = 0; p < n; ++p) {
       const T inverse = one() / s_.matrix[p * n + p];
       for (int r = p + 1; r < n; ++r) {
-        const T factor = s_.matrix[r * n + p] * inverse;
-        for (int c = p + 1; c < n; ++c)
-          s_.matrix[r * n + c] = neg_mul_add(factor, s_.matrix[p * n + c], s_.matrix[r * n + c]);
+        T* const line = s_.matrix + r * n;
+        const T factor = line[p] * inverse;
+        for (int c = p + 1; c < n; ++c) line[c] = neg_mul_add(factor, s_.matrix[p * n + c], line[c]);
         s_.right[r] = neg_mul_add(factor, s_.right[p], s_.right[r]);
       }
       s_.matrix[p * n + p] = inverse;
@@ -133,11 +134,16 @@ class LaneLinks {
       s_.right[p] = sum * s_.matrix[p * n + p];
     }
     no_forces(1, nullptr);
+    for (int i = 0; i < m_.npath; ++i) {
+      paths[i].at.next_y = s_.right[i];
+      apply(direction(i), s_.right[i], 1, 0);
+    }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
-      apply(e, e.n * s_.right[3 * i] + e.t1 * s_.right[3 * i + 1] + e.t2 * s_.right[3 * i + 2], 1, 0);
+      const T* f = s_.right + first_block + 3 * i;
+      apply(e, e.n * f[0] + e.t1 * f[1] + e.t2 * f[2], 1, 0);
     }
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, nullptr, s_.left,
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, path_force(), nullptr, nullptr, nullptr, nullptr, s_.left,
                           s_.column, s_.x_extra);
     ntouch_ = touches;
     for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
@@ -145,6 +151,11 @@ class LaneLinks {
   }
 
  private:
+  /// Of its own inverse mass, that a row along a generalised direction is softened by, the same in all of a step's
+  /// solves: rows that depend on one another share their force. Some hundred times what rounding makes of a pivot.
+  static constexpr R kRaised = sizeof(R) == 8 ? R(1e-12) : R(4e-6);
+  static constexpr R kLeastMass = R(1e-9);  ///< of the largest inverse mass of all, that a row's counts as
+
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
   template <bool kTurns>
@@ -185,11 +196,27 @@ class LaneLinks {
       p = {select<T>(lanes, next.n, p.n), select<T>(lanes, next.f, p.f)};
     });
   }
-  /// Marks the links that hold those of a contact between links, and these.
-  void mark(const LaneExtra<T>& c, char* links) const {
-    each_touch(c, [&](int link, bool, Mask<T>) {
-      for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
+  /// The same of a row along a generalised direction, and its force on the joints.
+  void apply(const LanePathDirection<T>& d, T push, int n, int k) {
+    d.each_link([&](int link, const Force<T>& f) {
+      Force<T>& p = s_.force[link * n + k];
+      p = {p.n - f.n * push, p.f - f.f * push};
     });
+    d.each_dof([&](int dof, T j) { s_.path_force[n * dof + k] += j * push; });
+  }
+  /// Force on the joints of what was applied, or null: no row has any.
+  const T* path_force() const { return m_.path_dofs > 0 ? s_.path_force : nullptr; }
+
+  /// Marks the links that hold this one, and it.
+  void mark(int link, char* links) const {
+    for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
+  }
+  void mark(const LaneExtra<T>& c, char* links) const {
+    each_touch(c, [&](int link, bool, Mask<T>) { mark(link, links); });
+  }
+  void mark(const LanePathDirection<T>& d, char* links) const {
+    d.each_link([&](int link, const Force<T>&) { mark(link, links); });
+    d.each_dof([&](int dof, T) { mark(m_.dof_link[dof], links); });
   }
   static void clear(LaneExtra<T>& e) {
     e.live = no_lanes<T>(), e.a = e.b = Bits<T>{};
@@ -220,6 +247,7 @@ class LaneLinks {
     to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
   }
   void no_forces(int count, const char* links) {
+    if (m_.path_dofs > 0) std::fill(s_.path_force, s_.path_force + count * v_.nv, zero());
     for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
     }
@@ -234,6 +262,27 @@ class LaneLinks {
     between<false>(e, motion, u);
     if (e.moment) between<true>(e, motion, turn);
     for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
+  }
+
+  /// Columns of W for up to three rows along generalised directions.
+  void add_path_columns(int first, int count, int n) {
+    std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
+    no_forces(3, s_.needed);
+    for (int k = 0; k < count; ++k) mark(direction(first + k), s_.pushed), apply(direction(first + k), one(), 3, k);
+    T* const x = m_.path_dofs > 0 ? s_.path_x : nullptr;
+    lane_substitute<3, T>(v_, state_, s_.link, s_.force, path_force(), nullptr, nullptr, s_.pushed, s_.needed, s_.left,
+                          s_.column, x);
+    const LinkMotions<T> motion = motions_of(s_.column, 3);
+    for (int i = 0; i < m_.npath; ++i) {
+      for (int k = 0; k < count; ++k) s_.matrix[i * n + first + k] = direction(i).along(motion, x, k, 3);
+    }
+    for (int i = 0; i < nextra_ + nextra_spin_; ++i) {
+      Vec3<T> gw[3];
+      react<3>(extra(i), motion, gw);
+      for (int k = 0; k < count; ++k) {
+        for (int r = 0; r < 3; ++r) s_.matrix[(m_.npath + 3 * i + r) * n + first + k] = gw[k][r];
+      }
+    }
   }
 
   /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of
@@ -255,8 +304,20 @@ class LaneLinks {
     mark(item, s_.pushed);
     no_forces(3, s_.needed);
     apply(item, item.n, 3, 0), apply(item, item.t1, 3, 1), apply(item, item.t2, 3, 2);
+    T* const x = m_.path_dofs > 0 ? s_.path_x : nullptr;
     lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, s_.pushed, s_.needed, s_.left,
-                          s_.column, nullptr, of);
+                          s_.column, x, of);
+    const auto put = [&](int line, int k, T value) {
+      for (int j = 0; j < blocks; ++j) {
+        const Mask<T> here = s_.place[j] >= Bits<T>{};
+        if (!any_lane(here)) continue;
+        T& to = s_.matrix[line * n + m_.npath + 3 * j + k];
+        to = select(here, permute(value, s_.place[j]), to);
+      }
+    };
+    for (int i = 0; i < m_.npath; ++i) {
+      for (int k = 0; k < 3; ++k) put(i, k, direction(i).along(motions_of(s_.column, 3), x, k, 3, of));
+    }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
       LaneExtra<T> row;
@@ -268,15 +329,8 @@ class LaneLinks {
       row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
       Vec3<T> gw[3];
       react<3>(row, motions_of(s_.column, 3), gw);
-      for (int j = 0; j < blocks; ++j) {
-        const Mask<T> here = s_.place[j] >= Bits<T>{};
-        if (!any_lane(here)) continue;
-        for (int k = 0; k < 3; ++k) {
-          for (int r = 0; r < 3; ++r) {
-            T& to = s_.matrix[(3 * i + r) * n + 3 * j + k];
-            to = select(here, permute(gw[k][r], s_.place[j]), to);
-          }
-        }
+      for (int k = 0; k < 3; ++k) {
+        for (int r = 0; r < 3; ++r) put(m_.npath + 3 * i + r, k, gw[k][r]);
       }
     }
     ntouch_ = touches;

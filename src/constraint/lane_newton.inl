@@ -39,7 +39,7 @@ class LaneSolver {
         s_(space),
         links_(v_, model, state, space),
         problem_(pack, model, step, state, space, memory, links_),
-        linear_(pack, step.h, state, K, space, links_) {}
+        linear_(pack, model, step.h, state, K, space, links_) {}
 
   /// The problem, and its iteration.
   /// @param waits the iteration stops where so few lanes need it that they had better go on together with others'
@@ -203,6 +203,9 @@ class LaneSolver {
   T slope(T t) {
     T sum = zero();
     s_.each_term([&](auto& term) {
+      if constexpr (requires { term.kind; }) {
+        if (term.held()) return;  // all the way
+      }
       const auto dv = term.at.next_u - term.at.now_u;
       const auto y = term.at.now_y + (term.at.next_y - term.at.now_y) * t;
       sum += sum_product(dv, y - law(term, term.at.now_u + dv * t, true, false, live_));
@@ -394,7 +397,7 @@ class LaneSolver {
     };
     s_.every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
     for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
-    for (int i = 0; i < s_.nrow; ++i) set(s_.row[i].metric, s_.row[i].live);
+    for (int i = 0; i < s_.nrow - m_.npath; ++i) set(s_.row[i].metric, s_.row[i].live);
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
   /// The same problem with soft rows, then harder ones, for lanes that missed.
@@ -465,6 +468,7 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
       LaneSpace<T>& mine = space[nwaiting];
       mine = LaneSpace<T>{}, static_cast<LaneScratch<T>&>(mine) = scratch;
       const std::size_t size = carve_space<T>(model, work, mine);
+      mine.path = reinterpret_cast<const T*>(pack.path);
       carve_memory<T>(model, pack.memory, memory[nwaiting]);
       place_origins(pack.view.link, pack.view.nlink, state);
       LaneDetector<T> detector{pack, model, step, state, mine};

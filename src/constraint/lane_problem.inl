@@ -43,6 +43,7 @@ class LaneProblem {
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
+    add_paths(velocity);
   }
   /// Limits that v⁺, `change` after what the solve began with, passes in lanes `where` although they are none of the
   /// rows. They are from now on. @return the lanes that have such limits
@@ -219,7 +220,7 @@ class LaneProblem {
   LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
     LaneJointRow<T>& r = s_.row[s_.nrow++];
     r.kind = kind, r.joint = joint, r.place = place, r.live = live;
-    r.axial = !turns_freely(v_.link[joint].joint);
+    r.axial = !r.held() && !turns_freely(v_.link[joint].joint);
     r.centre = zero(), r.no_tangent();
     return r;
   }
@@ -355,6 +356,18 @@ class LaneProblem {
     }
   }
 
+  void add_paths(const T* velocity) {
+    const LinkMotions<T> motion = begins_at_v0_ ? motions_of(s_.free) : at_start();
+    for (int i = 0; i < m_.npath; ++i) {
+      const LanePathDirection<T> d = links_.direction(i);
+      LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::held, i, most_rows(m_) - m_.npath + i, every_lane<T>());
+      r.free = d.along(motion, velocity), r.target = d.target();
+      r.lower = T(-std::numeric_limits<R>::infinity()), r.upper = -r.lower;
+      r.metric = {d.compliance(), one(), -one(), zero(), one(), one()};
+      start(r, zero(), false);
+    }
+  }
+
   /// Forces of the drives with a limit over the step, in qvel's axes.
   void drive_forces(T* out) const {
     const T per_step = T(1 / step_.h);
@@ -382,7 +395,7 @@ class LaneProblem {
     });
     for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
     *memory_.count = all_bits<T>(now);
-    for (int i = 0; i < 2 * m_.nlimit + m_.nloss + m_.nlink; ++i) memory_.joint[i].known = zero();
+    for (int i = 0; i < most_rows(m_); ++i) memory_.joint[i].known = zero();
     for (int i = 0; i < m_.nlink; ++i) memory_.ball[i].known = zero();
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
@@ -467,6 +480,8 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
+    const LaneJointRow<T>* const paths = s_.paths(m_.npath);
+    for (int i = 0; i < m_.npath; ++i) put(report.path + i * kLanes, select(acted, paths[i].at.best_y, zero()));
     if (report.touch) write_touches(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));

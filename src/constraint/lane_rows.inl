@@ -68,13 +68,14 @@ struct LaneItem {
   int lane, slot;
 };
 
-/// A row on one joint: a range, dry friction, or the drive of a hinge or slide.
+/// A row on one joint: a range, dry friction, or the drive of a hinge or slide. Or one along a generalised direction,
+/// that is held: J v⁺ + R y = target.
 template <class T>
 struct LaneJointRow {
-  enum class Kind { limit, loss, drive };
+  enum class Kind { limit, loss, drive, held };
   Kind kind;
-  int joint, place;  ///< place among the remembered
-  bool axial;
+  int joint, place;  ///< joint: of what is held, its place among LaneModel::path; place: among the remembered
+  bool axial;        ///< what follows is of rows on joints
   Mask<T> live;
   Vec3<T> e;  ///< axial: x = ±1; else in world axes
   T lower, upper, target, centre, free;
@@ -82,6 +83,10 @@ struct LaneJointRow {
   LaneIterates<T> at;
   T G, base;
 
+  bool held() const { return kind == Kind::held; }
+  /// With G, if not zero, it is held; without, its impulse is `base`. metric.R is its R, less than zero until the first
+  /// linear solve has found it.
+  TARSUS_INLINE void hold(Mask<T> lanes) { G = select(lanes, T(Real<T>(1)), G); }
   void no_tangent() { G = base = T(Real<T>(0)); }
   /// Takes those lanes of another row in this place.
   void take(Mask<T> lanes, const LaneJointRow& from) {
@@ -123,10 +128,14 @@ struct LaneBallRow {
   }
 };
 
-/// natural_map() of the other rows.
+/// natural_map() of the other rows. Those that are held hold in every solution of the linear problem.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
   const T zero = T(Real<T>(0));
+  if (r.held()) {
+    if constexpr (kTangents) r.hold(lanes);
+    return zero;
+  }
   const LaneMetric<T>& m = r.metric;
   const T z = neg_mul_add(mul_add(m.R, y - r.centre, u - r.target), m.irho, y);
   const T N = y - clamp(z, r.lower, r.upper), miss = N * m.rho;
@@ -173,6 +182,10 @@ TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool 
 }
 template <class T>
 TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
+  if (r.held()) {
+    if (tangents) r.hold(lanes);
+    return r.at.now_y;
+  }
   const T y = before_projection(r, u), gamma = clamp(y, r.lower, r.upper);
   if (!tangents) return gamma;
   r.G = select(lanes, select((y > r.lower) & (y < r.upper), r.metric.iR, T(Real<T>(0))), r.G);
@@ -210,6 +223,7 @@ TARSUS_INLINE T natural_residual(const LaneContact<T>& c) {
 }
 template <class T>
 TARSUS_INLINE T natural_residual(const LaneJointRow<T>& r) {
+  if (r.held()) return T(Real<T>(0));
   const LaneMetric<T>& m = r.metric;
   const T z = neg_mul_add(mul_add(m.R, r.at.now_y - r.centre, r.at.now_u - r.target), m.irho, r.at.now_y);
   return absolute(r.at.now_y - clamp(z, r.lower, r.upper)) * m.rho;
@@ -241,6 +255,7 @@ TARSUS_INLINE T excess(const LaneBallRow<T>& r) {
 /// Within its set: where a step's answer is to be bounded.
 template <class T>
 TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
+  if (r.held()) return;
   r.G = select(lanes, T(Real<T>(0)), r.G);
   r.base = select(lanes, clamp(r.at.now_y, r.lower, r.upper), r.base);
 }

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "constraint/lane_choice.inl"
-#include "constraint/lane_tree.inl"
+#include "constraint/lane_paths.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -50,7 +50,7 @@ struct LaneMemory {
   Bits<T>* count;  ///< of contacts, the same in all lanes
   LaneContactMemory<T>* contact;
   LaneSpinMemory<T>* spin;    ///< beside contact; none where the model has no such friction
-  LaneJointMemory<T>* joint;  ///< [2 nlimit + nloss + nlink]
+  LaneJointMemory<T>* joint;  ///< [most_rows()]
   LaneBallMemory<T>* ball;    ///< [nlink]
 };
 
@@ -71,13 +71,18 @@ class LaneCarver {
   std::size_t used_ = 0;
 };
 
+/// Rows on joints that a pack may have, and those along generalised directions, in the order of what is remembered.
+template <class R>
+int most_rows(const LaneModel<R>& m) {
+  return 2 * m.nlimit + m.nloss + m.nlink + m.npath;
+}
 template <class T>
 std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemory<T>& memory) {
   LaneCarver carve(block);
   memory.count = carve.take<Bits<T>>(1);
   memory.contact = carve.take<LaneContactMemory<T>>(m.most_contacts + m.most_crossings);
   memory.spin = carve.take<LaneSpinMemory<T>>(m.most_spins);
-  memory.joint = carve.take<LaneJointMemory<T>>(2 * m.nlimit + m.nloss + m.nlink);
+  memory.joint = carve.take<LaneJointMemory<T>>(most_rows(m));
   memory.ball = carve.take<LaneBallMemory<T>>(m.nlink);
   return carve.used();
 }
@@ -97,7 +102,8 @@ struct LaneScratch {
   Motion<T>* column;       ///< [nlink][3] of three columns
   Force<T>* force;         ///< [nlink][3]
   Vec3<T>* left;           ///< [nlink][6]
-  T *matrix, *right;       ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
+  T *matrix, *right;       ///< of npath + 3 crossings; twice as many with torsion or rolling
+  T *path_force, *path_x;  ///< [nv][3] of rows along generalised directions that have entries at DoFs
   T *x_next, *x_other, *x_extra;
   Force<T>* far_bias;  ///< [nlink] bias and joint_force of the lanes that begin with v⁰ anew
   T* far_joint_force;
@@ -116,7 +122,9 @@ struct LaneSpace : LaneScratch<T> {
   LaneContact<T>** active;   ///< of both, those that lanes which go on have
   LaneSpin<T>* spin;         ///< torsional and rolling friction of both
   LaneSpin<T>** active_spin;
-  LaneJointRow<T>* row;
+  LaneJointRow<T>* row;      ///< those along generalised directions last
+  const T* path;             ///< [path_numbers] directions of these
+  T* path_room;              ///< for them where lanes of several packs go on together
   LaneBallRow<T>* ball;
   LaneTouch<T>* touch;  ///< of all crossings, and of extra
   Force<T>* bias;  ///< [nlink] h times what moves the link with q̈ = 0; nothing where v⁰ is given. From LaneLinear
@@ -125,6 +133,8 @@ struct LaneSpace : LaneScratch<T> {
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 
+  /// The last `count` rows, along generalised directions.
+  LaneJointRow<T>* paths(int count) { return row + nrow - count; }
   /// f(contact) for those of all lanes.
   template <class F>
   TARSUS_INLINE void every_contact(const F& f) {
@@ -168,7 +178,8 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
   s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
   s.spin = carve.take<LaneSpin<T>>(m.most_spins), s.active_spin = carve.take<LaneSpin<T>*>(m.most_spins);
-  s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink + 1);  // and one that joins
+  s.row = carve.take<LaneJointRow<T>>(most_rows(m) + 1);  // and one that joins
+  s.path_room = carve.take<T>(m.path_numbers), s.path = s.path_room;
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.touch = carve.take<LaneTouch<T>>(2 * kWidth<T> * (m.most_crossings + most_extras<T>(m) + 2));
   s.bias = carve.take<Force<T>>(m.nlink), s.joint_force = carve.take<T>(m.nv);
@@ -186,7 +197,7 @@ std::size_t together_size(const LaneModel<Real<T>>& m) {
 template <class T>
 std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScratch<T>& s) {
   LaneCarver carve(block);
-  const int extras = most_extras<T>(m), n = 3 * extras;
+  const int extras = most_extras<T>(m), n = m.npath + 3 * extras, nv3 = m.path_dofs > 0 ? 3 * m.nv : 0;
   s.block = block;
   s.placed = carve.take<LanePlaced<T>>(m.nplaced);
   s.extra = carve.take<LaneExtra<T>>(extras);
@@ -198,6 +209,7 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   s.column = carve.take<Motion<T>>(3 * m.nlink);
   s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
   s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
+  s.path_force = carve.take<T>(nv3), s.path_x = carve.take<T>(nv3);
   s.x_next = carve.take<T>(m.nv), s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv);
   s.far_bias = carve.take<Force<T>>(m.nlink), s.far_joint_force = carve.take<T>(m.nv);
   s.ground = carve.take<Vec3<T>>(m.nlink);

@@ -44,6 +44,8 @@ struct LaneTerms<R>::Tables {
   std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<R> ranges, losses, masses;
+  std::vector<LanePath> paths;
+  std::vector<int> path_dofs;
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -133,6 +135,31 @@ struct LaneTerms<R>::Tables {
     }
   }
 
+  /// Rows of equality constraints, on whichever links and joints they act.
+  void add_paths(const Model& of, const EqualitySet& equalities) {
+    DelassusRows<R> rows(of);
+    equalities.add_blocks<R>(rows);
+    for (int i = 0; i < equalities.size(); ++i) {
+      const auto block = rows.block(i);
+      std::vector<int> dofs;
+      if (block.joint && block.force) {
+        for (const int joint : {block.a, block.b}) {
+          if (joint >= 0) dofs.push_back(of.joints[joint].qvel);
+        }
+      } else if (block.joint) {
+        dofs.assign(block.dofs.begin(), block.dofs.end());
+      }
+      const bool pushes = !block.joint;  // links
+      for (int r = 0; r < block.nrow; ++r) {
+        paths.push_back({pushes ? block.a : -1, pushes ? block.b : -1, int(path_dofs.size()), int(dofs.size()),
+                         model.path_numbers});
+        model.path_numbers += kPathNumbers + 12 + int(dofs.size());
+        path_dofs.insert(path_dofs.end(), dofs.begin(), dofs.end());
+      }
+    }
+    model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
+  }
+
   int law_of(const std::optional<SolverParameters>& p) {
     if (!p) return -1;
     const auto at = std::find(own.begin(), own.end(), *p);
@@ -195,7 +222,7 @@ int packs_together(int width) {
 
 template <class R>
 LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-                        const TermOptions& options)
+                        const EqualitySet* equalities, const TermOptions& options)
     : model_(model),
       width_(data.width()),
       together_(std::min(packs_together<R>(data.width()), data.packs())),
@@ -235,6 +262,9 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
   m.limit = t.limits.data(), m.range = t.ranges.data();
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
+  if (equalities) t.add_paths(model, *equalities);
+  m.path = t.paths.data(), m.path_dof = t.path_dofs.data(), m.dof_link = model.dof_joint.data();
+  path_.assign(data.size(m.path_numbers), R(0)), path_impulse_.assign(data.size(m.npath), R(0));
   m.parting = t.parting.data(), m.geometry = &t, m.collide = &Tables::collide_pair;
   LaneSizes sizes{};
   constraint_table<R>(width_).lane_sizes(m, &sizes);
@@ -250,6 +280,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
                    &report.limits, &report.saturated, &report.missed})
       *to = at, at += width_;
     report.ground = ground_.data() + p * 3 * std::size_t(model.njoint() * width_);
+    report.path = path_impulse_.data() + p * std::size_t(m.npath * width_);
+    t.packs[p].path = path_.data() + p * std::size_t(m.path_numbers * width_);
     t.packs[p].drive_force = drive_force_.data() + p * std::size_t(model.nv * width_);
   }
 }
@@ -280,6 +312,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
   }
+  if (tables_->model.npath > 0) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   for (int p = 0; p < data.packs(); ++p) {
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
@@ -299,6 +332,38 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     constraint_table<R>(width_).lane_solve(tables_->model, step, &tables_->packs[std::size_t(p)],
                                            std::min(together_, data.packs() - p), work_.data());
   rows_ = step.nlimited;
+}
+
+template <class R>
+void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance) {
+  const LaneModel<R>& m = tables_->model;
+  const std::size_t w = std::size_t(width_);
+  check_size("target", target.size(), std::size_t(m.npath) * w);
+  check_size("compliance", compliance.size(), target.size());
+  R* const numbers = path_.data() + std::size_t(pack) * std::size_t(m.path_numbers) * w;
+  for (int i = 0, path = 0; path < m.npath; ++i) {
+    const auto block = rows.block(i);
+    for (int r = 0; r < block.nrow; ++r, ++path) {
+      const LanePath& to = m.path[path];
+      R* at = numbers + std::size_t(to.first) * w;
+      const auto put = [&](const R* from) { std::copy_n(from, w, at), at += w; };
+      put(&target[std::size_t(path) * w]), put(&compliance[std::size_t(path) * w]);
+      const auto of_row = [&](const R* all, int k) { return all + (std::size_t(k) * block.stride + std::size_t(r)) * w; };
+      for (int k = 0; k < 12; ++k) {
+        if ((k < 6 ? to.a : to.b) >= 0)
+          put(of_row(block.force, k));
+        else
+          at += w;
+      }
+      for (int k = 0; k < to.ndof; ++k) put(of_row(block.joint, k));
+    }
+  }
+}
+
+template <class R>
+In<R> LaneTerms<R>::held_impulse(int pack) const {
+  const std::size_t n = std::size_t(tables_->model.npath * width_);
+  return In<R>(path_impulse_).subspan(std::size_t(pack) * n, n);
 }
 
 template <class R>

@@ -85,6 +85,7 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
       mine.take(from.s_.x_now[i], s_.x_now[i]), mine.take(from.s_.x_best[i], s_.x_best[i]);
     }
     for (int i = 0; i < from.s_.nball; ++i) mine.take(from.s_.ball[i], s_.ball[i]);
+    for (int i = 0; i < m_.path_numbers; ++i) mine.take(from.s_.path[i], s_.path_room[i]);
     mine.take(from.met_, met_), mine.take(from.linear_.slid, linear_.slid), mine.take(from.short_, short_);
     mine.take(from.discs_, discs_), mine.take(from.iterations_, iterations_);
     mine.take(from.best_residual_, best_residual_);

@@ -168,9 +168,9 @@ struct LanesTurned {
 };
 
 /// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
-/// Q: [nv] force on the joints beside that of `loads`, or null (N = 1). pushed, needed: [link] only these have a force
+/// Q: [nv][N] force on the joints beside that of `loads`, or null. pushed, needed: [link] only these have a force
 /// in what they carry; only these, with their parents and all that are pushed, are asked for; null: all.
-/// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
+/// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv][N], or null.
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
                      const T* Q, const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed,
@@ -181,16 +181,17 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
     const bool own = loads && loaded[i];
-    const T* const force = Q ? Q + link.qvel : nullptr;
+    const T* const force = Q ? Q + N * link.qvel : nullptr;
+    const auto three = [&](int j, int k) { return Vec3<T>{force[N * j + k], force[N * (j + 1) + k], force[N * (j + 2) + k]}; };
     Force<T>* parent = link.parent >= 0 ? &p[N * link.parent] : nullptr;
     Vec3<T>* left = &u[2 * N * i];
     const Force<T>* at = &p[N * i];
     if (moves_freely(link.joint)) {
       for (int k = 0; k < N; ++k) left[2 * k] = -at[k].n, left[2 * k + 1] = -at[k].f;
-      if (force) left[0] += s.R * get3(force + 3), left[1] += get3(force);
+      for (int k = 0; force && k < N; ++k) left[2 * k] += of(s.R) * three(3, k), left[2 * k + 1] += three(0, k);
     } else if (turns_freely(link.joint)) {
       for (int k = 0; k < N; ++k) left[2 * k] = own ? loads[i].joint_force - at[k].n : -at[k].n;
-      if (force) left[0] += s.R * get3(force);
+      for (int k = 0; force && k < N; ++k) left[2 * k] += of(s.R) * three(0, k);
       if (!parent) continue;
       const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), fw = of(f.IA.fw);
       const Vec3<T> r = of(s.r);
@@ -206,7 +207,7 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
         T& rest = left[2 * k].x;
         rest = -(turns_on_axis(link.joint) ? dot(e, at[k].n) : dot(e, at[k].f));
         if (own) rest += loads[i].joint_force.x;
-        if (force) rest += force[0];
+        if (force) rest += force[k];
         if (parent) parent[k] += shift_back(mul_add(U, rest * Dinv, at[k]), r);
       }
     }
@@ -223,31 +224,32 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       return link.parent >= 0 ? shift(motion[N * link.parent + k], r) : world_velocity<T>();
     };
     T q[6];
-    const auto answer = [&](int count) {
-      if constexpr (N == 1) {
-        for (int j = 0; x && j < count; ++j) x[link.qvel + j] = q[j];
-      }
+    const auto answer = [&](int k, int count) {
+      for (int j = 0; x && j < count; ++j) x[N * (link.qvel + j) + k] = q[j];
+    };
+    const auto own_axes = [&](const Vec3<T>& w, T* to) {
+      if (x) put3(to, transpose_mul(of(s.R), w));
     };
     if (moves_freely(link.joint)) {
       const Mat3<T> Dinv = of(f.Dinv), Minv = of(f.Minv), upper = of(f.upper), fw = of(f.IA.fw);
       for (int k = 0; k < N; ++k) {
         const Vec3<T> angular = Dinv * (left(k)[0] - upper * left(k)[1]);
         const Vec3<T> linear = Minv * (left(k)[1] - fw * angular);
-        put3(q, linear), put3(q + 3, transpose_mul(s.R, angular));
+        put3(q, linear), own_axes(angular, q + 3);
         motion[N * i + k] = {angular, linear};
+        answer(k, 6);
       }
-      answer(6);
     } else if (turns_freely(link.joint)) {
       const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), nv = of(f.IA.nv);
       const Vec3<T> r = of(s.r);
       for (int k = 0; k < N; ++k) {
         Motion<T> a = carried(k, r);
         const Vec3<T> angular = Dinv * (left(k)[0] - nw * a.w - nv * a.v);
-        put3(q, transpose_mul(s.R, angular));
+        own_axes(angular, q);
         a.w += angular;
         motion[N * i + k] = a;
+        answer(k, 3);
       }
-      answer(3);
     } else {
       const Vec3<T> e = of(s.R.column_z()), r = of(s.r);
       const Force<T> V = of(f.V);
@@ -260,8 +262,8 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
         else
           a.v = mul_add(e, q[0], a.v);
         motion[N * i + k] = a;
+        answer(k, 1);
       }
-      answer(1);
     }
   }
 }

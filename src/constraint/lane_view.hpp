@@ -42,6 +42,15 @@ struct LanePair {
   bool falls;  ///< apart: ContactGeometry::fall_apart()
 };
 
+/// A row along a generalised direction: wrenches on up to two links, and entries at DoFs.
+struct LanePath {
+  int a, b;             ///< links, -1: none
+  int first_dof, ndof;  ///< of LaneModel::path_dof
+  int first;            ///< of the pack's numbers: kPathNumbers, the wrenches on a and on b, then an entry for each DoF
+};
+/// Target [m/s | rad/s], compliance of an impulse.
+inline constexpr int kPathNumbers = 2;
+
 /// Neighbours among the pairs, of two links, or of a link and one shape in the world.
 template <class R>
 struct LanePairGroup {
@@ -71,6 +80,12 @@ struct LaneModel {
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
   const int* loss_joint;  ///< [nloss]
   const R* loss;          ///< [nloss] [N | N m]
+  int npath;              ///< rows along generalised directions
+  int path_numbers;       ///< of all of them
+  int path_dofs;          ///< entries at DoFs, of all of them
+  const LanePath* path;   ///< [npath]
+  const int* path_dof;    ///< [path_dofs]
+  const int* dof_link;    ///< [nv]
   const Vec3d* parting;   ///< [pair] for collide, of the world that was last: in the frame of its first shape
   void* geometry;         ///< for collide
   LaneCollide collide;
@@ -115,6 +130,7 @@ struct LaneTermReport {
   R* touch;     ///< [contacts][kTouchNumbers][lane] world axes [m, N, N m]; null: not wanted, nor these:
   int* ntouch;  ///< how many contacts
   R* limit;     ///< [nlimit][lane] forces of ranges [N | N m]
+  R* path;      ///< [npath][lane] impulses of rows along generalised directions
 };
 
 /// One pack in a step.
@@ -125,6 +141,7 @@ struct LanePack {
   const R *qpos, *qvel;
   const R *Q, *K;  ///< [nv][lane] of MABA
   const R* given;  ///< [lane] 1 where `velocity` is v⁰, 0 where it is qvel and v⁰ is to be found
+  const R* path;   ///< [path_numbers][lane]
   const R* push;   ///< [nv][lane] force of the limited drives were q̈ zero; null without any
   R* velocity;     ///< [nv][lane] in: see `given`; out: v⁺
   R* drive_force;  ///< [nv][lane] out: force of the limited drives, 0 elsewhere

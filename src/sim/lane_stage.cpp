@@ -27,12 +27,13 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
 }
 
 template <class R>
-LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
+LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
+                        const RowStageOptions& options)
     : model_(model),
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      terms_(model, data, geometry_.get(), options),
+      terms_(model, data, geometry_.get(), equalities, options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}
@@ -55,8 +56,15 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
 }
 
 template <class R>
-void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found,
-                         Out<R> velocity) {
+void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
+                         ConstrainedDynamics<R>* loops, double loop_step, In<R> found, Out<R> velocity) {
+  for (int pack = 0; loops && pack < data.packs(); ++pack) {
+    loops->evaluate(data, loop_step, data.qpos, data.qvel, pack);
+    const In<R> rate = loops->rate(pack), demand = loops->demand();
+    held_.resize(rate.size());
+    for (std::size_t i = 0; i < held_.size(); ++i) held_[i] = rate[i] + R(step.h) * demand[i];
+    terms_.hold(pack, loops->forces(), held_, loops->compliance());
+  }
   if (drives) {
     take_drives(step, *drives);
     drive_force<R>(model_, data, drives->limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target,
@@ -65,6 +73,7 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
   terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found,
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
+  for (int pack = 0; loops && pack < data.packs(); ++pack) loops->record(terms_.held_impulse(pack), step.h, pack);
 }
 
 template <class R>

@@ -66,8 +66,7 @@ static bool has_loops(const Model& model, const StepOptions& options) {
 /// The part of lanes_refusal() that depends on drives, whose numbers may change from step to step.
 static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives) {
   if (!drives.limited()) return "";
-  if (has_loops(model, options)) return "equality constraints beside other terms are not in lanes yet";
-  return options.rows.any() ? limits_refusal(model, drives) : "";
+  return options.rows.any() || has_loops(model, options) ? limits_refusal(model, drives) : "";
 }
 
 template <class R>
@@ -76,8 +75,6 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   const std::string why = servos_refusal(model, Actuation(model), actuated);
   if (!why.empty()) return why;
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
-  if (has_loops(model, options) && options.rows.any())
-    return "equality constraints beside other terms are not in lanes yet";
   const bool servos = actuated && implicit_servos(options);
   const std::string limits = drives   ? drives_refusal(model, options, *drives)
                              : servos ? drives_refusal(model, options, Servos<R>(model, BasicData<R>(model)).drives())
@@ -154,15 +151,12 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     for (int world = 0; world < data.worlds(); ++world) single(world);
     return;
   }
-  if (options.rows.any() && width_ == 1)
-    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
-  else if (options.rows.any())
-    lane_rows_ = std::make_unique<LaneStage<R>>(model, data, options_.rows);
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
+  if (options.rows.any()) make_rows(data);
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
   if (options.integrator != Integrator::rk4) {
@@ -171,6 +165,15 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   }
   rk4_.stage_qpos.resize(data.size(model.nq));
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
+}
+
+/// What solves all that has a law of its own.
+template <class R>
+void Stepper<R>::make_rows(const BasicData<R>& data) {
+  if (width_ == 1)
+    rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+  else
+    lane_rows_ = std::make_unique<LaneStage<R>>(model_, data, loops_ ? &loops_->equalities() : nullptr, options_.rows);
 }
 
 /// What acts besides drives, into data.tau; the user's own waits in now_.user_tau.
@@ -492,13 +495,13 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
   if (lane_rows_) {
     begin_terms(data, h);
-    lane_rows_->solve(data, step, limited, next_.found, next_.qvel);
+    lane_rows_->solve(data, step, limited, loops_.get(), loop_step(h), next_.found, next_.qvel);
   } else {
     solve_rows(data, step, limited);
   }
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
-  if (loops_) {
+  if (loops_ && rows_) {
     const HeldImpulse& held = rows_->terms().mass().held();
     loops_->record(held.at, h, held.miss);
   }
@@ -532,6 +535,7 @@ template <class R>
 void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack) {
   if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   if (rows_) rows_->terms().exchange(memory.terms);
+  if (!lane_rows_ && !memory.lane_terms.empty()) make_rows(data);
   if (lane_rows_) lane_rows_->exchange(memory.lane_terms, pack);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
   if (!limiter_) return;
@@ -626,7 +630,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   const R h = R(options_.dt);
   const auto solve = [&] {
     if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
-      if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      if (!rows_ && !lane_rows_) make_rows(data);
       now_.solves_terms = true;
       return solve_terms(data, drives, qpos_target, qvel_target, data.tau);
     }
@@ -636,7 +640,10 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   };
   now_.loop_inertia.clear();
   solve();
-  if (stiffen_loops(data)) solve();
+  if (stiffen_loops(data)) {
+    if (now_.solves_terms && lane_rows_) lane_rows_->rewind();
+    solve();
+  }
   if (now_.solves_terms && rows_) rows_->terms().end();
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);

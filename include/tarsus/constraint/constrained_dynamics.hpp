@@ -49,13 +49,17 @@ class ConstrainedDynamics {
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
-  /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, and
-  /// velocities. @throws ValueError for lanes
-  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
-  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
+  /// A pack's rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp,
+  /// lane_terms.hpp): demand(), compliance(), rate() and forces(), then record() of what they carried. Of one world data
+  /// holds the links' poses, origins too, and velocities; of lanes qpos and qvel are enough.
+  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack = 0);
+  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
+  DelassusRows<R>& forces() { return rows_; }                 ///< its blocks
+  In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
+  /// The same of a pack's worlds [rows][lane]; what they missed is looked for at the end of the step alone.
+  void record(In<R> impulse, double h, int pack);
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
   /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.

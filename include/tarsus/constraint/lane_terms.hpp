@@ -1,15 +1,17 @@
 // The terms of a step for packs of worlds, a lane a world: contacts with the ground and between links, joint ranges,
-// dry joint friction and drives with force limits, solved by one Newton iteration that each lane goes through with its
-// own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world alone.
+// dry joint friction, drives with force limits and equality constraints, solved by one Newton iteration that each lane
+// goes through with its own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world
+// alone.
 //
-// Not in lanes yet, and refused by name: equality constraints beside them, friction that depends on the direction, dry
-// friction and limited drives of free joints, and scenes with so many shapes that a broad phase finds their pairs.
+// Not in lanes yet, and refused by name: friction that depends on the direction, dry friction and limited drives of
+// free joints, and scenes with so many shapes that a broad phase finds their pairs.
 #pragma once
 
 #include <functional>
 #include <string>
 
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/constraint/equality.hpp"
 
 namespace tarsus {
 
@@ -40,8 +42,10 @@ class LaneTerms {
   /// Why the terms of this model cannot be in lanes; empty if they can. geometry null: no contacts.
   static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
 
-  /// Room for the packs of `data`, of more than one lane. geometry must outlive it. @throws ValueError with refusal()
-  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry, const TermOptions& options);
+  /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none.
+  /// @throws ValueError with refusal()
+  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry, const EqualitySet* equalities,
+            const TermOptions& options);
   ~LaneTerms();
 
   /// v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what
@@ -50,6 +54,14 @@ class LaneTerms {
   /// empty: no drive has a limit  @param found [pack][lane] 1 where `velocity` comes in as v⁰, 0 where it is qvel
   void solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia, const LimitedDrives<R>* drives,
              In<R> push, In<R> found, Out<R> velocity);
+
+  /// Equality constraints of a pack's next solve(): their directions as EqualitySet::evaluate() leaves them, and for
+  /// each row the velocity J v⁺ and the compliance of its impulse [rows][lane].
+  void hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance);
+  /// Their impulses over the last step, of a pack [rows][lane].
+  In<R> held_impulse(int pack) const;
+  /// What the last solve() left to the next step is taken back: that step is to be solved anew. After hold() alone.
+  void rewind() { memory_.swap(before_); }
 
   RowsReport report(int world) const;
   /// Force of the limited drives over the last step [pack][nv][lane], zero elsewhere.
@@ -78,9 +90,10 @@ class LaneTerms {
   int width_, together_;  ///< together: packs that a kernel's call takes
   TermOptions options_;
   std::unique_ptr<Tables> tables_;
-  std::vector<AlignedVector<R>> memory_;  ///< [pack]
+  std::vector<AlignedVector<R>> memory_, before_;  ///< [pack] before: the last solve(), where rows are held
   AlignedVector<std::byte> work_;
   AlignedVector<R> drive_force_, ground_, report_, touch_, limit_;  ///< the last two once somebody feels
+  AlignedVector<R> path_, path_impulse_;                            ///< [pack][path_numbers][lane], [pack][row][lane]
   std::vector<int> ntouch_;                                         ///< [pack]
   int rows_ = 0;
 };

@@ -1,7 +1,8 @@
-// RowStage for packs of worlds: contacts, joint limits, dry friction and drives with force limits act on the velocities
-// of all worlds of a pack at once; see constraint/lane_terms.hpp.
+// RowStage for packs of worlds: contacts, joint limits, dry friction, drives with force limits and equality constraints
+// act on the velocities of all worlds of a pack at once; see constraint/lane_terms.hpp.
 #pragma once
 
+#include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/constraint/lane_terms.hpp"
 #include "tarsus/sim/row_stage.hpp"
 
@@ -17,13 +18,18 @@ class LaneStage {
   /// Why a step of these options cannot be taken in lanes; empty if it can.
   static std::string refusal(const Model& model, const RowStageOptions& options);
 
+  /// @param equalities null: none
   /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
-  LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
+  LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
+            const RowStageOptions& options);
 
   /// The velocity at the end of a step under data's joint_force and joint_inertia, for every pack. data, `found` and in
   /// `velocity` qvel + h qacc are as VelocityProducts::begin_step() leaves them.
+  /// @param loops null: none; else they are evaluated, and told what they carried  @param loop_step of accelerate()
   /// @throws ValueError if drives have what limits_refusal() names
-  void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found, Out<R> velocity);
+  void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, ConstrainedDynamics<R>* loops,
+             double loop_step, In<R> found, Out<R> velocity);
+  void rewind() { terms_.rewind(); }  ///< LaneTerms::rewind()
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// What that world's last step was when it took it by itself. @param ground_force as ground_force() gives it
@@ -51,7 +57,7 @@ class LaneStage {
   LaneTerms<R> terms_;
   LimitedDrives<R> limited_;
   std::vector<RowsReport> reports_;  ///< [world]
-  AlignedVector<R> push_, zero_;
+  AlignedVector<R> push_, zero_, held_;
 };
 
 extern template class LaneStage<double>;

@@ -189,6 +189,7 @@ class Stepper {
   Alone& single(int world);
   int step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void make_rows(const BasicData<R>& data);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void make_unit(BasicData<R>& data);
