@@ -122,9 +122,9 @@ struct LaneSpace : LaneScratch<T> {
   LaneContact<T>** active;   ///< of both, those that lanes which go on have
   LaneSpin<T>* spin;         ///< torsional and rolling friction of both
   LaneSpin<T>** active_spin;
-  LaneJointRow<T>* row;      ///< those along generalised directions last
-  const T* path;             ///< [path_numbers] directions of these
-  T* path_room;              ///< for them where lanes of several packs go on together
+  LaneJointRow<T>* row;  ///< those along generalised directions last
+  const T* path;         ///< [path_numbers] directions of these
+  T* path_room;          ///< for them where lanes of several packs go on together
   LaneBallRow<T>* ball;
   LaneTouch<T>* touch;  ///< of all crossings, and of extra
   Force<T>* bias;  ///< [nlink] h times what moves the link with q̈ = 0; nothing where v⁰ is given. From LaneLinear

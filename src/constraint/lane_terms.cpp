@@ -348,7 +348,9 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
       R* at = numbers + std::size_t(to.first) * w;
       const auto put = [&](const R* from) { std::copy_n(from, w, at), at += w; };
       put(&target[std::size_t(path) * w]), put(&compliance[std::size_t(path) * w]);
-      const auto of_row = [&](const R* all, int k) { return all + (std::size_t(k) * block.stride + std::size_t(r)) * w; };
+      const auto of_row = [&](const R* all, int k) {
+        return all + (std::size_t(k) * block.stride + std::size_t(r)) * w;
+      };
       for (int k = 0; k < 12; ++k) {
         if ((k < 6 ? to.a : to.b) >= 0)
           put(of_row(block.force, k));

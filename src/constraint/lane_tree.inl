@@ -182,7 +182,9 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
     const LinkState<T>& s = state[i];
     const bool own = loads && loaded[i];
     const T* const force = Q ? Q + N * link.qvel : nullptr;
-    const auto three = [&](int j, int k) { return Vec3<T>{force[N * j + k], force[N * (j + 1) + k], force[N * (j + 2) + k]}; };
+    const auto three = [&](int j, int k) {
+      return Vec3<T>{force[N * j + k], force[N * (j + 1) + k], force[N * (j + 2) + k]};
+    };
     Force<T>* parent = link.parent >= 0 ? &p[N * link.parent] : nullptr;
     Vec3<T>* left = &u[2 * N * i];
     const Force<T>* at = &p[N * i];

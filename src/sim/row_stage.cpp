@@ -47,8 +47,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
       force_(model.nv),
       push_(model.nv),
       zero_(model.nv) {
-  if (data.width() != 1)
-    throw ValueError("data", std::to_string(data.width()) + " lanes", "one world");
+  if (data.width() != 1) throw ValueError("data", std::to_string(data.width()) + " lanes", "one world");
   options.check();
   for (const UserLimit& limit : options.user_limits) tarsus::check(limit, model);
 }

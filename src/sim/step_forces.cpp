@@ -7,15 +7,19 @@ namespace tarsus {
 
 namespace {
 
-/// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
+/// Forces of a world's constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
 /// mocap body, bears the reaction to the force on the other.
 template <class R>
-void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
-                         std::vector<BodyForce>& out) {
+void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data, int world,
+                         StepForces& forces) {
   const EqualitySet& set = loops.equalities();
+  std::vector<BodyForce>& out = forces.external;
   BasicData<R> work(model);
-  work.mocap_pos = data.mocap_pos, work.mocap_quat = data.mocap_quat;
-  kinematics<R>(model, work, data.qpos);
+  AlignedVector<R> multiplier(set.rows());
+  data.get(data.qpos, model.nq, world, work.qpos), data.get(loops.multiplier(), set.rows(), world, multiplier);
+  data.get(data.mocap_pos, 3 * data.nmocap(), world, work.mocap_pos);
+  data.get(data.mocap_quat, 4 * data.nmocap(), world, work.mocap_quat);
+  kinematics<R>(model, work, work.qpos);
   DelassusRows<R> rows(model);
   set.add_blocks(rows);
   AlignedVector<R> phi(set.rows());
@@ -31,8 +35,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
       double wrench[6] = {};
       for (int k = 0; k < 6; ++k) {
         for (int r = 0; r < block.nrow; ++r)
-          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
-                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
+          wrench[k] -=
+              double(multiplier[e.first_row + r]) * double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
       const bool on_a = model.bodies[e.body_a].link == link;
       const Vec3d point = widen(work.links()[link].o), force{wrench[3], wrench[4], wrench[5]},
@@ -41,6 +45,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
       if (std::min(block.a, block.b) < 0) out.push_back({on_a ? e.body_b : e.body_a, point, -force, -torque});
     }
   }
+  set.add_tendon_forces(std::vector<double>(work.qpos.begin(), work.qpos.end()),
+                        std::vector<double>(multiplier.begin(), multiplier.end()), forces.tendon_along);
 }
 
 }  // namespace
@@ -53,8 +59,10 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
     out.contacts.push_back(touch);
   };
+  out.tendon_along.resize(model.spec.tendons.size());
   if (data.width() != 1) {
     if (const LaneStage<R>* lanes = stepper.lane_rows(); lanes && lanes->terms().feels()) {
+      if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, world, out);
       for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(world, i));
       lanes->terms().each_touch(world, [&](const LaneTouched& c) {
         const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
@@ -65,14 +73,7 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
     return out;
   }
-  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
-  out.tendon_along.resize(model.spec.tendons.size());
-  if (stepper.loops()) {
-    const auto multiplier = stepper.loops()->multiplier();
-    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(data.qpos.begin(), data.qpos.end()),
-                                                    std::vector<double>(multiplier.begin(), multiplier.end()),
-                                                    out.tendon_along);
-  }
+  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, 0, out);
   for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
     const TendonForces forces = stepper.tendon_forces(int(t));
     out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;

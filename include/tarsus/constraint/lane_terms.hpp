@@ -44,8 +44,8 @@ class LaneTerms {
 
   /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none.
   /// @throws ValueError with refusal()
-  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry, const EqualitySet* equalities,
-            const TermOptions& options);
+  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
+            const EqualitySet* equalities, const TermOptions& options);
   ~LaneTerms();
 
   /// v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what
