@@ -266,6 +266,10 @@ def main():
             if robot != "go2":  # which has motors alone
                 recipes += [(f"{robot} stands on its servos", file, 0.005, None, None, None, 0.0, key),
                             (f"{robot} on its servos, random", file, 0.005, None, None, None, 0.4, key)]
+        # With loops: a biped's connects, and a gripper whose fingers an equality joins, round a cube.
+        for name, scene, key in (("cassie on its motors, random", "agility_cassie/scene.xml", 0),
+                                 ("panda and cube on servos", "franka_emika_panda/mjx_single_cube.xml", "pickup")):
+            recipes.append((name, arguments.menagerie / scene, 0.005, None, None, None, 0.4, key))
     head = f"{'scene':<26}{'threads':>8}{'MuJoCo':>15}{'left':>6}{'µs':>8}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
     print(head + f"{'residual m/s':>20}{'penetration mm, ours/MuJoCo':>30}{'energy J, ours/MuJoCo':>25}{'threads give':>14}",
           file=sys.stderr)

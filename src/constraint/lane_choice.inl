@@ -69,7 +69,7 @@ struct LaneChoice {
   }
   void take(const LaneJointRow<W>& from, LaneJointRow<N>& to) const {
     to.kind = typename LaneJointRow<N>::Kind(int(from.kind)), to.joint = from.joint, to.place = from.place;
-    to.axial = from.axial;
+    to.path = from.path, to.axial = from.axial;
     take(from.live, to.live), take(from.e, to.e), take(from.lower, to.lower), take(from.upper, to.upper);
     take(from.target, to.target), take(from.centre, to.centre), take(from.free, to.free);
     take(from.metric, to.metric), take(from.at, to.at);

@@ -7,16 +7,15 @@ namespace tarsus {
 inline namespace TARSUS_ISA {
 
 /// Each lane takes the pass that its own terms ask for: symmetric, or, where a contact slides or lies between links,
-/// not. So is that of models with rows along generalised directions.
+/// not. Rows along generalised directions ask for that as well.
 template <class T>
 class LaneLinear {
  public:
   using R = Real<T>;
 
   /// @param h of the step
-  LaneLinear(const LanePack<R>& pack, const LaneModel<R>& model, R h, LinkState<T>* state, const T* K,
-             LaneSpace<T>& space, LaneLinks<T>& links)
-      : pack_(pack), v_(pack.view), npath_(model.npath), h_(h), state_(state), K_(K), s_(space), links_(links) {}
+  LaneLinear(const LanePack<R>& pack, R h, LinkState<T>* state, const T* K, LaneSpace<T>& space, LaneLinks<T>& links)
+      : pack_(pack), v_(pack.view), h_(h), state_(state), K_(K), s_(space), links_(links) {}
 
   const T* K() const { return K_; }
   /// A new step: the links hold what pass 1 of ABA left. Most packs solve once, with that as it stands.
@@ -78,12 +77,11 @@ class LaneLinear {
       s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
       load_contact(s, c);
     });
-    const int on_joints = s_.nrow - npath_;
-    LaneJointRow<T>* const paths = s_.paths(npath_);
+    const int on_joints = s_.nrow - s_.npath;
+    LaneJointRow<T>* const paths = s_.paths();
     for (int i = 0; i < on_joints; ++i) load_row(s_.row[i]);
-    for (int i = 0; i < npath_; ++i) begin_path(paths[i]);
+    for (int i = 0; i < s_.npath; ++i) begin_path(paths[i]), slid = slid | (paths[i].live & live_);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
-    if (npath_ > 0) slid = slid | live_;
     const Mask<T> with = live_ & slid, without = live_ & ~slid;
     if (!fresh_ || any_lane(with)) keep_forces();
     const LaneForces<T> forces = forces_unless(near);
@@ -98,10 +96,10 @@ class LaneLinear {
       read(s, change, times(s, links_.along(*s.contact, motion).x, change), near), after(s);
     });
     for (int i = 0; i < on_joints; ++i) end_with(s_.row[i], along_row(v_, state_, s_.row[i], s_.x_next));
-    for (int i = 0; i < npath_; ++i) {
+    for (int i = 0; i < s_.npath; ++i) {
       LaneJointRow<T>& r = paths[i];  // whose next_y is the change of its impulse
       r.at.next_y = r.at.next_y + select(near, r.at.now_y, zero());
-      r.at.next_u = links_.direction(i).along(motion, s_.x_next) + select(near, r.at.now_u, r.free), after(r);
+      r.at.next_u = links_.direction(r).along(motion, s_.x_next) + select(near, r.at.now_u, r.free), after(r);
     }
     for (int i = 0; i < s_.nball; ++i) {
       const int joint = s_.ball[i].joint;
@@ -220,7 +218,7 @@ class LaneLinear {
     T* x = s_.x_other;
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, forces.joint, s_.load, s_.loaded, nullptr, nullptr, s_.left,
                           motion, x);
-    if (links_.any()) links_.solve(motion, x, s_.paths(npath_));
+    if (links_.any()) links_.solve(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {
       Motion<T>& a = state_[i].a;
@@ -230,7 +228,6 @@ class LaneLinear {
 
   const LanePack<R>& pack_;
   const ModelView<R>& v_;
-  int npath_;
   R h_;
   LinkState<T>* state_;
   const T* K_;

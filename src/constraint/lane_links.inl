@@ -58,8 +58,9 @@ class LaneLinks {
     nextra_ = nextra_spin_ = nitem_ = 0;
     std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
   }
-  bool any() const { return nextra_ + nextra_spin_ + m_.npath > 0; }
+  bool any() const { return nextra_ + nextra_spin_ + s_.npath > 0; }
   LanePathDirection<T> direction(int path) const { return {m_, path, s_.path}; }
+  LanePathDirection<T> direction(const LaneJointRow<T>& r) const { return direction(r.path); }
   /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
   void add(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
@@ -84,14 +85,15 @@ class LaneLinks {
   /// directions: (R + W) φ = f - u₀; where an impulse is given, φ = f. They stand first: what is left of the others has
   /// them held.
   /// @param paths their rows, f in at.next_y, an impulse where G is zero; out: φ in its place
-  void solve(Motion<T>* motion, T* x, LaneJointRow<T>* paths) {
-    const int blocks = nextra_ + nextra_spin_, first_block = m_.npath, n = first_block + 3 * blocks, touches = ntouch_;
+  void solve(Motion<T>* motion, T* x) {
+    LaneJointRow<T>* const paths = s_.paths();
+    const int blocks = nextra_ + nextra_spin_, first_block = s_.npath, n = first_block + 3 * blocks, touches = ntouch_;
     for (int j = 0; j < blocks; ++j) find_touches(extra(j));
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
     for (int j = 0; j < blocks; ++j) mark(extra(j), s_.needed);
-    for (int i = 0; i < m_.npath; ++i) mark(direction(i), s_.needed);
+    for (int i = 0; i < s_.npath; ++i) mark(direction(paths[i]), s_.needed);
     std::fill(s_.matrix, s_.matrix + n * n, zero());
-    for (int first = 0; first < m_.npath; first += 3) add_path_columns(first, std::min(3, m_.npath - first), n);
+    for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), n);
     // Forces' items stand before moments': contacts are added first.
     int forces = 0;
     while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
@@ -99,16 +101,20 @@ class LaneLinks {
     for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
     for (int i = first_block; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
     T most = tiny<T>();
-    for (int i = 0; i < m_.npath; ++i) most = maximum(s_.matrix[i * n + i], most);
-    for (int i = 0; i < m_.npath; ++i) {
+    for (int i = 0; i < s_.npath; ++i) {
+      if (paths[i].held()) most = maximum(s_.matrix[i * n + i], most);
+    }
+    for (int i = 0; i < s_.npath; ++i) {
       LaneMetric<T>& metric = paths[i].metric;
       T* const line = s_.matrix + i * n;
       const T own_R = mul_add(maximum(line[i], most * T(kLeastMass)), T(kRaised), metric.own_R);
       metric.R = select(metric.R < zero(), own_R, metric.R);
-      const Mask<T> given = !(paths[i].G > zero()), dead = !(line[i] > most * T(kDead<R>)), held = ~given & ~dead;
+      Mask<T> dead = no_lanes<T>();
+      if (paths[i].held()) dead = !(line[i] > most * T(kDead<R>));
+      const Mask<T> given = !(paths[i].G > zero()), held = ~given & ~dead;
       for (int c = 0; c < n; ++c) line[c] = select(held, line[c], zero());
       line[i] = line[i] + select(held, metric.R, one());
-      s_.right[i] = paths[i].at.next_y - select(held, direction(i).along(motions_of(motion), x), zero());
+      s_.right[i] = paths[i].at.next_y - select(held, direction(paths[i]).along(motions_of(motion), x), zero());
       s_.right[i] = select(dead, zero(), s_.right[i]);  // nothing moves it
     }
     for (int i = 0; i < blocks; ++i) {
@@ -134,9 +140,9 @@ class LaneLinks {
       s_.right[p] = sum * s_.matrix[p * n + p];
     }
     no_forces(1, nullptr);
-    for (int i = 0; i < m_.npath; ++i) {
+    for (int i = 0; i < s_.npath; ++i) {
       paths[i].at.next_y = s_.right[i];
-      apply(direction(i), s_.right[i], 1, 0);
+      apply(direction(paths[i]), s_.right[i], 1, 0);
     }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
@@ -266,21 +272,25 @@ class LaneLinks {
 
   /// Columns of W for up to three rows along generalised directions.
   void add_path_columns(int first, int count, int n) {
+    const LaneJointRow<T>* const paths = s_.paths();
     std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
     no_forces(3, s_.needed);
-    for (int k = 0; k < count; ++k) mark(direction(first + k), s_.pushed), apply(direction(first + k), one(), 3, k);
+    for (int k = 0; k < count; ++k) {
+      const LanePathDirection<T> d = direction(paths[first + k]);
+      mark(d, s_.pushed), apply(d, one(), 3, k);
+    }
     T* const x = m_.path_dofs > 0 ? s_.path_x : nullptr;
     lane_substitute<3, T>(v_, state_, s_.link, s_.force, path_force(), nullptr, nullptr, s_.pushed, s_.needed, s_.left,
                           s_.column, x);
     const LinkMotions<T> motion = motions_of(s_.column, 3);
-    for (int i = 0; i < m_.npath; ++i) {
-      for (int k = 0; k < count; ++k) s_.matrix[i * n + first + k] = direction(i).along(motion, x, k, 3);
+    for (int i = 0; i < s_.npath; ++i) {
+      for (int k = 0; k < count; ++k) s_.matrix[i * n + first + k] = direction(paths[i]).along(motion, x, k, 3);
     }
     for (int i = 0; i < nextra_ + nextra_spin_; ++i) {
       Vec3<T> gw[3];
       react<3>(extra(i), motion, gw);
       for (int k = 0; k < count; ++k) {
-        for (int r = 0; r < 3; ++r) s_.matrix[(m_.npath + 3 * i + r) * n + first + k] = gw[k][r];
+        for (int r = 0; r < 3; ++r) s_.matrix[(s_.npath + 3 * i + r) * n + first + k] = gw[k][r];
       }
     }
   }
@@ -311,12 +321,13 @@ class LaneLinks {
       for (int j = 0; j < blocks; ++j) {
         const Mask<T> here = s_.place[j] >= Bits<T>{};
         if (!any_lane(here)) continue;
-        T& to = s_.matrix[line * n + m_.npath + 3 * j + k];
+        T& to = s_.matrix[line * n + s_.npath + 3 * j + k];
         to = select(here, permute(value, s_.place[j]), to);
       }
     };
-    for (int i = 0; i < m_.npath; ++i) {
-      for (int k = 0; k < 3; ++k) put(i, k, direction(i).along(motions_of(s_.column, 3), x, k, 3, of));
+    for (int i = 0; i < s_.npath; ++i) {
+      const LanePathDirection<T> d = direction(s_.paths()[i]);
+      for (int k = 0; k < 3; ++k) put(i, k, d.along(motions_of(s_.column, 3), x, k, 3, of));
     }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
@@ -330,7 +341,7 @@ class LaneLinks {
       Vec3<T> gw[3];
       react<3>(row, motions_of(s_.column, 3), gw);
       for (int k = 0; k < 3; ++k) {
-        for (int r = 0; r < 3; ++r) put(m_.npath + 3 * i + r, k, gw[k][r]);
+        for (int r = 0; r < 3; ++r) put(s_.npath + 3 * i + r, k, gw[k][r]);
       }
     }
     ntouch_ = touches;

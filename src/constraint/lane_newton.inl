@@ -39,7 +39,7 @@ class LaneSolver {
         s_(space),
         links_(v_, model, state, space),
         problem_(pack, model, step, state, space, memory, links_),
-        linear_(pack, model, step.h, state, K, space, links_) {}
+        linear_(pack, step.h, state, K, space, links_) {}
 
   /// The problem, and its iteration.
   /// @param waits the iteration stops where so few lanes need it that they had better go on together with others'
@@ -397,7 +397,9 @@ class LaneSolver {
     };
     s_.every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
     for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
-    for (int i = 0; i < s_.nrow - m_.npath; ++i) set(s_.row[i].metric, s_.row[i].live);
+    for (int i = 0; i < s_.nrow; ++i) {
+      if (!s_.row[i].held()) set(s_.row[i].metric, s_.row[i].live);
+    }
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
   /// The same problem with soft rows, then harder ones, for lanes that missed.

@@ -1,9 +1,11 @@
-// Rows along generalised directions, a lane a world: equality constraints. All worlds of a model have the same rows on
-// the same links and joints; the directions are each world's own.
+// Rows along generalised directions, a lane a world: equality constraints, and ForceRows, those of tendons and of
+// actuators that are no drives of a joint. All worlds of a model may have the same rows on the same links and joints; the
+// directions are each world's own.
 //
 //     J v = Σ over two links of F · (their motion)  +  Σ over DoFs of j_k v_k
 //
-// They are LaneJointRows that are held; the linear problem has them by elimination (lane_links.inl).
+// They are LaneJointRows; the linear problem has them by elimination (lane_links.inl), but for those on one hinge or
+// slide, which are rows on that joint.
 #pragma once
 
 #include "constraint/lane_rows.inl"
@@ -41,8 +43,7 @@ class LanePathDirection {
       : path_(model.path[row]), dof_(model.path_dof + path_.first_dof), at_(numbers + path_.first) {}
 
   const LanePath& path() const { return path_; }
-  T target() const { return at_[0]; }      ///< of J v⁺
-  T compliance() const { return at_[1]; }  ///< of an impulse
+  T operator[](PathNumbers which) const { return at_[which]; }
   Force<T> wrench(int side) const {
     const T* f = at_ + kPathNumbers + 6 * side;
     return {get3(f), get3(f + 3)};

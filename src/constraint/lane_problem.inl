@@ -219,8 +219,8 @@ class LaneProblem {
 
   LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
     LaneJointRow<T>& r = s_.row[s_.nrow++];
-    r.kind = kind, r.joint = joint, r.place = place, r.live = live;
-    r.axial = !r.held() && !turns_freely(v_.link[joint].joint);
+    r.kind = kind, r.joint = joint, r.place = place, r.path = -1, r.live = live;
+    r.axial = joint >= 0 && !turns_freely(v_.link[joint].joint);
     r.centre = zero(), r.no_tangent();
     return r;
   }
@@ -356,16 +356,58 @@ class LaneProblem {
     }
   }
 
+  /// One over the mass that a direction moves.
+  T inverse_mass(const LanePathDirection<T>& d) const {
+    T sum = zero();
+    d.each_link([&](int link, const Force<T>& f) {
+      sum = mul_add(dot(f.f, f.f), reference_mass(link, 0), mul_add(dot(f.n, f.n), reference_mass(link, 1), sum));
+    });
+    d.each_dof([&](int dof, T j) {
+      const int link = m_.dof_link[dof], place = dof - v_.link[link].qvel;
+      const bool root = moves_freely(v_.link[link].joint);
+      sum = mul_add(j * j, root ? reference_mass(link, place < 3 ? 0 : 1) : inverse_mass(link), sum);
+    });
+    return sum;
+  }
   void add_paths(const T* velocity) {
-    const LinkMotions<T> motion = begins_at_v0_ ? motions_of(s_.free) : at_start();
+    s_.npath = 0;
     for (int i = 0; i < m_.npath; ++i) {
       const LanePathDirection<T> d = links_.direction(i);
-      LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::held, i, most_rows(m_) - m_.npath + i, every_lane<T>());
-      r.free = d.along(motion, velocity), r.target = d.target();
-      r.lower = T(-std::numeric_limits<R>::infinity()), r.upper = -r.lower;
-      r.metric = {d.compliance(), one(), -one(), zero(), one(), one()};
-      start(r, zero(), false);
+      if (d.path().held)
+        add_held(i, d, velocity);
+      else
+        add_force(i, d, velocity);
     }
+  }
+  LaneJointRow<T>& add_path(typename LaneJointRow<T>::Kind kind, int path, const LanePathDirection<T>& d,
+                            const T* velocity, Mask<T> live) {
+    const bool alone = path < m_.nalone;
+    const int joint = alone ? m_.dof_link[m_.path_dof[d.path().first_dof]] : -1;
+    LaneJointRow<T>& r = add_row(kind, joint, most_rows(m_) - m_.npath + path, live);
+    r.path = path, r.e = {alone ? d.joint(0) : zero(), zero(), zero()}, s_.npath += !alone;
+    r.free = d.along(begins_at_v0_ ? motions_of(s_.free) : at_start(), velocity);
+    return r;
+  }
+  void add_held(int path, const LanePathDirection<T>& d, const T* velocity) {
+    LaneJointRow<T>& r = add_path(LaneJointRow<T>::Kind::held, path, d, velocity, every_lane<T>());
+    r.target = d[kPathTarget], r.lower = T(-std::numeric_limits<R>::infinity()), r.upper = -r.lower;
+    r.metric = {d[kPathCompliance], one(), -one(), zero(), one(), one()};
+    start(r, zero(), false);
+  }
+  /// As StepTerms::add_force_row().
+  void add_force(int path, const LanePathDirection<T>& d, const T* velocity) {
+    const T w = inverse_mass(d), h = T(step_.h), speed = d.along(at_start(), as_lanes(pack_.qvel));
+    const Mask<T> live = (d[kPathLive] > zero()) & (w > zero()), rigid = d[kPathRigid] > zero();
+    if (!any_lane(live)) return;
+    LaneJointRow<T>& r = add_path(LaneJointRow<T>::Kind::force, path, d, velocity, live);
+    const T least = d.path().a >= 0 ? zero() : T(R(kLeastStiffness)) / w;
+    const T slope = maximum(maximum(d[kPathSlope], least), tiny<T>());
+    r.target = select(rigid, d[kPathTarget], mul_add(h, d[kPathForce] / slope, speed));
+    r.lower = select(live, h * d[kPathLow], zero()), r.upper = select(live, h * d[kPathHigh], zero());
+    r.metric.inverse_mass = w;
+    r.metric.own_R = select(rigid, w * T(R(kLeastCompliance<R>)), one() / slope);
+    r.metric.set(r.metric.own_R, live);
+    start(r, before_projection(r, speed), false);
   }
 
   /// Forces of the drives with a limit over the step, in qvel's axes.
@@ -480,8 +522,11 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
-    const LaneJointRow<T>* const paths = s_.paths(m_.npath);
-    for (int i = 0; i < m_.npath; ++i) put(report.path + i * kLanes, select(acted, paths[i].at.best_y, zero()));
+    std::fill(report.path, report.path + std::ptrdiff_t(m_.npath) * kLanes, R(0));
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
+    }
     if (report.touch) write_touches(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));

@@ -68,16 +68,17 @@ struct LaneItem {
   int lane, slot;
 };
 
-/// A row on one joint: a range, dry friction, or the drive of a hinge or slide. Or one along a generalised direction,
-/// that is held: J v⁺ + R y = target.
+/// A row on one joint: a range, dry friction, or the drive of a hinge or slide. Or one along a generalised direction: a
+/// force between bounds, or one that is held, J v⁺ + R y = target.
 template <class T>
 struct LaneJointRow {
-  enum class Kind { limit, loss, drive, held };
+  enum class Kind { limit, loss, drive, force, held };
   Kind kind;
-  int joint, place;  ///< joint: of what is held, its place among LaneModel::path; place: among the remembered
-  bool axial;        ///< what follows is of rows on joints
+  int joint, place;  ///< place: among the remembered
+  int path;          ///< of LaneModel::path; -1: none. With one, what is of joints here is of those on one alone
+  bool axial;
   Mask<T> live;
-  Vec3<T> e;  ///< axial: x = ±1; else in world axes
+  Vec3<T> e;  ///< axial: x = ±1, or an arm; else in world axes
   T lower, upper, target, centre, free;
   LaneMetric<T> metric;
   LaneIterates<T> at;

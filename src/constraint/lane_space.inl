@@ -122,7 +122,7 @@ struct LaneSpace : LaneScratch<T> {
   LaneContact<T>** active;   ///< of both, those that lanes which go on have
   LaneSpin<T>* spin;         ///< torsional and rolling friction of both
   LaneSpin<T>** active_spin;
-  LaneJointRow<T>* row;  ///< those along generalised directions last
+  LaneJointRow<T>* row;  ///< by their places
   const T* path;         ///< [path_numbers] directions of these
   T* path_room;          ///< for them where lanes of several packs go on together
   LaneBallRow<T>* ball;
@@ -131,10 +131,10 @@ struct LaneSpace : LaneScratch<T> {
   T* joint_force;  ///< [nv] h Q; the same
   T *x_now, *x_best;
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
+  int npath = 0;     ///< of the rows the last, that the linear problem has by elimination
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 
-  /// The last `count` rows, along generalised directions.
-  LaneJointRow<T>* paths(int count) { return row + nrow - count; }
+  LaneJointRow<T>* paths() { return row + nrow - npath; }
   /// f(contact) for those of all lanes.
   template <class F>
   TARSUS_INLINE void every_contact(const F& f) {

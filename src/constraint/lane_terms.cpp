@@ -45,7 +45,8 @@ struct LaneTerms<R>::Tables {
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
-  std::vector<int> path_dofs;
+  std::vector<int> path_dofs, path_of_slot;
+  int first_held = 0;                 ///< of the paths
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -135,8 +136,30 @@ struct LaneTerms<R>::Tables {
     }
   }
 
+  void add_path(int a, int b, std::span<const int> dofs, bool held) {
+    paths.push_back({a, b, int(path_dofs.size()), int(dofs.size()), model.path_numbers, held});
+    model.path_numbers += kPathNumbers + 12 + int(dofs.size());
+    path_dofs.insert(path_dofs.end(), dofs.begin(), dofs.end());
+  }
+  /// Rows along generalised directions: those on one hinge or slide each, equality constraints, the others.
+  void add_paths(const Model& of, const EqualitySet* equalities, std::span<const ForceSlot> slots) {
+    path_of_slot.assign(slots.size(), -1);
+    const auto add_slots = [&](bool alone) {
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        const auto [dofs, link] = slots[i];
+        if (alone != (link < 0 && dofs.size() == 1 && of.joints[of.dof_joint[dofs[0]]].nv() == 1)) continue;
+        path_of_slot[i] = int(paths.size());
+        add_path(link, -1, link < 0 ? dofs : std::span<const int>(), false);
+      }
+    };
+    add_slots(true);
+    model.nalone = first_held = int(paths.size());
+    if (equalities) add_held(of, *equalities);
+    add_slots(false);
+    model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
+  }
   /// Rows of equality constraints, on whichever links and joints they act.
-  void add_paths(const Model& of, const EqualitySet& equalities) {
+  void add_held(const Model& of, const EqualitySet& equalities) {
     DelassusRows<R> rows(of);
     equalities.add_blocks<R>(rows);
     for (int i = 0; i < equalities.size(); ++i) {
@@ -150,14 +173,8 @@ struct LaneTerms<R>::Tables {
         dofs.assign(block.dofs.begin(), block.dofs.end());
       }
       const bool pushes = !block.joint;  // links
-      for (int r = 0; r < block.nrow; ++r) {
-        paths.push_back({pushes ? block.a : -1, pushes ? block.b : -1, int(path_dofs.size()), int(dofs.size()),
-                         model.path_numbers});
-        model.path_numbers += kPathNumbers + 12 + int(dofs.size());
-        path_dofs.insert(path_dofs.end(), dofs.begin(), dofs.end());
-      }
+      for (int r = 0; r < block.nrow; ++r) add_path(pushes ? block.a : -1, pushes ? block.b : -1, dofs, true);
     }
-    model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
   }
 
   int law_of(const std::optional<SolverParameters>& p) {
@@ -222,7 +239,7 @@ int packs_together(int width) {
 
 template <class R>
 LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-                        const EqualitySet* equalities, const TermOptions& options)
+                        const EqualitySet* equalities, std::span<const ForceSlot> slots, const TermOptions& options)
     : model_(model),
       width_(data.width()),
       together_(std::min(packs_together<R>(data.width()), data.packs())),
@@ -262,7 +279,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
   m.limit = t.limits.data(), m.range = t.ranges.data();
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
-  if (equalities) t.add_paths(model, *equalities);
+  t.add_paths(model, equalities, slots);
   m.path = t.paths.data(), m.path_dof = t.path_dofs.data(), m.dof_link = model.dof_joint.data();
   path_.assign(data.size(m.path_numbers), R(0)), path_impulse_.assign(data.size(m.npath), R(0));
   m.parting = t.parting.data(), m.geometry = &t, m.collide = &Tables::collide_pair;
@@ -338,16 +355,17 @@ template <class R>
 void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance) {
   const LaneModel<R>& m = tables_->model;
   const std::size_t w = std::size_t(width_);
-  check_size("target", target.size(), std::size_t(m.npath) * w);
+  check_size("target", target.size(), std::size_t(rows.rows()) * w);
   check_size("compliance", compliance.size(), target.size());
   R* const numbers = path_.data() + std::size_t(pack) * std::size_t(m.path_numbers) * w;
-  for (int i = 0, path = 0; path < m.npath; ++i) {
+  for (int i = 0, row = 0; row < rows.rows(); ++i) {
     const auto block = rows.block(i);
-    for (int r = 0; r < block.nrow; ++r, ++path) {
-      const LanePath& to = m.path[path];
+    for (int r = 0; r < block.nrow; ++r, ++row) {
+      const LanePath& to = m.path[tables_->first_held + row];
       R* at = numbers + std::size_t(to.first) * w;
       const auto put = [&](const R* from) { std::copy_n(from, w, at), at += w; };
-      put(&target[std::size_t(path) * w]), put(&compliance[std::size_t(path) * w]);
+      put(&target[std::size_t(row) * w]), put(&compliance[std::size_t(row) * w]);
+      at += w * (kPathNumbers - 2);
       const auto of_row = [&](const R* all, int k) {
         return all + (std::size_t(k) * block.stride + std::size_t(r)) * w;
       };
@@ -363,9 +381,34 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
 }
 
 template <class R>
-In<R> LaneTerms<R>::held_impulse(int pack) const {
-  const std::size_t n = std::size_t(tables_->model.npath * width_);
-  return In<R>(path_impulse_).subspan(std::size_t(pack) * n, n);
+In<R> LaneTerms<R>::held_impulse(int pack, int rows) const {
+  const std::size_t w = std::size_t(width_);
+  return In<R>(path_impulse_)
+      .subspan((std::size_t(pack * tables_->model.npath + tables_->first_held)) * w, std::size_t(rows) * w);
+}
+
+template <class R>
+void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
+  const LaneModel<R>& m = tables_->model;
+  const std::size_t w = std::size_t(width_), lane = std::size_t(world) % w;
+  R* const numbers = path_.data() + std::size_t(world) / w * std::size_t(m.path_numbers) * w + lane;
+  for (const int path : tables_->path_of_slot) numbers[std::size_t(m.path[path].first + kPathLive) * w] = R(0);
+  for (const ForceRow& row : rows) {
+    const LanePath& to = m.path[tables_->path_of_slot[std::size_t(row.slot)]];
+    R* const at = numbers + std::size_t(to.first) * w;
+    const auto put = [&](int k, double x) { at[std::size_t(k) * w] = R(x); };
+    put(kPathLive, 1), put(kPathRigid, row.rigid), put(kPathTarget, row.target), put(kPathForce, row.force);
+    put(kPathSlope, row.slope), put(kPathLow, row.low), put(kPathHigh, row.high);
+    for (int k = 0; k < 3 && to.a >= 0; ++k)
+      put(kPathNumbers + k, row.wrench.n[k]), put(kPathNumbers + 3 + k, row.wrench.f[k]);
+    for (int k = 0; k < to.ndof; ++k) put(kPathNumbers + 12 + k, row.arm[std::size_t(k)]);
+  }
+}
+
+template <class R>
+double LaneTerms<R>::impulse(int world, int slot) const {
+  const int pack = world / width_, path = tables_->path_of_slot[std::size_t(slot)];
+  return double(path_impulse_[std::size_t((pack * tables_->model.npath + path) * width_ + world % width_)]);
 }
 
 template <class R>

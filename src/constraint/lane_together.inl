@@ -2,6 +2,7 @@
 // numbers, less work. In a narrow pack, where that has room for them; else in one as wide as theirs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <span>
@@ -44,7 +45,7 @@ void LaneSolver<T>::match_rows(std::span<LaneSolver<W>* const> packs, const F& f
     };
     int place = INT_MAX;
     for (std::size_t k = 0; k < packs.size(); ++k) place = std::min(place, next(k));
-    if (place == INT_MAX) return;
+    if (place == INT_MAX) break;
     bool first = true;
     for (std::size_t k = 0; k < packs.size(); ++k) {
       if (next(k) != place) continue;
@@ -52,6 +53,8 @@ void LaneSolver<T>::match_rows(std::span<LaneSolver<W>* const> packs, const F& f
       first = false;
     }
   }
+  const auto by_elimination = [&](const LaneJointRow<T>& r) { return r.path >= m_.nalone; };
+  s_.npath = int(std::count_if(s_.row, s_.row + s_.nrow, by_elimination));
 }
 
 /// Takes over the lanes of `packs` that go on, which fit into this one, and gives back what became of them.

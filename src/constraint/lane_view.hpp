@@ -46,10 +46,21 @@ struct LanePair {
 struct LanePath {
   int a, b;             ///< links, -1: none
   int first_dof, ndof;  ///< of LaneModel::path_dof
-  int first;            ///< of the pack's numbers: kPathNumbers, the wrenches on a and on b, then an entry for each DoF
+  int first;            ///< of the pack's numbers: the PathNumbers, wrenches on a and on b, an entry for each DoF
+  bool held;            ///< of an equality constraint; else ForceRow's
 };
-/// Target [m/s | rad/s], compliance of an impulse.
-inline constexpr int kPathNumbers = 2;
+enum PathNumbers {
+  kPathTarget,      ///< J v⁺ of what is held, or is `rigid` [m/s | rad/s]
+  kPathCompliance,  ///< of an impulse, of what is held
+  // The others are ForceRow's.
+  kPathLive,  ///< 1 where the world has it
+  kPathRigid,
+  kPathForce,
+  kPathSlope,
+  kPathLow,
+  kPathHigh,
+  kPathNumbers
+};
 
 /// Neighbours among the pairs, of two links, or of a link and one shape in the world.
 template <class R>
@@ -80,7 +91,7 @@ struct LaneModel {
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
   const int* loss_joint;  ///< [nloss]
   const R* loss;          ///< [nloss] [N | N m]
-  int npath;              ///< rows along generalised directions
+  int npath, nalone;      ///< rows along generalised directions; the first nalone on one hinge or slide each
   int path_numbers;       ///< of all of them
   int path_dofs;          ///< entries at DoFs, of all of them
   const LanePath* path;   ///< [npath]

@@ -28,12 +28,12 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
 
 template <class R>
 LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
-                        const RowStageOptions& options)
+                        std::span<const ForceSlot> slots, const RowStageOptions& options)
     : model_(model),
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      terms_(model, data, geometry_.get(), equalities, options),
+      terms_(model, data, geometry_.get(), equalities, slots, options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}
@@ -73,7 +73,8 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
   terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found,
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
-  for (int pack = 0; loops && pack < data.packs(); ++pack) loops->record(terms_.held_impulse(pack), step.h, pack);
+  for (int pack = 0; loops && pack < data.packs(); ++pack)
+    loops->record(terms_.held_impulse(pack, loops->rows()), step.h, pack);
 }
 
 template <class R>

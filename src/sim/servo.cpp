@@ -30,18 +30,15 @@ ForceRow falling(double force, double stiffness, double damping, double speed, d
 }  // namespace
 
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
-  if (!actuation.passive().empty()) return "a model's passive forces are not in lanes yet";
   const ActuatorSet& set = actuation.actuators();
   if (!actuators || set.size() == 0) return {};
-  if (!set.plain())
-    return "actuators on other than hinges and slides, muscles, and servos with a range beside others on their joint "
-           "are not in lanes yet";
   std::vector<char> servo(at(model.nv)), other(at(model.nv));
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
     if (!a.active) continue;
-    if (a.gain[2] != 0) return "actuators whose damping is their control are not in lanes yet";
-    (falls(a.stiffness(0), a.damping(0)) ? servo : other)[at(a.dofs[0])] = 1;
+    if (a.plain && a.gain[2] != 0) return "actuators whose damping is their control are not in lanes yet";
+    const bool drives = a.plain && falls(a.stiffness(0), a.damping(0));
+    for (const int v : a.dofs) (drives ? servo : other)[at(v)] = 1;
   }
   for (const Joint& joint : model.joints) {
     const std::size_t v = at(joint.qvel);
@@ -72,6 +69,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
   for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
   rows_.resize(worlds_), row_arms_.resize(worlds_);
+  find_slots();
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
@@ -86,6 +84,21 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
         is_.heavy_paths || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
   one_.qpos.resize(model.nq), one_.qvel.resize(model.nv);
   one_.ctrl.resize(model.nu), one_.act.resize(model.na);
+}
+
+template <class R>
+void Servos<R>::find_slots() {
+  const auto add = [&](std::span<const int> dofs, int count, int on_link = -1) {
+    slots_.insert(slots_.end(), std::size_t(count), ForceSlot{dofs, on_link});
+  };
+  for (int t = 0; t < actuation_.tendons().size(); ++t) add(actuation_.tendons()[t].dofs, 4);
+  for (int i = 0; i < actuation_.actuators().size(); ++i) add(actuation_.actuators()[i].dofs, 2);
+  for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
+    for (int k = 0; k < p.count; ++k) add({&p.dofs[k], 1}, 1);
+  }
+  drag_slot_ = int(slots_.size());
+  actuation_.passive().each_immersed([&](int link, std::span<const int> dofs) { add(dofs, 6, link); });
+  if (is_.plain_only) slots_.clear();
 }
 
 /// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.
@@ -217,9 +230,14 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     gather(data.ctrl, one_.ctrl, world), gather(data.act, one_.act, world);
     gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
     gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
-    const WorldTable<R>* const own = width_ == 1 && data.own ? &data.own[world] : nullptr;
-    one_.carried_inertia = own && !own->carried_inertia.empty() ? own->carried_inertia : model_.carried_inertia;
-    actuation_.scale_damping(own ? std::span<const double>(own->damping_scale) : std::span<const double>());
+    const WorldTable<R>* const own = data.own ? &data.own[world / width_] : nullptr;
+    const auto mine = [&](const std::vector<double>& all, int n) {
+      return all.empty() ? std::span<const double>()
+                         : std::span(all).subspan(tarsus::at(n * (world % width_)), tarsus::at(n));
+    };
+    one_.carried_inertia =
+        own && !own->carried_inertia.empty() ? mine(own->carried_inertia, model_.nv) : model_.carried_inertia;
+    actuation_.scale_damping(own ? mine(own->damping_scale, model_.njoint()) : std::span<const double>());
     actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
@@ -292,7 +310,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
       row = falling(row.force + passive.tendon_force()[t], stiffness, tendon.damping_at(speed), speed, dt,
                     spring_rule(rate2, dt));
     }
-    row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t);
+    row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t), row.slot = 4 * t;
     if (row.slope > 0 || row.force != 0) rows_[world].push_back(row);
     if (step.row_limits) add_tendon_limits(world, dt, t);
   }
@@ -318,31 +336,33 @@ template <class R>
 void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const Tendon& tendon = actuation_.tendons()[t];
   const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
-  const auto add = [&](double low, double high, double target, int range, int friction) {
+  const auto add = [&](int slot, double low, double high, double target, int range, int friction) {
     rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range, friction});
+    rows_[world].back().slot = 4 * t + slot;
   };
   const double fastest = tendon_return(world, t);
   const auto target = [&](double gap, double rate) {
     return spook_unilateral({}, recoverable({}, gap, dt, fastest), rate, dt).target;
   };
   if (tendon.limited && fastest > kTendonRest) {
-    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t, -1);
-    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t, -1);
+    add(1, 0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t, -1);
+    add(2, -kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t, -1);
   }
-  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0, -1, t);
+  if (tendon.friction_loss > 0) add(3, -tendon.friction_loss, tendon.friction_loss, 0, -1, t);
 }
 
 /// Polynomial springs and dampers of joints.
 template <class R>
 void Servos<R>::add_polynomial_rows(int world, double dt) {
   static constexpr double kUnit = 1;
+  int slot = polynomial_slot();
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
       ForceRow& row = rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
                                                         spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
-      row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
+      row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1}, row.slot = slot++;
     }
   }
 }
@@ -361,7 +381,8 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
   for (std::size_t k = 0; k < passive.immersions().size(); ++k) {
     const Immersion& body = passive.immersions()[k];
     const Mat3d& axes = body.pose.R;
-    const Force<double> inverse = heavy ? passive.inverse_mass(k, own_inertia(body.link, own)) : body.inverse_mass;
+    const Force<double> inverse =
+        heavy ? passive.inverse_mass(k, own_inertia(body.link, world, own)) : body.inverse_mass;
     for (int i = 0; i < 6; ++i) {
       const double inverse_mass = part(inverse, i), resisted = dt * part(body.fluid.resistance, i);
       if (!(resisted * inverse_mass >= kDragFelt)) continue;
@@ -372,7 +393,7 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
       find_arm(body, body.pose.p, wrench);
       ForceRow row;
       row.force = part(body.fluid.drag(body.velocity), i), row.slope = resisted + growing * (1 - 1 / (1 + x));
-      row.dofs = body.dofs, row.on_link = body.link;
+      row.dofs = body.dofs, row.on_link = body.link, row.slot = drag_slot_ + 6 * int(k) + i;
       row.wrench = {wrench.n + cross(body.pose.p - links[body.link].o, wrench.f), wrench.f};
       for (const int v : body.dofs) row_arms_[world].push_back(one_.arm[std::size_t(v)]);
       push_arm(body, -row.force, world);
@@ -396,7 +417,7 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
       push_arm(body, -1, world);
     }
     const LinkState<double>& link = links[one.link];
-    const RigidInertia<double> mine = own_inertia(one.link, own);
+    const RigidInertia<double> mine = own_inertia(one.link, world, own);
     const RigidInertia<double> inertia{mine.mass, link.R * mine.h, rotate(link.R, mine.I)};
     const Vec3d w = one.pose.R * one.velocity.w, v = one.pose.R * one.velocity.v;
     const Motion<double> velocity{w, v - cross(w, one.pose.p - link.o)};
@@ -407,10 +428,10 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
 
 /// The link's inertia along its axes, in this world.
 template <class R>
-RigidInertia<double> Servos<R>::own_inertia(int link, const WorldTable<R>* own) const {
+RigidInertia<double> Servos<R>::own_inertia(int link, int world, const WorldTable<R>* own) const {
   if (!own || own->inertia.empty()) return model_inertia(model_.view<double>().link[link], identity3<double>());
-  const R* n = &own->inertia[std::size_t(10 * link)];
-  return {n[0], {n[1], n[2], n[3]}, {n[4], n[5], n[6], n[7], n[8], n[9]}};
+  const auto n = [&](int k) { return double(own->inertia[std::size_t((10 * link + k) * width_ + world % width_)]); };
+  return {n(0), {n(1), n(2), n(3)}, {n(4), n(5), n(6), n(7), n(8), n(9)}};
 }
 
 /// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.
@@ -483,7 +504,7 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   double force = m.offset - m.stiffness * length - m.damping * speed;
   add_along(fixed_, a.dofs, arm, m.cogging, world);
   ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
-  row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm;
+  row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm, row.slot = actuator_slot() + 2 * actuator;
   bound(a, force, row);
   if (falls(m.stiffness, m.damping))
     add_servo_row(world, force, row);
@@ -492,6 +513,7 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   if (m.friction_slope == 0 && m.end_friction == 0) return;
   rows_[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
                           m.most_friction, a.dofs, arm});
+  rows_[world].back().slot = actuator_slot() + 2 * actuator + 1;
 }
 
 template <class R>
@@ -544,7 +566,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
     const double speed = actuation_.velocity()[i];
     double force = a.force(u, actuation_.length()[i], speed);
     ForceRow row = falling(force, kp, kd, speed, dt);
-    row.dofs = a.dofs, row.arm = arm;
+    row.dofs = a.dofs, row.arm = arm, row.slot = actuator_slot() + 2 * i;
     bound(a, force, row);
     add_servo_row(world, force, row);
   }

@@ -72,8 +72,12 @@ static std::string drives_refusal(const Model& model, const StepOptions& options
 template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
   const bool actuated = !drives && options.actuation != ActuationMode::off;
-  const std::string why = servos_refusal(model, Actuation(model), actuated);
+  const Actuation actuation(model);
+  const std::string why = servos_refusal(model, actuation, actuated);
   if (!why.empty()) return why;
+  if (options.integrator == Integrator::rk4 &&
+      !(actuation.passive().empty() && (!actuated || actuation.actuators().plain())))
+    return "forces along paths are not in lanes under rk4";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
   const bool servos = actuated && implicit_servos(options);
   const std::string limits = drives   ? drives_refusal(model, options, *drives)
@@ -156,9 +160,9 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
-  if (options.rows.any()) make_rows(data);
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
+  if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
     products_.emplace(model, data), next_.found.resize(data.size(1));
     return;
@@ -173,7 +177,9 @@ void Stepper<R>::make_rows(const BasicData<R>& data) {
   if (width_ == 1)
     rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   else
-    lane_rows_ = std::make_unique<LaneStage<R>>(model_, data, loops_ ? &loops_->equalities() : nullptr, options_.rows);
+    lane_rows_ =
+        std::make_unique<LaneStage<R>>(model_, data, loops_ ? &loops_->equalities() : nullptr,
+                                       servos_ ? servos_->slots() : std::span<const ForceSlot>(), options_.rows);
 }
 
 /// What acts besides drives, into data.tau; the user's own waits in now_.user_tau.
@@ -182,7 +188,8 @@ void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool 
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
   servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
                    qpos, qvel, now_.user_tau);
-  now_.solves_rows = servos_->has_rows();
+  // A world's step in lanes does not depend on what its neighbours have.
+  now_.solves_rows = width_ == 1 ? servos_->has_rows() : !servos_->slots().empty();
 }
 
 /// A world by itself, beside those of lanes.
@@ -495,6 +502,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
   if (lane_rows_) {
     begin_terms(data, h);
+    for (int world = 0; now_.solves_rows && world < data.worlds(); ++world)
+      lane_rows_->push(world, servos_->rows(world));
     lane_rows_->solve(data, step, limited, loops_.get(), loop_step(h), next_.found, next_.qvel);
   } else {
     solve_rows(data, step, limited);
@@ -565,13 +574,15 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 }
 
 template <class R>
-TendonForces Stepper<R>::tendon_forces(int tendon) const {
-  if (now_.singly) return taker(0).tendon_forces(tendon);
+TendonForces Stepper<R>::tendon_forces(int tendon, int world) const {
+  if (now_.singly) return taker(world).tendon_forces(tendon, 0);
   TendonForces out;
-  const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>();
+  const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(world) : std::span<const ForceRow>();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].tendon_range != tendon && rows[r].tendon_friction != tendon) continue;
-    const double force = rows_ ? rows_->terms().force_of_row(r) : force_rows_.force(r);
+    const double force = lane_rows_ ? lane_rows_->terms().impulse(world, rows[r].slot) / options_.dt
+                         : rows_    ? rows_->terms().force_of_row(r)
+                                    : force_rows_.force(r);
     if (rows[r].tendon_range == tendon) out.range += std::abs(force);
     if (rows[r].tendon_friction == tendon) out.friction += force;
   }

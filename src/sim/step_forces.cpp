@@ -49,6 +49,14 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
                         std::vector<double>(multiplier.begin(), multiplier.end()), forces.tendon_along);
 }
 
+template <class R>
+void add_tendon_forces(const Model& model, const Stepper<R>& stepper, int world, StepForces& out) {
+  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
+    const TendonForces forces = stepper.tendon_forces(int(t), world);
+    out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
+  }
+}
+
 }  // namespace
 
 template <class R>
@@ -63,6 +71,7 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   if (data.width() != 1) {
     if (const LaneStage<R>* lanes = stepper.lane_rows(); lanes && lanes->terms().feels()) {
       if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, world, out);
+      add_tendon_forces(model, stepper, world, out);
       for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(world, i));
       lanes->terms().each_touch(world, [&](const LaneTouched& c) {
         const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
@@ -74,10 +83,7 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     return out;
   }
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, 0, out);
-  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
-    const TendonForces forces = stepper.tendon_forces(int(t));
-    out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
-  }
+  add_tendon_forces(model, stepper, 0, out);
   if (!stepper.rows()) return out;
   const RowStage<R>& rows = *stepper.rows();
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));

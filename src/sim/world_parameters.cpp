@@ -128,14 +128,14 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
       for (const auto& [linear, angular, joint] : reference_masses(model, links)) put(mass, {linear, angular, joint});
-      std::vector<double> carried = carried_inertia(model, links);
+      const std::vector<double> carried = carried_inertia(model, links);
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
-      if (width == 1) table.carried_inertia = std::move(carried);
+      table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());
     }
   }
-  if (width == 1 && !parameters[WorldParameter::damping_scale].empty()) {
-    const std::span<const double> own = parameters.of(model, WorldParameter::damping_scale, world[0]);
-    table.damping_scale.assign(own.begin(), own.end());
+  for (std::size_t lane = 0; lane < width && !parameters[WorldParameter::damping_scale].empty(); ++lane) {
+    const std::span<const double> own = parameters.of(model, WorldParameter::damping_scale, world[lane]);
+    table.damping_scale.insert(table.damping_scale.end(), own.begin(), own.end());
   }
   lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,
       [&](std::size_t i, std::span<const double> own) { return model.joints[i].damping * own[i]; });

@@ -23,6 +23,13 @@ struct ForceRow {
   int tendon_friction = -1;      ///< the tendon whose dry friction this is
   int on_link = -1;              ///< see PathRow
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
+  int slot = -1;  ///< of Servos::slots(), what it is from step to step
+};
+
+/// What a model's force rows may be, the same in all worlds: on these DoFs, or on a link.
+struct ForceSlot {
+  std::span<const int> dofs;
+  int on_link = -1;
 };
 
 }  // namespace tarsus

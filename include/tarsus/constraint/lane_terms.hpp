@@ -1,6 +1,6 @@
 // The terms of a step for packs of worlds, a lane a world: contacts with the ground and between links, joint ranges,
-// dry joint friction, drives with force limits and equality constraints, solved by one Newton iteration that each lane
-// goes through with its own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world
+// dry joint friction, drives with force limits, forces along generalised directions and equality constraints, solved by
+// one Newton iteration that each lane goes through with its own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world
 // alone.
 //
 // Not in lanes yet, and refused by name: friction that depends on the direction, dry friction and limited drives of
@@ -12,6 +12,7 @@
 
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/constraint/equality.hpp"
+#include "tarsus/constraint/force_row.hpp"
 
 namespace tarsus {
 
@@ -42,10 +43,11 @@ class LaneTerms {
   /// Why the terms of this model cannot be in lanes; empty if they can. geometry null: no contacts.
   static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
 
-  /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none.
+  /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none. slots: of the
+  /// force rows that there may be.
   /// @throws ValueError with refusal()
   LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-            const EqualitySet* equalities, const TermOptions& options);
+            const EqualitySet* equalities, std::span<const ForceSlot> slots, const TermOptions& options);
   ~LaneTerms();
 
   /// v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what
@@ -59,7 +61,11 @@ class LaneTerms {
   /// each row the velocity J v⁺ and the compliance of its impulse [rows][lane].
   void hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance);
   /// Their impulses over the last step, of a pack [rows][lane].
-  In<R> held_impulse(int pack) const;
+  In<R> held_impulse(int pack, int rows) const;
+  /// A world's force rows in the next solve().
+  void push(int world, std::span<const ForceRow> rows);
+  /// Of what that world had in a slot over the last step [N s | N m s].
+  double impulse(int world, int slot) const;
   /// What the last solve() left to the next step is taken back: that step is to be solved anew. After hold() alone.
   void rewind() { memory_.swap(before_); }
 

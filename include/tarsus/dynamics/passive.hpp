@@ -82,6 +82,11 @@ class PassiveForces {
 
   /// The bodies in the fluid, whose forces are part of force(): those of one link are neighbours.
   std::span<const Immersion> immersions() const { return immersions_; }
+  /// f(link, DoFs) for each of them, before any evaluate() too.
+  template <class F>
+  void each_immersed(const F& f) const {
+    for (const Immersed& body : immersed_) f(body.frame.link, std::span<const int>(body.dofs));
+  }
   /// The inverse_mass of immersions()[k] where its link has this inertia, along the link's axes.
   Force<double> inverse_mass(std::size_t k, const RigidInertia<double>& link) const;
 

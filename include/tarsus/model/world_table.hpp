@@ -19,9 +19,9 @@ struct WorldTable {
   AlignedVector<R> kp, kd, force;  ///< [nv] factors on drives' gains and force limits
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
   AlignedVector<R> mass_scale;     ///< [nbody] factors that `inertia` was made with; of one world alone
-  // Of one world alone, as passive forces are computed.
-  std::vector<double> carried_inertia;  ///< [nv] Model's with `inertia`
-  std::vector<double> damping_scale;    ///< [nlink] factors that `damping` was made with
+  // World by world, as passive forces are computed.
+  std::vector<double> carried_inertia;  ///< [lane][nv] Model's with `inertia`
+  std::vector<double> damping_scale;    ///< [lane][nlink] factors that `damping` was made with
 };
 
 }  // namespace tarsus

@@ -18,10 +18,10 @@ class LaneStage {
   /// Why a step of these options cannot be taken in lanes; empty if it can.
   static std::string refusal(const Model& model, const RowStageOptions& options);
 
-  /// @param equalities null: none
+  /// @param equalities null: none  @param slots of force rows
   /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
   LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
-            const RowStageOptions& options);
+            std::span<const ForceSlot> slots, const RowStageOptions& options);
 
   /// The velocity at the end of a step under data's joint_force and joint_inertia, for every pack. data, `found` and in
   /// `velocity` qvel + h qacc are as VelocityProducts::begin_step() leaves them.
@@ -29,7 +29,8 @@ class LaneStage {
   /// @throws ValueError if drives have what limits_refusal() names
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, ConstrainedDynamics<R>* loops,
              double loop_step, In<R> found, Out<R> velocity);
-  void rewind() { terms_.rewind(); }  ///< LaneTerms::rewind()
+  void rewind() { terms_.rewind(); }                                                  ///< LaneTerms::rewind()
+  void push(int world, std::span<const ForceRow> rows) { terms_.push(world, rows); }  ///< LaneTerms::push()
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// What that world's last step was when it took it by itself. @param ground_force as ground_force() gives it

@@ -12,8 +12,8 @@
 //   than a quarter within the step                     to zero with the velocity against the fluid
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
-// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds are shared
-// by lanes, targets and applied forces are each lane's own: servos_refusal() names what needs more.
+// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds of drives are
+// shared by lanes, targets, applied forces and rows are each lane's own: servos_refusal() names what needs more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"
@@ -58,6 +58,8 @@ class Servos {
   In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
   std::span<const ForceRow> rows(int world) const { return rows_[world]; }
   bool has_rows() const { return is_.has_rows; }  ///< in some world
+  /// Of all rows that there may be in some step.
+  std::span<const ForceSlot> slots() const { return slots_; }
 
   /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
   template <class F>
@@ -90,7 +92,7 @@ class Servos {
   void add_polynomial_rows(int world, double dt);
   void find_drags(int world, double dt, const WorldTable<R>* own);
   void mend_lift(int world, double dt, const WorldTable<R>* own);
-  RigidInertia<double> own_inertia(int link, const WorldTable<R>* own) const;
+  RigidInertia<double> own_inertia(int link, int world, const WorldTable<R>* own) const;
   void find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force);
   void push_arm(const Immersion& body, double factor, int world);
   void add_drag_rows(int world);
@@ -115,6 +117,11 @@ class Servos {
     return (std::size_t(world / width_) * n + i) * width_ + world % width_;
   }
 
+  /// The tendons' are the first, four for each; then the actuators', two for each.
+  int actuator_slot() const { return 4 * actuation_.tendons().size(); }
+  int polynomial_slot() const { return actuator_slot() + 2 * actuation_.actuators().size(); }
+  void find_slots();
+
   const Model& model_;
   Actuation actuation_;
   Adhesion adhesion_;
@@ -125,6 +132,8 @@ class Servos {
   Drives drives_;
   /// fixed_: of actuators, from the step's start; row_force_: what rows give then to joints whose range bounds a sum.
   AlignedVector<R> tau_, fixed_, servo_, row_force_, qpos_target_, qvel_target_;
+  std::vector<ForceSlot> slots_;
+  int drag_slot_ = 0;                          // six for each body in the fluid, from here on
   std::vector<std::vector<ForceRow>> rows_;    // [world]
   std::vector<std::vector<double>> row_arms_;  // [world] what they point into
   std::vector<std::vector<MotorRun>> motors_;  // [world][actuator]

@@ -142,7 +142,7 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
-  TendonForces tendon_forces(int tendon) const;  ///< in the first world
+  TendonForces tendon_forces(int tendon, int world = 0) const;
   /// The same of worlds in lanes; null where there are none.
   const LaneStage<R>* lane_rows() const { return lane_rows_.get(); }
   /// From the next step on lanes keep what step_forces() asks for.
