@@ -46,7 +46,7 @@ struct LaneTerms<R>::Tables {
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
-  int first_held = 0;                 ///< of the paths
+  int first_held = 0, nheld = 0;      ///< of the paths
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -154,7 +154,7 @@ struct LaneTerms<R>::Tables {
     };
     add_slots(true);
     model.nalone = first_held = int(paths.size());
-    if (equalities) add_held(of, *equalities);
+    if (equalities) add_held(of, *equalities), nheld = int(paths.size()) - first_held;
     add_slots(false);
     model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
   }
@@ -329,7 +329,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
   }
-  if (tables_->model.npath > 0) before_ = memory_;
+  if (tables_->nheld > 0) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   for (int p = 0; p < data.packs(); ++p) {
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
@@ -381,10 +381,10 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
 }
 
 template <class R>
-In<R> LaneTerms<R>::held_impulse(int pack, int rows) const {
-  const std::size_t w = std::size_t(width_);
-  return In<R>(path_impulse_)
-      .subspan((std::size_t(pack * tables_->model.npath + tables_->first_held)) * w, std::size_t(rows) * w);
+In<R> LaneTerms<R>::held_impulse(int pack) const {
+  const Tables& t = *tables_;
+  const std::size_t first = std::size_t(pack * t.model.npath + t.first_held), w = std::size_t(width_);
+  return In<R>(path_impulse_).subspan(first * w, std::size_t(t.nheld) * w);
 }
 
 template <class R>

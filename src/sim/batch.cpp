@@ -169,7 +169,7 @@ void Batch<R>::make_workers() {
   workers_.clear();
   for (int t = 0; t < threads(); ++t) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(model_, width_, group_, options_.step));
-    if (width_ > 1 && options_.step.rows.any()) worker.alone = std::make_shared<Worker>(model_, 1, 1, options_.step);
+    if (width_ > 1) worker.alone = std::make_shared<Worker>(model_, 1, 1, options_.step);
     if (group_ == 1) continue;
     worker.single = std::make_unique<Worker>(model_, width_, 1, options_.step);
     worker.single->alone = worker.alone;

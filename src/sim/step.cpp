@@ -316,7 +316,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   else
     euler(data, *drives, target, qvel_target);
   if (servos_) std::copy(now_.user_tau.begin(), now_.user_tau.end(), data.tau.begin());
-  if (lane_rows_ && options_.again) step_again(data, given, qpos_target, qvel_target);
+  if (lane_rows_ && now_.solves_terms && options_.again) step_again(data, given, qpos_target, qvel_target);
   data.time += options_.dt;
   const int bad = settle(data);
   if (servos_ && now_.actuated)
@@ -569,8 +569,9 @@ void Stepper<R>::restart(const BasicData<R>& data, int world) {
 template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
   if (now_.singly) return taker(world).rows_report(0);
+  if (!options_.rows.any() && !now_.solves_terms) return nullptr;
   if (lane_rows_) return &lane_rows_->report(world);
-  return rows_ && (options_.rows.any() || now_.solves_terms) ? &rows_->report() : nullptr;
+  return rows_ ? &rows_->report() : nullptr;
 }
 
 template <class R>

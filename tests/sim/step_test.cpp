@@ -167,15 +167,8 @@ TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {
   contacts.rows.contacts = contacts.rows.joints = true, rk4.integrator = Integrator::rk4;
   const double free = kInfinity;
   const Case cases[] = {
-      {"path", chain("", tendon), plain, 0},
-      {"path and range", chain("", tendon), contacts, 0},
       {"path in rk4", chain("", tendon), rk4, 0},
-      {"path and limits", chain("", tendon), plain, 20},
-      {"servo on a path", chain("", tendon + "<actuator><position tendon='t' kp='80'/></actuator>"), plain, 0},
-      {"muscle", chain("range='-60 60' limited='true'", "<actuator><muscle joint='a' lengthrange='-1 1'/></actuator>"),
-       contacts, 0},
       {"damper", chain("", "<actuator><damper joint='a' kv='3' ctrlrange='0 1'/></actuator>"), plain, 0},
-      {"drag", chain("", "<option density='50' viscosity='.1'/>"), plain, 0},
       {"loop, and limits of a root", chain("", loop), plain, 20},
       {"limits of a root on the floor", chain("", ""), contacts, 20},
   };
