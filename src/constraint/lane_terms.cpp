@@ -146,7 +146,8 @@ struct LaneTerms<R>::Tables {
     path_of_slot.assign(slots.size(), -1);
     const auto add_slots = [&](bool alone) {
       for (std::size_t i = 0; i < slots.size(); ++i) {
-        const auto [dofs, link] = slots[i];
+        const auto [dofs, link, acts] = slots[i];
+        if (!acts) continue;
         if (alone != (link < 0 && dofs.size() == 1 && of.joints[of.dof_joint[dofs[0]]].nv() == 1)) continue;
         path_of_slot[i] = int(paths.size());
         add_path(link, -1, link < 0 ? dofs : std::span<const int>(), false);
@@ -392,7 +393,9 @@ void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
   const LaneModel<R>& m = tables_->model;
   const std::size_t w = std::size_t(width_), lane = std::size_t(world) % w;
   R* const numbers = path_.data() + std::size_t(world) / w * std::size_t(m.path_numbers) * w + lane;
-  for (const int path : tables_->path_of_slot) numbers[std::size_t(m.path[path].first + kPathLive) * w] = R(0);
+  for (const int path : tables_->path_of_slot) {
+    if (path >= 0) numbers[std::size_t(m.path[path].first + kPathLive) * w] = R(0);
+  }
   for (const ForceRow& row : rows) {
     const LanePath& to = m.path[tables_->path_of_slot[std::size_t(row.slot)]];
     R* const at = numbers + std::size_t(to.first) * w;

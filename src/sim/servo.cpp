@@ -49,7 +49,7 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
 }
 
 template <class R>
-Servos<R>::Servos(const Model& model, const BasicData<R>& data)
+Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
     : model_(model),
       actuation_(model),
       adhesion_(model, actuation_.actuators()),
@@ -69,7 +69,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
   for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
   rows_.resize(worlds_), row_arms_.resize(worlds_);
-  find_slots();
+  find_slots(row_limits);
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
@@ -87,18 +87,28 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
 }
 
 template <class R>
-void Servos<R>::find_slots() {
-  const auto add = [&](std::span<const int> dofs, int count, int on_link = -1) {
-    slots_.insert(slots_.end(), std::size_t(count), ForceSlot{dofs, on_link});
+void Servos<R>::find_slots(bool row_limits) {
+  const auto add = [&](std::span<const int> dofs, int count, int on_link = -1, bool acts = true) {
+    slots_.insert(slots_.end(), std::size_t(count), ForceSlot{dofs, on_link, acts});
   };
-  for (int t = 0; t < actuation_.tendons().size(); ++t) add(actuation_.tendons()[t].dofs, 4);
-  for (int i = 0; i < actuation_.actuators().size(); ++i) add(actuation_.actuators()[i].dofs, 2);
+  for (int t = 0; t < actuation_.tendons().size(); ++t) {
+    const Tendon& tendon = actuation_.tendons()[t];
+    add(tendon.dofs, 1, -1, tendon.armature > 0 || tendon.is_elastic());
+    add(tendon.dofs, 2, -1, row_limits && tendon.limited);
+    add(tendon.dofs, 1, -1, row_limits && tendon.friction_loss > 0);
+  }
+  for (int i = 0; i < actuation_.actuators().size(); ++i) {
+    const Actuator& a = actuation_.actuators()[i];
+    const bool rows = a.active && !a.plain;
+    add(a.dofs, 1, -1, rows && (a.motor || a.gain[1] != 0 || a.gain[2] != 0 || falls(a.stiffness(0), a.damping(0))));
+    add(a.dofs, 1, -1, rows && a.motor);
+  }
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) add({&p.dofs[k], 1}, 1);
   }
   drag_slot_ = int(slots_.size());
   actuation_.passive().each_immersed([&](int link, std::span<const int> dofs) { add(dofs, 6, link); });
-  if (is_.plain_only) slots_.clear();
+  is_.may_have_rows = std::any_of(slots_.begin(), slots_.end(), [](const ForceSlot& slot) { return slot.acts; });
 }
 
 /// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.

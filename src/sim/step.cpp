@@ -160,7 +160,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
-  servos_.emplace(model, data);
+  servos_.emplace(model, data, options.rows.joints);
   if (servos_->idle()) servos_.reset();
   if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
@@ -189,7 +189,7 @@ void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool 
   servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
                    qpos, qvel, now_.user_tau);
   // A world's step in lanes does not depend on what its neighbours have.
-  now_.solves_rows = width_ == 1 ? servos_->has_rows() : !servos_->slots().empty();
+  now_.solves_rows = width_ == 1 ? servos_->has_rows() : servos_->may_have_rows();
 }
 
 /// A world by itself, beside those of lanes.

@@ -30,6 +30,7 @@ struct ForceRow {
 struct ForceSlot {
   std::span<const int> dofs;
   int on_link = -1;
+  bool acts = true;  ///< in some step; else nothing ever has it
 };
 
 }  // namespace tarsus

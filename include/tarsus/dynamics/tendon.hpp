@@ -44,6 +44,7 @@ struct Tendon {
   std::array<double, 2> force_range{};
   Location where;
 
+  bool is_elastic() const { return stiffness != std::array<double, 3>{} || damping != std::array<double, 3>{}; }
   /// Spring and damper, along growing length.
   double passive_force(double length, double velocity) const;
   double spring_energy(double length) const;

@@ -40,8 +40,8 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
 template <class R>
 class Servos {
  public:
-  /// Keeps a reference to the model. @throws InputError as Actuation
-  Servos(const Model& model, const BasicData<R>& data);
+  /// Keeps a reference to the model. @param row_limits of some step  @throws InputError as Actuation
+  Servos(const Model& model, const BasicData<R>& data, bool row_limits = true);
 
   /// The model has neither actuators nor passive forces of its own: prepare() would leave tau as it is.
   bool idle() const { return is_.idle; }
@@ -58,8 +58,9 @@ class Servos {
   In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
   std::span<const ForceRow> rows(int world) const { return rows_[world]; }
   bool has_rows() const { return is_.has_rows; }  ///< in some world
-  /// Of all rows that there may be in some step.
+  /// Of all rows that there may be in some step, and whether there are some that act.
   std::span<const ForceSlot> slots() const { return slots_; }
+  bool may_have_rows() const { return is_.may_have_rows; }
 
   /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
   template <class F>
@@ -68,7 +69,7 @@ class Servos {
  private:
   struct Is {
     bool idle = false, plain_only = false, has_rows = false, damped_by_control = false, heavy_paths = false;
-    bool has_motors = false, implicit = false;
+    bool has_motors = false, implicit = false, may_have_rows = false;
   };
   struct OneWorld {  ///< its numbers one after another
     std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
@@ -120,7 +121,7 @@ class Servos {
   /// The tendons' are the first, four for each; then the actuators', two for each.
   int actuator_slot() const { return 4 * actuation_.tendons().size(); }
   int polynomial_slot() const { return actuator_slot() + 2 * actuation_.actuators().size(); }
-  void find_slots();
+  void find_slots(bool row_limits);
 
   const Model& model_;
   Actuation actuation_;
