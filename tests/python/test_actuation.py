@@ -1297,6 +1297,26 @@ def test_coefficients_left_out_are_those_of_the_class(own):
     np.testing.assert_allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=1e-12)
 
 
+SHORTCUTS = {"motor": "", "position": "kp='3' timeconst='.3'", "velocity": "kv='2'", "intvelocity": "kp='3'", "cylinder": "", "muscle": ""}
+
+
+@pytest.mark.parametrize("kind", SHORTCUTS)
+@pytest.mark.parametrize("default", ["<general actearly='true'/>", "<general dyntype='muscle' dynprm='.4 .5 .6' gainprm='2 3 4' biastype='affine' biasprm='1 2 -3'/>"])
+def test_what_of_a_general_in_a_class_others_have(kind, default):
+    """Not when its activation acts; and what a class's motor leaves of the law around it, another <general> finds there."""
+    text = f"""<mujoco><default class="main">{default}<default class="inner"><{kind}/></default></default>
+      <worldbody><body><joint name="j" range="-1 1"/><geom size=".1"/></body></worldbody>
+      <actuator><{kind} joint="j" {SHORTCUTS[kind]} lengthrange=".1 1"/><general class="inner" joint="j" dyntype="muscle" lengthrange=".1 1"/></actuator></mujoco>"""
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.4, 1.3, 0.6, 0.2
+    mujoco.mj_forward(theirs, d)
+    set_state(data, d)
+    found = tarsus.actuation(ours, data)
+    for name in ("actuator_force", "act_dot", "qfrc_actuator"):
+        np.testing.assert_allclose(found[name], getattr(d, name), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("joint", ["<joint name='f' type='free' damping='2 3 4'/>", "<freejoint name='f'/>", "<joint name='f' type='ball' damping='2 3 4'/>"])
 @pytest.mark.parametrize("motor", ["", "<motor joint='f' damping='1 2 3' gear='2'/>"])
 def test_damping_of_bodies_that_turn_freely(joint, motor):

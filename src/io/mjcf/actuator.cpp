@@ -13,6 +13,7 @@ void set(ActuatorState& state, const char* gain, const char* bias, const char* d
   state.gain_type = gain;
   state.bias_type = bias;
   state.dynamics = dynamics;
+  if (state.dynamics == "none" || state.dynamics == "integrator") state.dynamics_parameters = {1};
 }
 
 void refuse_negative(const XmlElement& e, const char* attribute, double value) {
@@ -30,6 +31,11 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("inheritrange", state.inherit_range);
   e.read("actdim", state.activation_count);
   e.unsupported({"ffrange", "input", "velrange"});
+}
+
+void motor(const XmlElement&, ActuatorState& state) {
+  state.gain_parameters = {1}, state.bias_parameters = {};
+  set(state, "fixed", "none", "none");
 }
 
 /// position, and intvelocity, which integrates its control into a position.
@@ -193,8 +199,7 @@ struct Element {
 };
 constexpr Element kKinds[] = {
     {"general", general, ""},
-    {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); },
-     "fixed"},
+    {"motor", motor, "fixed"},
     {"position", position, "fixed"},
     {"intvelocity", position, "fixed"},
     {"velocity", velocity, "fixed"},
@@ -214,6 +219,7 @@ void begin(const Element& kind, ActuatorState& state) {
   if (kind.name != "general") {  // whose alone they are: MuJoCo passes over what an intvelocity says
     state.activation_count = -1;
     state.activation_limited = Limited::automatic;
+    state.spec.activation_early = false;
   }
   if (kind.name != "general" && kind.name != state.kind) {
     const auto fits = [&](const auto& law) {
