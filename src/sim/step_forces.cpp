@@ -1,4 +1,6 @@
 // What acted on bodies over a Stepper's last step, for sensors that feel it.
+#include <optional>
+
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -7,19 +9,30 @@ namespace tarsus {
 
 namespace {
 
+/// One world's numbers of `all`.
+template <class R>
+AlignedVector<R> of_world(const BasicData<R>& data, std::span<const R> all, int world) {
+  AlignedVector<R> out(all.size() / std::size_t(data.packs() * data.width()));
+  data.get(all, int(out.size()), world, out);
+  return out;
+}
+
 /// Forces of constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
 /// mocap body, bears the reaction to the force on the other.
 template <class R>
-void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
+void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data, int world,
                          std::vector<BodyForce>& out) {
   const EqualitySet& set = loops.equalities();
+  const AlignedVector<R> multiplier = of_world<R>(data, loops.multiplier(), world);
   BasicData<R> work(model);
-  work.mocap_pos = data.mocap_pos, work.mocap_quat = data.mocap_quat;
-  kinematics<R>(model, work, data.qpos);
+  work.qpos = of_world<R>(data, data.qpos, world);
+  work.mocap_pos = of_world<R>(data, data.mocap_pos, world);
+  work.mocap_quat = of_world<R>(data, data.mocap_quat, world);
+  kinematics<R>(model, work, work.qpos);
   DelassusRows<R> rows(model);
   set.add_blocks(rows);
   AlignedVector<R> phi(set.rows());
-  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
+  set.evaluate<R>(work, 0, work.qpos, {}, rows, phi, {}, {});
   for (int i = 0; i < set.size(); ++i) {
     const Equality& e = set[i];
     using enum EqualityKind;
@@ -31,7 +44,7 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
       double wrench[6] = {};
       for (int k = 0; k < 6; ++k) {
         for (int r = 0; r < block.nrow; ++r)
-          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
+          wrench[k] -= double(multiplier[std::size_t(e.first_row + r)]) *
                        double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
       const bool on_a = model.bodies[e.body_a].link == link;
@@ -46,33 +59,39 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
 }  // namespace
 
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world) {
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data,
+                       std::optional<int> world) {
   StepForces out;
   const auto add = [&out](const TouchPoint& touch) {
     out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
     out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
     out.contacts.push_back(touch);
   };
+  const bool loops = stepper.taker(0).loops() != nullptr;
   if (data.width() != 1) {
     if (const LaneStage<R>* lanes = stepper.lane_rows(); lanes && lanes->terms().feels()) {
-      for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(world, i));
-      lanes->terms().each_touch(world, [&](const LaneTouched& c) {
+      for (int i = 0; i < model.njoint(); ++i)
+        out.joint_limit.push_back(lanes->terms().limit_force(world.value_or(0), i));
+      lanes->terms().each_touch(world.value_or(0), [&](const LaneTouched& c) {
         const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
         add({a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
       });
       return out;
     }
-    out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
-    return out;
+    out.known = !stepper.options().rows.any() && !stepper.has_force_rows() && (!loops || (world && stepper.loops()));
+    if (!out.known || !loops) return out;
   }
-  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
   out.tendon_along.resize(model.spec.tendons.size());
   if (stepper.loops()) {
-    const auto multiplier = stepper.loops()->multiplier();
-    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(data.qpos.begin(), data.qpos.end()),
+    const int which = world.value_or(0);
+    add_equality_forces(model, *stepper.loops(), data, which, out.external);
+    const AlignedVector<R> qpos = of_world<R>(data, data.qpos, which),
+                           multiplier = of_world<R>(data, stepper.loops()->multiplier(), which);
+    stepper.loops()->equalities().add_tendon_forces(std::vector<double>(qpos.begin(), qpos.end()),
                                                     std::vector<double>(multiplier.begin(), multiplier.end()),
                                                     out.tendon_along);
   }
+  if (data.width() != 1) return out;
   for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
     const TendonForces forces = stepper.tendon_forces(int(t));
     out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
@@ -96,7 +115,9 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   return out;
 }
 
-template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&, int);
-template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&, int);
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&,
+                                        std::optional<int>);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&,
+                                       std::optional<int>);
 
 }  // namespace tarsus

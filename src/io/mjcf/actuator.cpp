@@ -197,20 +197,19 @@ struct Element {
   void (*read)(const XmlElement&, ActuatorState&);
   std::string_view gain;  ///< of a <general> default whose numbers this kind takes over
 };
-constexpr Element kKinds[] = {
-    {"general", general, ""},
-    {"motor", motor, "fixed"},
-    {"position", position, "fixed"},
-    {"intvelocity", position, "fixed"},
-    {"velocity", velocity, "fixed"},
-    {"damper", damper, "affine"},
-    {"cylinder", cylinder, "fixed"},
-    {"muscle", muscle, "muscle"},
-    {"adhesion", adhesion, "fixed"},
-    {"dcmotor", dc_motor, "dcmotor"},
-    {"pid", pid, "pid"},
-    {"orientation", opaque, ""},
-    {"plugin", opaque, ""}};
+constexpr Element kKinds[] = {{"general", general, ""},
+                              {"motor", motor, "fixed"},
+                              {"position", position, "fixed"},
+                              {"intvelocity", position, "fixed"},
+                              {"velocity", velocity, "fixed"},
+                              {"damper", damper, "affine"},
+                              {"cylinder", cylinder, "fixed"},
+                              {"muscle", muscle, "muscle"},
+                              {"adhesion", adhesion, "fixed"},
+                              {"dcmotor", dc_motor, "dcmotor"},
+                              {"pid", pid, "pid"},
+                              {"orientation", opaque, ""},
+                              {"plugin", opaque, ""}};
 
 /// A default class has one law, that of the last element in it. An element of another kind begins with that of the
 /// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
