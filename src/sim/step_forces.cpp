@@ -1,4 +1,6 @@
 // What acted on bodies over a Stepper's last step, for sensors that feel it.
+#include <optional>
+
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -7,23 +9,31 @@ namespace tarsus {
 
 namespace {
 
-/// Forces of a world's constraints between bodies on them, at the links' origins; what is fixed, to the world or to a
-/// mocap body, bears the reaction to the force on the other.
+/// One world's numbers of `all`.
+template <class R>
+AlignedVector<R> of_world(const BasicData<R>& data, std::span<const R> all, int world) {
+  AlignedVector<R> out(all.size() / std::size_t(data.packs() * data.width()));
+  data.get(all, int(out.size()), world, out);
+  return out;
+}
+
+/// Forces of a world's constraints between bodies on them, at the links' origins, and along tendons; what is fixed, to
+/// the world or to a mocap body, bears the reaction to the force on the other.
 template <class R>
 void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data, int world,
                          StepForces& forces) {
   const EqualitySet& set = loops.equalities();
   std::vector<BodyForce>& out = forces.external;
+  const AlignedVector<R> multiplier = of_world<R>(data, loops.multiplier(), world);
   BasicData<R> work(model);
-  AlignedVector<R> multiplier(set.rows());
-  data.get(data.qpos, model.nq, world, work.qpos), data.get(loops.multiplier(), set.rows(), world, multiplier);
-  data.get(data.mocap_pos, 3 * data.nmocap(), world, work.mocap_pos);
-  data.get(data.mocap_quat, 4 * data.nmocap(), world, work.mocap_quat);
+  work.qpos = of_world<R>(data, data.qpos, world);
+  work.mocap_pos = of_world<R>(data, data.mocap_pos, world);
+  work.mocap_quat = of_world<R>(data, data.mocap_quat, world);
   kinematics<R>(model, work, work.qpos);
   DelassusRows<R> rows(model);
   set.add_blocks(rows);
   AlignedVector<R> phi(set.rows());
-  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
+  set.evaluate<R>(work, 0, work.qpos, {}, rows, phi, {}, {});
   for (int i = 0; i < set.size(); ++i) {
     const Equality& e = set[i];
     using enum EqualityKind;
@@ -35,8 +45,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
       double wrench[6] = {};
       for (int k = 0; k < 6; ++k) {
         for (int r = 0; r < block.nrow; ++r)
-          wrench[k] -=
-              double(multiplier[e.first_row + r]) * double(block.force[std::size_t(6 * side + k) * block.stride + r]);
+          wrench[k] -= double(multiplier[std::size_t(e.first_row + r)]) *
+                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
       const bool on_a = model.bodies[e.body_a].link == link;
       const Vec3d point = widen(work.links()[link].o), force{wrench[3], wrench[4], wrench[5]},
@@ -60,7 +70,8 @@ void add_tendon_forces(const Model& model, const Stepper<R>& stepper, int world,
 }  // namespace
 
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world) {
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data,
+                       std::optional<int> world) {
   StepForces out;
   const auto add = [&out](const TouchPoint& touch) {
     out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
@@ -69,17 +80,19 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   };
   out.tendon_along.resize(model.spec.tendons.size());
   if (data.width() != 1) {
-    if (const LaneStage<R>* lanes = stepper.lane_rows(); lanes && lanes->terms().feels()) {
-      if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, world, out);
-      add_tendon_forces(model, stepper, world, out);
-      for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(world, i));
-      lanes->terms().each_touch(world, [&](const LaneTouched& c) {
-        const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
-        add({a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
-      });
-      return out;
-    }
-    out.known = !stepper.options().rows.any() && !stepper.taker(0).loops() && !stepper.has_force_rows();
+    const LaneStage<R>* lanes = stepper.lane_rows();
+    const bool contacts = stepper.options().rows.any(), feels = lanes && lanes->terms().feels();
+    const bool mine = world && &stepper.taker(*world) == &stepper;
+    out.known = mine ? !contacts || feels : !contacts && !stepper.taker(0).loops() && !stepper.has_force_rows();
+    if (!out.known || !mine) return out;
+    if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, *world, out);
+    add_tendon_forces(model, stepper, *world, out);
+    if (!contacts) return out;
+    for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(*world, i));
+    lanes->terms().each_touch(*world, [&](const LaneTouched& c) {
+      const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
+      add({a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
+    });
     return out;
   }
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, 0, out);
@@ -103,7 +116,9 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   return out;
 }
 
-template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&, int);
-template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&, int);
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&,
+                                        std::optional<int>);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&,
+                                       std::optional<int>);
 
 }  // namespace tarsus

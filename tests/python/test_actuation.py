@@ -251,6 +251,27 @@ def test_sensors_of_forces_that_lanes_do_not_keep_read_nan(options, known):
     assert np.isnan(seen[:-3]).all() if not known else np.allclose(seen, one.sensordata)
 
 
+@pytest.mark.parametrize("loops", ["spook", "shake"])
+def test_force_sensors_feel_equalities_in_a_batch_of_linkages(loops):
+    """Each world its own, where linkages alone go side by side."""
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body name="arm" pos="0 0 1"><joint type="ball"/><geom size=".05" pos=".1 0 0"/>
+      <body name="hand" pos=".2 0 0"><joint type="ball"/><geom size=".03" pos=".1 0 0" mass="2"/><site name="wrist"/></body></body>
+      <body name="post" mocap="true" pos=".3 0 .9"/></worldbody>
+      <equality><connect body1="hand" body2="post" anchor=".1 0 -.1"/></equality>
+      <sensor><force site="wrist"/><torque site="wrist"/><touch site="wrist"/></sensor></mujoco>""")
+    batch = tarsus.Batch(model, 5, dt=0.002, loops=loops)
+    batch.mocap_pos[:, 0, 0] -= np.linspace(0, 1e-3, 5)
+    _, felt = batch.rollout(20, sensors=True)
+    assert not batch.one_at_a_time_because and np.abs(felt[-1, 0] - felt[-1, 4]).max() > 0.01
+    for world in range(5):
+        data = tarsus.Data(model)
+        data.mocap_pos[:] = batch.mocap_pos[world]
+        stepper = tarsus.Stepper(data, dt=0.002, loops=loops)
+        for step in range(20):
+            assert stepper.step() == 0
+            np.testing.assert_allclose(felt[step, world], data.sensordata, rtol=1e-9, atol=1e-9)
+
+
 def test_a_reset_leaves_sensors_nothing():
     """Of the last step before: its accelerations, its contacts."""
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><geom type="plane" size="0 0 1"/>
@@ -1295,6 +1316,26 @@ def test_coefficients_left_out_are_those_of_the_class(own):
     mujoco.mj_forward(theirs, d)
     set_state(data, d)
     np.testing.assert_allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=1e-12)
+
+
+SHORTCUTS = {"motor": "", "position": "kp='3' timeconst='.3'", "velocity": "kv='2'", "intvelocity": "kp='3'", "cylinder": "", "muscle": ""}
+
+
+@pytest.mark.parametrize("kind", SHORTCUTS)
+@pytest.mark.parametrize("default", ["<general actearly='true'/>", "<general dyntype='muscle' dynprm='.4 .5 .6' gainprm='2 3 4' biastype='affine' biasprm='1 2 -3'/>"])
+def test_what_of_a_general_in_a_class_others_have(kind, default):
+    """Not when its activation acts; and what a class's motor leaves of the law around it, another <general> finds there."""
+    text = f"""<mujoco><default class="main">{default}<default class="inner"><{kind}/></default></default>
+      <worldbody><body><joint name="j" range="-1 1"/><geom size=".1"/></body></worldbody>
+      <actuator><{kind} joint="j" {SHORTCUTS[kind]} lengthrange=".1 1"/><general class="inner" joint="j" dyntype="muscle" lengthrange=".1 1"/></actuator></mujoco>"""
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.4, 1.3, 0.6, 0.2
+    mujoco.mj_forward(theirs, d)
+    set_state(data, d)
+    found = tarsus.actuation(ours, data)
+    for name in ("actuator_force", "act_dot", "qfrc_actuator"):
+        np.testing.assert_allclose(found[name], getattr(d, name), rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("joint", ["<joint name='f' type='free' damping='2 3 4'/>", "<freejoint name='f'/>", "<joint name='f' type='ball' damping='2 3 4'/>"])

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/model/sensor_kind.hpp"
@@ -66,10 +67,11 @@ inline const StepForces kNoForces{};
 
 template <class R>
 class Stepper;
-/// Of a world in a stepper's last step of `data`; not known of several that had contacts, limits or equalities, but
-/// where lanes feel (Stepper::feel()).
+/// Of a world in a stepper's last step of `data`; not known of several that had contacts or limits, but where lanes
+/// feel (Stepper::feel()).  @param world of several; none: what all have, and of equalities nothing is known
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world = 0);
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data,
+                       std::optional<int> world = {});
 
 /// A contact sensor: which contacts, how many of them, what of each.
 struct ContactQuery {

@@ -13,6 +13,7 @@ void set(ActuatorState& state, const char* gain, const char* bias, const char* d
   state.gain_type = gain;
   state.bias_type = bias;
   state.dynamics = dynamics;
+  if (state.dynamics == "none" || state.dynamics == "integrator") state.dynamics_parameters = {1};
 }
 
 void refuse_negative(const XmlElement& e, const char* attribute, double value) {
@@ -30,6 +31,11 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("inheritrange", state.inherit_range);
   e.read("actdim", state.activation_count);
   e.unsupported({"ffrange", "input", "velrange"});
+}
+
+void motor(const XmlElement&, ActuatorState& state) {
+  state.gain_parameters = {1}, state.bias_parameters = {};
+  set(state, "fixed", "none", "none");
 }
 
 /// position, and intvelocity, which integrates its control into a position.
@@ -191,21 +197,19 @@ struct Element {
   void (*read)(const XmlElement&, ActuatorState&);
   std::string_view gain;  ///< of a <general> default whose numbers this kind takes over
 };
-constexpr Element kKinds[] = {
-    {"general", general, ""},
-    {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); },
-     "fixed"},
-    {"position", position, "fixed"},
-    {"intvelocity", position, "fixed"},
-    {"velocity", velocity, "fixed"},
-    {"damper", damper, "affine"},
-    {"cylinder", cylinder, "fixed"},
-    {"muscle", muscle, "muscle"},
-    {"adhesion", adhesion, "fixed"},
-    {"dcmotor", dc_motor, "dcmotor"},
-    {"pid", pid, "pid"},
-    {"orientation", opaque, ""},
-    {"plugin", opaque, ""}};
+constexpr Element kKinds[] = {{"general", general, ""},
+                              {"motor", motor, "fixed"},
+                              {"position", position, "fixed"},
+                              {"intvelocity", position, "fixed"},
+                              {"velocity", velocity, "fixed"},
+                              {"damper", damper, "affine"},
+                              {"cylinder", cylinder, "fixed"},
+                              {"muscle", muscle, "muscle"},
+                              {"adhesion", adhesion, "fixed"},
+                              {"dcmotor", dc_motor, "dcmotor"},
+                              {"pid", pid, "pid"},
+                              {"orientation", opaque, ""},
+                              {"plugin", opaque, ""}};
 
 /// A default class has one law, that of the last element in it. An element of another kind begins with that of the
 /// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
@@ -214,6 +218,7 @@ void begin(const Element& kind, ActuatorState& state) {
   if (kind.name != "general") {  // whose alone they are: MuJoCo passes over what an intvelocity says
     state.activation_count = -1;
     state.activation_limited = Limited::automatic;
+    state.spec.activation_early = false;
   }
   if (kind.name != "general" && kind.name != state.kind) {
     const auto fits = [&](const auto& law) {
