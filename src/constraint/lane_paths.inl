@@ -1,6 +1,6 @@
 // Rows along generalised directions, a lane a world: equality constraints, and ForceRows, those of tendons and of
-// actuators that are no drives of a joint. All worlds of a model may have the same rows on the same links and joints; the
-// directions are each world's own.
+// actuators that are no drives of a joint. All worlds of a model may have the same rows on the same links and joints;
+// the directions are each world's own.
 //
 //     J v = Σ over two links of F · (their motion)  +  Σ over DoFs of j_k v_k
 //

@@ -68,7 +68,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
   qpos_target_.resize(data.size(model.nq));
   const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
   for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
-  rows_.resize(worlds_), row_arms_.resize(worlds_);
+  rows_.of.resize(worlds_), rows_.arms.resize(worlds_);
   find_slots(row_limits);
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
@@ -89,7 +89,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
 template <class R>
 void Servos<R>::find_slots(bool row_limits) {
   const auto add = [&](std::span<const int> dofs, int count, int on_link = -1, bool acts = true) {
-    slots_.insert(slots_.end(), std::size_t(count), ForceSlot{dofs, on_link, acts});
+    slots_.all.insert(slots_.all.end(), std::size_t(count), ForceSlot{dofs, on_link, acts});
   };
   for (int t = 0; t < actuation_.tendons().size(); ++t) {
     const Tendon& tendon = actuation_.tendons()[t];
@@ -106,9 +106,10 @@ void Servos<R>::find_slots(bool row_limits) {
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) add({&p.dofs[k], 1}, 1);
   }
-  drag_slot_ = int(slots_.size());
+  slots_.first_drag = int(slots_.all.size());
   actuation_.passive().each_immersed([&](int link, std::span<const int> dofs) { add(dofs, 6, link); });
-  is_.may_have_rows = std::any_of(slots_.begin(), slots_.end(), [](const ForceSlot& slot) { return slot.acts; });
+  is_.may_have_rows =
+      std::any_of(slots_.all.begin(), slots_.all.end(), [](const ForceSlot& slot) { return slot.acts; });
 }
 
 /// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.
@@ -149,10 +150,10 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   check_size("qvel", qvel.size(), tau_.size());
   check_size("tau", tau.size(), tau_.size());
   std::copy(tau.begin(), tau.end(), tau_.begin());
-  for (auto& rows : rows_) rows.clear();
+  for (auto& rows : rows_.of) rows.clear();
   for (auto* v : {&fixed_, &servo_, &row_force_}) std::fill(v->begin(), v->end(), R(0));
   if (!is_.plain_only || !step.implicit) all_worlds(data, step, qpos, qvel);
-  is_.has_rows = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
+  is_.has_rows = std::any_of(rows_.of.begin(), rows_.of.end(), [](const auto& rows) { return !rows.empty(); });
   is_.implicit = step.implicit;
   if (!step.actuators || !step.implicit) return;
   joint_actuators(data, step.dt, qpos, qvel);
@@ -254,7 +255,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
     };
     add(tau_, passive.force());
-    std::vector<double>& arms = row_arms_[world];  // what rows point into
+    std::vector<double>& arms = rows_.arms[world];  // what rows point into
     arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
     one_.drags.clear();
@@ -297,7 +298,7 @@ void Servos<R>::add_along(AlignedVector<R>& to, std::span<const int> dofs, std::
 template <class R>
 std::span<const double> Servos<R>::tendon_arm(int world, int t) const {
   const Tendon& tendon = actuation_.tendons()[t];
-  return {row_arms_[world].data() + tendon.first, tendon.dofs.size()};
+  return {rows_.arms[world].data() + tendon.first, tendon.dofs.size()};
 }
 
 template <class R>
@@ -321,7 +322,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
                     spring_rule(rate2, dt));
     }
     row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t), row.slot = 4 * t;
-    if (row.slope > 0 || row.force != 0) rows_[world].push_back(row);
+    if (row.slope > 0 || row.force != 0) rows_.of[world].push_back(row);
     if (step.row_limits) add_tendon_limits(world, dt, t);
   }
 }
@@ -347,8 +348,9 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const Tendon& tendon = actuation_.tendons()[t];
   const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
   const auto add = [&](int slot, double low, double high, double target, int range, int friction) {
-    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range, friction});
-    rows_[world].back().slot = 4 * t + slot;
+    rows_.of[world].push_back(
+        {0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range, friction});
+    rows_.of[world].back().slot = 4 * t + slot;
   };
   const double fastest = tendon_return(world, t);
   const auto target = [&](double gap, double rate) {
@@ -370,8 +372,9 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
-      ForceRow& row = rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
-                                                        spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
+      ForceRow& row =
+          rows_.of[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
+                                               spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
       row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1}, row.slot = slot++;
     }
   }
@@ -403,9 +406,9 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
       find_arm(body, body.pose.p, wrench);
       ForceRow row;
       row.force = part(body.fluid.drag(body.velocity), i), row.slope = resisted + growing * (1 - 1 / (1 + x));
-      row.dofs = body.dofs, row.on_link = body.link, row.slot = drag_slot_ + 6 * int(k) + i;
+      row.dofs = body.dofs, row.on_link = body.link, row.slot = slots_.first_drag + 6 * int(k) + i;
       row.wrench = {wrench.n + cross(body.pose.p - links[body.link].o, wrench.f), wrench.f};
-      for (const int v : body.dofs) row_arms_[world].push_back(one_.arm[std::size_t(v)]);
+      for (const int v : body.dofs) rows_.arms[world].push_back(one_.arm[std::size_t(v)]);
       push_arm(body, -row.force, world);
       one_.drags.push_back(row);
     }
@@ -457,12 +460,12 @@ void Servos<R>::push_arm(const Immersion& body, double factor, int world) {
 
 template <class R>
 void Servos<R>::add_drag_rows(int world) {
-  std::size_t end = row_arms_[world].size();
+  std::size_t end = rows_.arms[world].size();
   for (std::size_t i = one_.drags.size(); i-- > 0;) {
     ForceRow row = one_.drags[i];
     end -= row.dofs.size();
-    row.arm = {row_arms_[world].data() + end, row.dofs.size()};
-    rows_[world].push_back(row);
+    row.arm = {rows_.arms[world].data() + end, row.dofs.size()};
+    rows_.of[world].push_back(row);
   }
 }
 
@@ -502,7 +505,7 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
         row_force_[at(model_.nv, row.dofs[k], world)] += R(row.arm[k] * std::clamp(force, row.low, row.high));
     }
   }
-  rows_[world].push_back(row);
+  rows_.of[world].push_back(row);
 }
 
 /// A motor's torque and its bristle's friction, each at the end of the step; cogging is the start's.
@@ -521,9 +524,9 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   else
     add_along(fixed_, a.dofs, arm, std::clamp(force, row.low, row.high), world);
   if (m.friction_slope == 0 && m.end_friction == 0) return;
-  rows_[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
-                          m.most_friction, a.dofs, arm});
-  rows_[world].back().slot = actuator_slot() + 2 * actuator + 1;
+  rows_.of[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
+                             m.most_friction, a.dofs, arm});
+  rows_.of[world].back().slot = actuator_slot() + 2 * actuator + 1;
 }
 
 template <class R>
@@ -541,7 +544,7 @@ void Servos<R>::advance_motor(BasicData<R>& data, int actuator, double dt, int w
   const Actuator& a = actuation_.actuators()[actuator];
   MotorRun run = motors_[world][actuator];
   if (is_.implicit && !a.plain) {
-    const double* const moment = row_arms_[world].data() + actuation_.passive().tendon_arm().size() + a.first;
+    const double* const moment = rows_.arms[world].data() + actuation_.passive().tendon_arm().size() + a.first;
     run.velocity = 0;
     for (std::size_t k = 0; k < a.dofs.size(); ++k)
       run.velocity += moment[k] * double(data.qvel[at(model_.nv, a.dofs[k], world)]);
@@ -557,7 +560,7 @@ void Servos<R>::advance_motor(BasicData<R>& data, int actuator, double dt, int w
 template <class R>
 void Servos<R>::add_servo_rows(int world, double dt) {
   const ActuatorSet& set = actuation_.actuators();
-  const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
+  const double* const moments = rows_.arms[world].data() + actuation_.passive().tendon_arm().size();
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
     if (!a.active || a.plain) continue;

@@ -50,8 +50,8 @@ class ConstrainedDynamics {
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// A pack's rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp,
-  /// lane_terms.hpp): demand(), compliance(), rate() and forces(), then record() of what they carried. Of one world data
-  /// holds the links' poses, origins too, and velocities; of lanes qpos and qvel are enough.
+  /// lane_terms.hpp): demand(), compliance(), rate() and forces(), then record() of what they carried. Of one world
+  /// data holds the links' poses, origins too, and velocities; of lanes qpos and qvel are enough.
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack = 0);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
   DelassusRows<R>& forces() { return rows_; }                 ///< its blocks

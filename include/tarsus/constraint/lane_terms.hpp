@@ -1,7 +1,7 @@
 // The terms of a step for packs of worlds, a lane a world: contacts with the ground and between links, joint ranges,
 // dry joint friction, drives with force limits, forces along generalised directions and equality constraints, solved by
-// one Newton iteration that each lane goes through with its own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world
-// alone.
+// one Newton iteration that each lane goes through with its own steps. The laws and the numbers are those of StepTerms;
+// a world's bits depend on that world alone.
 //
 // Not in lanes yet, and refused by name: friction that depends on the direction, dry friction and limited drives of
 // free joints, and scenes with so many shapes that a broad phase finds their pairs.
@@ -43,8 +43,8 @@ class LaneTerms {
   /// Why the terms of this model cannot be in lanes; empty if they can. geometry null: no contacts.
   static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
 
-  /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none. slots: of the
-  /// force rows that there may be.
+  /// Room for the packs of `data`, of more than one lane. geometry must outlive it; equalities null: none.
+  /// @param slots of the force rows that there may be
   /// @throws ValueError with refusal()
   LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
             const EqualitySet* equalities, std::span<const ForceSlot> slots, const TermOptions& options);

@@ -12,8 +12,8 @@
 //   than a quarter within the step                     to zero with the velocity against the fluid
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
-// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds of drives are
-// shared by lanes, targets, applied forces and rows are each lane's own: servos_refusal() names what needs more.
+// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds of drives
+// are shared by lanes, targets, applied forces and rows are each lane's own: servos_refusal() names what needs more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"
@@ -56,10 +56,10 @@ class Servos {
   In<R> qpos_target() const { return qpos_target_; }
   In<R> qvel_target() const { return qvel_target_; }
   In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
-  std::span<const ForceRow> rows(int world) const { return rows_[world]; }
+  std::span<const ForceRow> rows(int world) const { return rows_.of[world]; }
   bool has_rows() const { return is_.has_rows; }  ///< in some world
   /// Of all rows that there may be in some step, and whether there are some that act.
-  std::span<const ForceSlot> slots() const { return slots_; }
+  std::span<const ForceSlot> slots() const { return slots_.all; }
   bool may_have_rows() const { return is_.may_have_rows; }
 
   /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
@@ -83,6 +83,14 @@ class Servos {
     double low = 0, high = 0;  ///< range of the only one; of several, none has any
     bool servo = false;
     int count = 0;  ///< of all actuators
+  };
+  struct Slots {
+    std::vector<ForceSlot> all;
+    int first_drag = 0;  ///< six for each body in the fluid, from here on
+  };
+  struct Rows {  ///< [world]
+    std::vector<std::vector<ForceRow>> of;
+    std::vector<std::vector<double>> arms;  ///< what they point into
   };
   void find_joined();
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
@@ -133,10 +141,8 @@ class Servos {
   Drives drives_;
   /// fixed_: of actuators, from the step's start; row_force_: what rows give then to joints whose range bounds a sum.
   AlignedVector<R> tau_, fixed_, servo_, row_force_, qpos_target_, qvel_target_;
-  std::vector<ForceSlot> slots_;
-  int drag_slot_ = 0;                          // six for each body in the fluid, from here on
-  std::vector<std::vector<ForceRow>> rows_;    // [world]
-  std::vector<std::vector<double>> row_arms_;  // [world] what they point into
+  Slots slots_;
+  Rows rows_;
   std::vector<std::vector<MotorRun>> motors_;  // [world][actuator]
   OneWorld one_;
 };

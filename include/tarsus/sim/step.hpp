@@ -158,9 +158,7 @@ class Stepper {
   /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> force) const;
   /// The same of all worlds as packs have it, [pack][nlink][3][lane]; empty where worlds are stepped one at a time.
-  In<R> ground_forces() const {
-    return lane_rows_ && options_.rows.any() ? lane_rows_->ground_forces() : In<R>();
-  }
+  In<R> ground_forces() const { return lane_rows_ && options_.rows.any() ? lane_rows_->ground_forces() : In<R>(); }
 
  private:
   enum class Limits { none, limiter, terms };  ///< what keeps the drives' force limits
