@@ -64,7 +64,7 @@ class LimitedMaba {
     Mask<T> busy = residual_ > T(limits_.tolerance);
     const int sweeps = limits_.max_rounds < kSweeps ? limits_.max_rounds : kSweeps;
     int round = 0;
-    for (; round < sweeps && any(busy); ++round) {
+    for (; round < sweeps && any_lane(busy); ++round) {
       if (round > 0) restore(true);
       rounds = select(busy, rounds + T(R(1)), rounds);
       linearise(round > 0);
@@ -73,7 +73,7 @@ class LimitedMaba {
       sweep_outward(busy, x);
       busy = residual_ > T(limits_.tolerance);
     }
-    if (any(busy)) descend(busy, round, rounds, x);
+    if (any_lane(busy)) descend(busy, round, rounds, x);
     for (int k = 0; k < m_.nv; ++k) Q_[k] += Qf_[k];
     *reinterpret_cast<T*>(space_.rounds) = rounds;
     *reinterpret_cast<T*>(space_.residual) = residual_;
@@ -103,7 +103,7 @@ class LimitedMaba {
   /// Rounds of Newton's method with its line search, from the last sweep's pieces, for the lanes where sweeps did not
   /// settle.
   void descend(Mask<T> busy, int round, T& rounds, T* x) {
-    for (bool first = true; round < limits_.max_rounds && any(busy); ++round, first = false) {
+    for (bool first = true; round < limits_.max_rounds && any_lane(busy); ++round, first = false) {
       rounds = select(busy, rounds + T(R(1)), rounds);
       linearise();
       restore(first);
@@ -332,7 +332,7 @@ class LimitedMaba {
     d_[v] = p * s.Dinv.xx;
     const T gap = gap_axial(v);
     const Mask<T> wrong = gap > T(limits_.tolerance);
-    if (any(wrong)) {
+    if (any_lane(wrong)) {
       const T D = dot(e, hinge ? s.U.n : s.U.f) + Kf_[v];
       d_[v] = select(wrong, choose_axial(v, D, p - Q_[v]), d_[v]);
     }
@@ -349,7 +349,7 @@ class LimitedMaba {
     const T gap = gap_rotation(v);
     const Mask<T> far = gap > T(R(0.1));  // nearer, pass 3's own is a Newton step
     Vec3<T> x = linear;
-    if (any(far)) {
+    if (any_lane(far)) {
       x = pick(far, choose_rotation(s.IA.I, s.R, v, p - s.R * get3(Q_ + v)), linear);
       put3(d_ + v, transpose_mul(s.R, x));
     }
@@ -371,7 +371,7 @@ class LimitedMaba {
     Vec3<T> t = mul_add(inside, -Kd, Qd);
     const T square = dot(t, t);
     const Mask<T> outside = square > limit * limit;
-    if (!any(outside)) return inside;
+    if (!any_lane(outside)) return inside;
     const T D0 = dot(t, I * t) / (square + tiny()) + Kf_[v];
     T weight = limit * D0 / (square_root(square + tiny()) * (D0 + Kd) - limit * Kd);
     t = mul_add(inverse(with(weight * Kd)) * mul_add(Qd, weight, p), -Kd, Qd);
@@ -395,7 +395,7 @@ class LimitedMaba {
     T gap = gap_rotation(v + 3);
     for (int k = v; k < v + 3; ++k) gap = maximum(gap, gap_axial(k));
     const Mask<T> far = gap > T(R(0.1));
-    if (!any(far)) return gap;
+    if (!any_lane(far)) return gap;
     const Vec3<T> b = s.R * get3(b_ + v + 3);
     const Sym3<T> I = minus_outer(s.IA.I, b * T(R(-1)), b), &M = s.IA.M;  // inward_tensor() took b bᵀ off
     const Vec3<T> torque = s.u - s.R * get3(Q_ + v + 3), force = s.u_linear - get3(Q_ + v);
@@ -475,7 +475,7 @@ class LimitedMaba {
     const T one = T(R(1)), start = slope(zero()), end = slope(one);
     Mask<T> open = busy & (end > start * T(R(-1e-3)));
     T s = one, low = zero(), high = one, at_low = start, at_high = end;
-    for (int i = 0; i < 60 && any(open); ++i) {
+    for (int i = 0; i < 60 && any_lane(open); ++i) {
       const T middle = (low + high) * T(R(0.5));
       const T secant = (low * at_high - high * at_low) / (at_high - at_low);
       const Mask<T> good = (secant > low) & (secant < high);

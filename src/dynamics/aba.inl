@@ -205,17 +205,6 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   parent->pA += shift_back(pa, s.r);
 }
 
-/// Some lane's mask is set.
-TARSUS_INLINE bool any(bool mask) { return mask; }
-template <class M>
-TARSUS_INLINE bool any(const M& mask) {
-  constexpr int kWords = int(sizeof(M) / sizeof(std::int64_t));  // of one lane each in double, of two in float
-  const auto words = (typename VectorOf<std::int64_t, kWords>::type)mask;
-  std::int64_t found = 0;
-  for (int i = 0; i < kWords; ++i) found |= words[i];
-  return found != 0;
-}
-
 /// Whether K is above all of I. Then D = I + K is well conditioned, and products with I lose nothing; where it is not,
 /// differences of K lose no more than I is rounded by, and products might, were I nearly singular.
 template <class T>
@@ -228,7 +217,7 @@ template <class T>
 TARSUS_INLINE Vec3<T> handed_on(const Sym3<T>& I, T K, const Vec3<T>& u, const Vec3<T>& x) {
   const Vec3<T> rest = mul_add(x, -K, u);
   const Mask<T> stiff = outweighs(K, I);
-  if (!any(stiff)) return rest;
+  if (!any_lane(stiff)) return rest;
   const Vec3<T> f = I * x;
   return {select(stiff, f.x, rest.x), select(stiff, f.y, rest.y), select(stiff, f.z, rest.z)};
 }
@@ -239,7 +228,7 @@ TARSUS_INLINE Sym3<T> handed_on(const Sym3<T>& I, T K, const Sym3<T>& Dinv) {
   Sym3<T> Ia = Dinv * (-(K * K));
   Ia.xx += K, Ia.yy += K, Ia.zz += K;
   const Mask<T> stiff = outweighs(K, I);
-  if (!any(stiff)) return Ia;
+  if (!any_lane(stiff)) return Ia;
   Ia.xx = select(stiff, dot(Dinv.column_x(), I.column_x()) * K, Ia.xx);
   Ia.yy = select(stiff, dot(Dinv.column_y(), I.column_y()) * K, Ia.yy);
   Ia.zz = select(stiff, dot(Dinv.column_z(), I.column_z()) * K, Ia.zz);

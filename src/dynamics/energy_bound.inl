@@ -111,7 +111,7 @@ TARSUS_INLINE bool go_on_where(const ModelView<Real<T>>& m, VelocityProductLink<
   bool some = false;
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
     tree.bounded = tree.bounded & of(tree);
-    some = some || any(tree.bounded);
+    some = some || any_lane(tree.bounded);
   });
   return some;
 }
@@ -350,7 +350,7 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
     bool some = false;
     for_each_tree<T>(m, all, [&](Tree& tree) {
       tree.missed = tree.missed & tree.is_above(kTolerated);
-      some = some || any(tree.missed);
+      some = some || any_lane(tree.missed);
     });
     return some;
   };

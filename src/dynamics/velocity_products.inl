@@ -421,7 +421,7 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
   const T angle = square_root(fastest) * T(h);
   const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
   const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
-  return any(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
+  return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
 /// Each tree's angle, and its links' θh; it is bounded where one of its links turns far. θ = ½ is neutral on a rigid
@@ -536,7 +536,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   T* const plain = scratch + 6 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
   const Mask<T> little = turns_little(m, state, h);
-  const bool mixed = !always && any(little);
+  const bool mixed = !always && any_lane(little);
   if (mixed) {
     T* const x = all_lanes(little) ? qacc : plain;
     aba_inward(m, state, Q, K);
