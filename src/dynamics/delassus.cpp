@@ -302,10 +302,11 @@ void DelassusRows<R>::own_gram(int block, R* A) const {
 template <class R>
 void DelassusRows<R>::diagonal(Out<R> A) const {
   for (const Entry& e : blocks_) {
-    std::fill_n(A.begin() + e.first_row, e.nrow, R(0));
-    const R *W = W_.data() + e.W, *DW = DW_.data() + e.W;
-    for (int d = 0; d < e.ndof; ++d, W += e.stride, DW += e.stride) {
-      for (int r = 0; r < e.nrow; ++r) A[e.first_row + r] += W[r] * DW[r];
+    for (int r = 0; r < e.nrow; ++r) {
+      const R *W = W_.data() + e.W + r, *DW = DW_.data() + e.W + r;
+      R sum = 0;
+      for (int d = 0; d < e.ndof; ++d, W += e.stride, DW += e.stride) sum += *W * *DW;
+      A[e.first_row + r] = sum;
     }
   }
 }
@@ -324,20 +325,20 @@ void DelassusRows<R>::velocity(const R* u, R* Jv) {
 template <class R>
 void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const {
   for (const Entry& e : blocks_) {
-    const auto to = Jv.begin() + e.first_row;
-    std::fill_n(to, e.nrow, R(0));
-    const auto add = [&](const R* rows, R along) {
-      for (int r = 0; r < e.nrow; ++r) to[r] += rows[r] * along;
-    };
-    for (int side = 0; e.pair && side < 2; ++side) {
-      const int link = side ? e.b : e.a;
-      if (link < 0) continue;
-      const Motion<R>& a = data.links()[link].a;
-      const R* force = force_.data() + e.force + 6 * side * e.stride;
-      for (int k = 0; k < 3; ++k) add(force + k * e.stride, a.w[k]), add(force + (3 + k) * e.stride, a.v[k]);
-      if (e.joint) add(joint_.data() + e.joints + side * e.stride, v[view_.link[link].qvel]);
+    const int n = e.stride;
+    for (int r = 0; r < e.nrow; ++r) {
+      R sum = 0;
+      for (int side = 0; e.pair && side < 2; ++side) {
+        const int link = side ? e.b : e.a;
+        if (link < 0) continue;
+        const Motion<R>& a = data.links()[link].a;
+        const R* f = force_.data() + e.force + 6 * side * n + r;
+        for (int k = 0; k < 3; ++k) sum += f[k * n] * a.w[k], sum += f[(3 + k) * n] * a.v[k];
+        if (e.joint) sum += joint_[e.joints + side * n + r] * v[view_.link[link].qvel];
+      }
+      for (int d = 0; !e.pair && d < e.ndof; ++d) sum += joint_[e.joints + d * n + r] * v[dofs_[e.dofs + d]];
+      Jv[e.first_row + r] = sum;
     }
-    for (int d = 0; !e.pair && d < e.ndof; ++d) add(joint_.data() + e.joints + d * e.stride, v[dofs_[e.dofs + d]]);
   }
 }
 
