@@ -99,16 +99,14 @@ TARSUS_INLINE Mat3Columns<P> minus_outer(const Mat3Columns<P>& m, const Column<P
 }
 /// A + B [r]: the row b of B becomes b × r.
 template <class P>
-TARSUS_INLINE Mat3Columns<P> add_times_cross(const Mat3Columns<P>& A, const Mat3Columns<P>& B,
-                                             const Vec3<Real<P>>& r) {
+TARSUS_INLINE Mat3Columns<P> add_times_cross(const Mat3Columns<P>& A, const Mat3Columns<P>& B, const Vec3<Real<P>>& r) {
   const P x(r.x), y(r.y), z(r.z);
   return {mul_add(B.y, z, neg_mul_add(B.z, y, A.x)), mul_add(B.z, x, neg_mul_add(B.x, z, A.y)),
           mul_add(B.x, y, neg_mul_add(B.y, x, A.z))};
 }
 /// A + [r] B.
 template <class P>
-TARSUS_INLINE Mat3Columns<P> add_cross_times(const Mat3Columns<P>& A, const Vec3<Real<P>>& r,
-                                             const Mat3Columns<P>& B) {
+TARSUS_INLINE Mat3Columns<P> add_cross_times(const Mat3Columns<P>& A, const Vec3<Real<P>>& r, const Mat3Columns<P>& B) {
   const P next = pack_of<P>(r.y, r.z, r.x), last = pack_of<P>(-r.z, -r.x, -r.y);
   const auto column = [&](const P& a, const P& b) {
     const P zxy(__builtin_shufflevector(b.value, b.value, 2, 0, 1, 3)),

@@ -157,7 +157,7 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
                                 VelocityProductLink<T>* above, T Q, T K, T qvel, const JointDamping<T>& damping) {
   const T g = x.theta_h;
   const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);  // of S', since v_child × S is
-  T D;                                                                             // v_parent × S
+  T D;                                                                            // v_parent × S
   decltype(x.IA.nw * e) Un, Uf;
   if (turns_on_axis(joint)) {
     const Vec3<T> moved = cross(s.v.v, e) * (g + g);
