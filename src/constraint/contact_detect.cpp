@@ -17,7 +17,7 @@ void ContactGeometry::place(const BasicData<R>& data) {
     group.velocity = widen(link.v.v), group.spin = widen(link.v.w);
   }
   spheres_.place();
-  for (std::size_t i = 0; i < shapes_.size(); ++i) poses_.known[i] = !moves(i);
+  poses_.known = poses_.still;
   for (const int i : poses_.planes) spheres_.face(std::size_t(i), posed(data, i).rotation.column_z());
 }
 

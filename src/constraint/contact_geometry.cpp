@@ -101,11 +101,11 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const ContactShape& s : shapes_) around_.capsules.push_back(capsule_around(s));
   add_pairs(model);
   list_pairs();
-  crowd_.links = model.njoint(), crowd_.boxes.resize(shapes_.size()), poses_.known.resize(shapes_.size());
+  crowd_.links = model.njoint(), crowd_.boxes.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
-    poses_.at.push_back(s.pose);
+    poses_.at.push_back(s.pose), poses_.still.push_back(!moves(i));
     if (s.shape.type != ShapeType::plane) continue;
     spheres_.face(i, s.pose.rotation.column_z());
     if (moves(i)) poses_.planes.push_back(int(i));

@@ -32,7 +32,7 @@ template <class R>
 void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
   if (count() == 0) return;
   phi_.resize(count());
-  bilateral_.equalities->template add_blocks<R>(rows);
+  if (rows.blocks() == 0) bilateral_.equalities->template add_blocks<R>(rows);
   bilateral_.equalities->template evaluate<R>(data, 0, bilateral_.qpos, {}, rows, phi_, {}, {});
 }
 
@@ -40,11 +40,13 @@ void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
 template <class R>
 void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
                         DelassusRows<R>& rows) {
+  const bool same = bilateral.equalities && bilateral.equalities == bilateral_.equalities && blocks_ > 0 &&
+                    blocks_ == bilateral.equalities->size();
   bilateral_ = bilateral;
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
   size_ = 0, contradict_ = false;
-  rows.clear();
+  same ? rows.keep(blocks_) : rows.clear();  // which links they are on stays, and only that was added
   write(data, rows);
   blocks_ = rows.blocks();
   if (m == 0) return;

@@ -39,6 +39,11 @@ void Actuation::set_mocap(std::span<const double> pos, std::span<const double> q
   std::copy(quat.begin(), quat.end(), data_.mocap_quat.begin());
 }
 
+void Actuation::evaluate_passive(std::span<const double> qpos, std::span<const double> qvel) {
+  if (passive_.needs_kinematics()) kinematics<double>(model_, data_, qpos, qvel);
+  passive_.evaluate(data_.links(), qpos, qvel);
+}
+
 void Actuation::evaluate(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> ctrl,
                          std::span<const double> act, double dt) {
   check_size("ctrl", ctrl.size(), model_.nu);

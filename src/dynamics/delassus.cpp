@@ -261,37 +261,33 @@ void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int
   check_data(model, data);
   const Entry& e = blocks_[index];
   const LinkState<R>* state = data.links();
-  std::vector<Force<R>> waiting(e.nlink);
-  const int* links = links_.data() + e.links;
-  for (int row = 0; row < e.stride; ++row) {
-    std::fill(waiting.begin(), waiting.end(), Force<R>{zero3<R>(), zero3<R>()});
-    int k = 0;
-    for (int p = 0; p < e.nlink; ++p) {
-      const LinkConstants<R>& link = view_.link[links[p]];
-      const LinkState<R>& s = state[links[p]];
-      for (int side = 0; e.pair && side < 2; ++side) {
-        if (links[p] != (side ? e.b : e.a)) continue;
-        const R* f = force_.data() + e.force + 6 * side * e.stride + row;
-        const int n = e.stride;
-        waiting[p] += Force<R>{{f[0], f[n], f[2 * n]}, {f[3 * n], f[4 * n], f[5 * n]}};
-      }
-      R tau[6];
-      joint_force(link, s.R, waiting[p], tau);
-      const int nv = qvel_count(link.joint);
-      const std::size_t joint = e.joints + row;  // in joint_, if the block acts on joints
-      if (!e.pair) {
-        for (int d = 0; d < nv; ++d) tau[d] += joint_[joint + (k + d) * e.stride];
-      } else if (e.joint && links[p] == e.a) {
-        tau[0] += joint_[joint];
-      } else if (e.joint && links[p] == e.b) {
-        tau[0] += joint_[joint + e.stride];
-      }
-      for (int d = 0; d < nv; ++d) out[(k + d) * e.stride + row] = tau[d];
-      k += nv;
-      if (link.parent < 0) continue;
-      int place = p + 1;
-      while (links[place] != link.parent) ++place;
-      waiting[place] += shift_back(waiting[p], s.r);
+  const std::span<const int> links = std::span<const int>(links_).subspan(e.links, e.nlink);
+  const int n = e.stride;
+  if (e.pair)
+    std::fill_n(out, e.ndof * n, R(0));  // of padding and of what no force reaches
+  else
+    std::copy_n(joint_.data() + e.joints, e.ndof * n, out);
+  for (int row = 0; e.pair && row < e.nrow; ++row) {
+    const auto given = [&](int link, int side) {
+      if (link < 0) return Force<R>{zero3<R>(), zero3<R>()};
+      const R* f = force_.data() + e.force + 6 * side * n + row;
+      return Force<R>{{f[0], f[n], f[2 * n]}, {f[3 * n], f[4 * n], f[5 * n]}};
+    };
+    int at[2] = {e.a, e.b};  // the force on a and that on b climb, and are one where they meet
+    Force<R> climbs[2] = {given(e.a, 0), given(e.b, 1)};
+    R* tau = out + row;
+    for (const int i : links) {
+      const LinkConstants<R>& link = view_.link[i];
+      if (at[0] == at[1]) climbs[0] += climbs[1], at[1] = -1;
+      const int side = at[0] == i ? 0 : 1, nv = qvel_count(link.joint);
+      R along[6];
+      joint_force(link, state[i].R, climbs[side], along);
+      if (e.joint && i == e.a)
+        along[0] += joint_[e.joints + row];
+      else if (e.joint && i == e.b)
+        along[0] += joint_[e.joints + n + row];
+      for (int d = 0; d < nv; ++d, tau += n) *tau = along[d];
+      climbs[side] = shift_back(climbs[side], state[i].r), at[side] = link.parent;
     }
   }
 }
@@ -306,10 +302,11 @@ void DelassusRows<R>::own_gram(int block, R* A) const {
 template <class R>
 void DelassusRows<R>::diagonal(Out<R> A) const {
   for (const Entry& e : blocks_) {
-    std::fill_n(A.begin() + e.first_row, e.nrow, R(0));
-    const R *W = W_.data() + e.W, *DW = DW_.data() + e.W;
-    for (int d = 0; d < e.ndof; ++d, W += e.stride, DW += e.stride) {
-      for (int r = 0; r < e.nrow; ++r) A[e.first_row + r] += W[r] * DW[r];
+    for (int r = 0; r < e.nrow; ++r) {
+      const R *W = W_.data() + e.W + r, *DW = DW_.data() + e.W + r;
+      R sum = 0;
+      for (int d = 0; d < e.ndof; ++d, W += e.stride, DW += e.stride) sum += *W * *DW;
+      A[e.first_row + r] = sum;
     }
   }
 }
@@ -328,20 +325,20 @@ void DelassusRows<R>::velocity(const R* u, R* Jv) {
 template <class R>
 void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const {
   for (const Entry& e : blocks_) {
-    const auto to = Jv.begin() + e.first_row;
-    std::fill_n(to, e.nrow, R(0));
-    const auto add = [&](const R* rows, R along) {
-      for (int r = 0; r < e.nrow; ++r) to[r] += rows[r] * along;
-    };
-    for (int side = 0; e.pair && side < 2; ++side) {
-      const int link = side ? e.b : e.a;
-      if (link < 0) continue;
-      const Motion<R>& a = data.links()[link].a;
-      const R* force = force_.data() + e.force + 6 * side * e.stride;
-      for (int k = 0; k < 3; ++k) add(force + k * e.stride, a.w[k]), add(force + (3 + k) * e.stride, a.v[k]);
-      if (e.joint) add(joint_.data() + e.joints + side * e.stride, v[view_.link[link].qvel]);
+    const int n = e.stride;
+    for (int r = 0; r < e.nrow; ++r) {
+      R sum = 0;
+      for (int side = 0; e.pair && side < 2; ++side) {
+        const int link = side ? e.b : e.a;
+        if (link < 0) continue;
+        const Motion<R>& a = data.links()[link].a;
+        const R* f = force_.data() + e.force + 6 * side * n + r;
+        for (int k = 0; k < 3; ++k) sum += f[k * n] * a.w[k], sum += f[(3 + k) * n] * a.v[k];
+        if (e.joint) sum += joint_[e.joints + side * n + r] * v[view_.link[link].qvel];
+      }
+      for (int d = 0; !e.pair && d < e.ndof; ++d) sum += joint_[e.joints + d * n + r] * v[dofs_[e.dofs + d]];
+      Jv[e.first_row + r] = sum;
     }
-    for (int d = 0; !e.pair && d < e.ndof; ++d) add(joint_.data() + e.joints + d * e.stride, v[dofs_[e.dofs + d]]);
   }
 }
 

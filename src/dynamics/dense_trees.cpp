@@ -55,8 +55,8 @@ void DenseTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<
   for (int i = 0; i < int(diagonal.size()); ++i) {
     const int row = place_of_row(i);
     for (int d = 0; d < nv; ++d) {
-      mass(row, place(d)) = rows[std::size_t(i) * std::size_t(nv) + std::size_t(d)];
-      mass(place(d), row) = -mass(row, place(d));
+      const double along = rows[std::size_t(i) * std::size_t(nv) + std::size_t(d)];
+      if (along != 0) mass(row, place(d)) = along, mass(place(d), row) = -along;
     }
     mass(row, row) = diagonal[std::size_t(i)];
   }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "dynamics/integrate.inl"
+#include "dynamics/mat3_columns.inl"
 #include "dynamics/minv.inl"
 
 namespace tarsus {
@@ -66,15 +67,15 @@ struct TreeBound {
 };
 
 /// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
-template <class T>
+template <class T, class M = Mat3<T>>
 struct MotionToForce {
-  Mat3<T> nw, nv, fw, fv;
+  M nw, nv, fw, fv;
 };
 
 /// What this pass keeps of one link beside LinkState, whose pA it shares.
 template <class T>
 struct VelocityProductLink {
-  MotionToForce<T> IA, GA;
+  MotionToForce<T, ProductMat3<T>> IA, GA;
   Motion<T> A;
   // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹, the rows stay in IA and GA. free: D⁻¹ of the angular
   // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.

@@ -93,12 +93,9 @@ struct JointDamping {
   T rate;   ///< 1/h
 
   /// ε of the rotation w of the inertia I, about the joint and symmetric but for what velocities added.
-  TARSUS_INLINE T operator()(const Mat3<T>& I, const Vec3<T>& w) const {
-    const Mat3<T> X = add_cross_times(zero33<T>(), w, I), C = X + transpose(X);
-    const auto square = [](const Mat3<T>& A) {
-      return dot(A.row_x(), A.row_x()) + dot(A.row_y(), A.row_y()) + dot(A.row_z(), A.row_z());
-    };
-    const T x2 = square(C) / (square(I) + T(std::numeric_limits<Real<T>>::min()));
+  TARSUS_INLINE T operator()(const ProductMat3<T>& I, const Vec3<T>& w) const {
+    const ProductMat3<T> X = add_cross_times(for_products(zero33<T>()), w, I), C = X + transpose(X);
+    const T x2 = square_sum(C) / (square_sum(I) + T(std::numeric_limits<Real<T>>::min()));
     return share * x2 * x2;
   }
 };
@@ -110,31 +107,33 @@ TARSUS_INLINE void own_matrices(const LinkState<T>& s, VelocityProductLink<T>& x
   const Sym3<T>& I = s.IA.I;
   const T mass = s.IA.M.xx;
   const Vec3<T> h = {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx};
-  x.IA = {I.full(), s.IA.H, transpose(s.IA.H), s.IA.M.full()};
+  const ProductMat3<T> H = for_products(s.IA.H);
+  x.IA = {for_products(I.full()), H, transpose(H), for_products(s.IA.M.full())};
   const T half_trace = (I.xx + I.yy + I.zz) * T(Real<T>(0.5)), g2 = T(Real<T>(-2)) * g;
   const Mat3<T> sigma = {half_trace - I.xx, -I.xy, -I.xz, -I.xy, half_trace - I.yy, -I.yz, -I.xz, -I.yz,
                          half_trace - I.zz};
-  const Mat3<T> shifted = add_cross_times(zero33<T>(), h * g2, cross_matrix(s.v.v));
-  x.GA.nw = add_cross_times(shifted, s.v.w * g2, sigma);
-  x.GA.fw = cross_matrix(cross_add(s.v.w, h, s.v.v * mass) * g2);
-  if constexpr (kTangent) x.GA.nv = zero33<T>(), x.GA.fv = zero33<T>();
+  const ProductMat3<T> zero = for_products(zero33<T>()),
+                       shifted = add_cross_times(zero, h * g2, for_products(cross_matrix(s.v.v)));
+  x.GA.nw = add_cross_times(shifted, s.v.w * g2, for_products(sigma));
+  x.GA.fw = for_products(cross_matrix(cross_add(s.v.w, h, s.v.v * mass) * g2));
+  if constexpr (kTangent) x.GA.nv = zero, x.GA.fv = zero;
 }
 
 /// Adds a tangent [6][6], moment's rows and angular velocity's columns first.
 template <class T>
-TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T>& GA) {
+TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T, ProductMat3<T>>& GA) {
   const auto block = [&](int row, int column) {
     const T* b = B + 6 * row + column;
-    return from_rows(get3(b), get3(b + 6), get3(b + 12));
+    return for_products(from_rows(get3(b), get3(b + 6), get3(b + 12)));
   };
   GA = {GA.nw + block(0, 0), GA.nv + block(0, 3), GA.fw + block(3, 0), GA.fv + block(3, 3)};
 }
 
 /// Adds a map given at the point displaced by r.
-template <class T>
-TARSUS_INLINE void add_shifted(MotionToForce<T>& sum, const MotionToForce<T>& I, const Vec3<T>& r) {
+template <class T, class M>
+TARSUS_INLINE void add_shifted(MotionToForce<T, M>& sum, const MotionToForce<T, M>& I, const Vec3<T>& r) {
   const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
-  const Mat3<T> fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
+  const M fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
   sum.fv = sum.fv + I.fv, sum.fw = sum.fw + fw;
   sum.nv = sum.nv + add_cross_times(I.nv, r, I.fv);
   sum.nw = sum.nw + add_cross_times(nw, r, fw);
@@ -142,8 +141,8 @@ TARSUS_INLINE void add_shifted(MotionToForce<T>& sum, const MotionToForce<T>& I,
 
 /// Adds the reduced matrices, given at the point displaced by r, to the parent's.
 template <bool kTangent, class T>
-TARSUS_INLINE void add_to_parent(const MotionToForce<T>& I, const MotionToForce<T>& G, const Vec3<T>& r,
-                                 VelocityProductLink<T>& parent) {
+TARSUS_INLINE void add_to_parent(const MotionToForce<T, ProductMat3<T>>& I, const MotionToForce<T, ProductMat3<T>>& G,
+                                 const Vec3<T>& r, VelocityProductLink<T>& parent) {
   add_shifted(parent.IA, I, r);
   if constexpr (kTangent) {
     add_shifted(parent.GA, G, r);
@@ -158,12 +157,12 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
                                 VelocityProductLink<T>* above, T Q, T K, T qvel, const JointDamping<T>& damping) {
   const T g = x.theta_h;
   const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);  // of S', since v_child × S is
-  Force<T> U;                                                                     // v_parent × S
-  T D;
+  T D;                                                                            // v_parent × S
+  decltype(x.IA.nw * e) Un, Uf;
   if (turns_on_axis(joint)) {
     const Vec3<T> moved = cross(s.v.v, e) * (g + g);
-    U = {x.IA.nw * turned + x.IA.nv * moved + x.GA.nw * e, x.IA.fw * turned + x.IA.fv * moved + x.GA.fw * e};
-    D = dot(e, U.n);
+    Un = x.IA.nw * turned + x.IA.nv * moved + x.GA.nw * e, Uf = x.IA.fw * turned + x.IA.fv * moved + x.GA.fw * e;
+    D = dot(e, three(Un));
     s.u.x = Q - dot(e, s.pA.n);
     if (parent) {
       const T d = D * damping(x.IA.nw, e * qvel);
@@ -174,9 +173,9 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
     x.row_GA.n = transpose_mul(x.GA.nw, e);
     if constexpr (kTangent) x.row_GA.f = transpose_mul(x.GA.nv, e);
   } else {
-    U = {x.IA.nv * turned, x.IA.fv * turned};
-    if constexpr (kTangent) U += Force<T>{x.GA.nv * e, x.GA.fv * e};
-    D = dot(e, U.f) + K;
+    Un = x.IA.nv * turned, Uf = x.IA.fv * turned;
+    if constexpr (kTangent) Un = Un + x.GA.nv * e, Uf = Uf + x.GA.fv * e;
+    D = dot(e, three(Uf)) + K;
     s.u.x = Q - dot(e, s.pA.f);
     x.row_IA = {transpose_mul(x.IA.fw, e), transpose_mul(x.IA.fv, e)};
     x.row_GA.n = transpose_mul(x.GA.fw, e);
@@ -184,22 +183,22 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   }
   x.Dinv.xx = T(Real<T>(1)) / D;
   if (!parent) return;
-  const Force<T> W = {U.n * x.Dinv.xx, U.f * x.Dinv.xx};
-  x.IA = {minus_outer(x.IA.nw, W.n, x.row_IA.n), minus_outer(x.IA.nv, W.n, x.row_IA.f),
-          minus_outer(x.IA.fw, W.f, x.row_IA.n), minus_outer(x.IA.fv, W.f, x.row_IA.f)};
-  x.GA.nw = minus_outer(x.GA.nw, W.n, x.row_GA.n), x.GA.fw = minus_outer(x.GA.fw, W.f, x.row_GA.n);
+  const auto Wn = Un * x.Dinv.xx, Wf = Uf * x.Dinv.xx;
+  x.IA = {minus_outer(x.IA.nw, Wn, x.row_IA.n), minus_outer(x.IA.nv, Wn, x.row_IA.f),
+          minus_outer(x.IA.fw, Wf, x.row_IA.n), minus_outer(x.IA.fv, Wf, x.row_IA.f)};
+  x.GA.nw = minus_outer(x.GA.nw, Wn, x.row_GA.n), x.GA.fw = minus_outer(x.GA.fw, Wf, x.row_GA.n);
   if constexpr (kTangent)
-    x.GA.nv = minus_outer(x.GA.nv, W.n, x.row_GA.f), x.GA.fv = minus_outer(x.GA.fv, W.f, x.row_GA.f);
+    x.GA.nv = minus_outer(x.GA.nv, Wn, x.row_GA.f), x.GA.fv = minus_outer(x.GA.fv, Wf, x.row_GA.f);
   add_to_parent<kTangent>(x.IA, x.GA, s.r, *above);
-  parent->pA += shift_back(mul_add(W, s.u.x, s.pA), s.r);
+  parent->pA += shift_back(mul_add(Force<T>{three(Wn), three(Wf)}, s.u.x, s.pA), s.r);
 }
 
 /// U = IA S' + GA S for the rotations of a ball or free joint, in world axes: S' = [1 + [a]; [b]]. Moment, then force.
 template <class T>
 TARSUS_INLINE void rotation_columns(const VelocityProductLink<T>& x, const Vec3<T>& a, const Vec3<T>& b, Mat3<T>& Un,
                                     Mat3<T>& Uf) {
-  Un = add_times_cross(add_times_cross(x.IA.nw + x.GA.nw, x.IA.nw, a), x.IA.nv, b);
-  Uf = add_times_cross(add_times_cross(x.IA.fw + x.GA.fw, x.IA.fw, a), x.IA.fv, b);
+  Un = full(add_times_cross(add_times_cross(x.IA.nw + x.GA.nw, x.IA.nw, a), x.IA.nv, b));
+  Uf = full(add_times_cross(add_times_cross(x.IA.fw + x.GA.fw, x.IA.fw, a), x.IA.fv, b));
 }
 
 /// Pass 2 for a ball, in world axes: S = [1; 0].
@@ -223,11 +222,12 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
   if (!parent) return;
   // 1 - Un D⁻¹ is K D⁻¹: no difference that cancels, and zero where K is.
   const Mat3<T> rest = x.Dinv * K, W = Uf * x.Dinv;
-  const MotionToForce<T> IA = {rest * x.IA.nw, rest * x.IA.nv, minus_product(x.IA.fw, W, x.IA.nw),
-                               minus_product(x.IA.fv, W, x.IA.nv)};
-  MotionToForce<T> GA;
-  GA.nw = rest * x.GA.nw, GA.fw = minus_product(x.GA.fw, W, x.GA.nw);
-  if constexpr (kTangent) GA.nv = rest * x.GA.nv, GA.fv = minus_product(x.GA.fv, W, x.GA.nv);
+  const auto left = [&](const auto& A) { return for_products(rest * full(A)); };
+  const auto less = [&](const auto& A, const auto& B) { return for_products(minus_product(full(A), W, full(B))); };
+  MotionToForce<T, ProductMat3<T>> IA = {left(x.IA.nw), left(x.IA.nv), less(x.IA.fw, x.IA.nw), less(x.IA.fv, x.IA.nv)},
+                                   GA;
+  GA.nw = left(x.GA.nw), GA.fw = less(x.GA.fw, x.GA.nw);
+  if constexpr (kTangent) GA.nv = left(x.GA.nv), GA.fv = less(x.GA.fv, x.GA.nv);
   add_to_parent<kTangent>(IA, GA, s.r, *above);
   const Vec3<T> q = x.Dinv * s.u;
   // Un D⁻¹ u, by the form that does not cancel: u - K q, or Un q where K is above all of Un.
@@ -242,10 +242,10 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
 template <bool kTangent, class T>
 TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, const T* Q, const T* K) {
   const T g = x.theta_h;
-  Mat3<T> Un, M = x.IA.fv;
+  Mat3<T> Un, M = full(x.IA.fv);
   rotation_columns(x, s.v.w * g, s.v.v * (g + g), Un, x.lower);
-  Mat3<T> H = x.IA.nv;
-  if constexpr (kTangent) M = M + x.GA.fv, H = H + x.GA.nv;
+  Mat3<T> H = full(x.IA.nv);
+  if constexpr (kTangent) M = M + full(x.GA.fv), H = H + full(x.GA.nv);
   M.xx += K[0], M.yy += K[1], M.zz += K[2];
   Un.xx += K[3], Un.yy += K[3], Un.zz += K[3];
   x.Minv = inverse(M);
@@ -277,8 +277,8 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
     turn(angular, s.v.w);
     A.v += linear, w.v += linear;
   } else if (turns_freely(link.joint)) {
-    Vec3<T> rest = s.u - x.IA.nw * A.w - x.IA.nv * A.v - x.GA.nw * w.w;
-    if constexpr (kTangent) rest -= x.GA.nv * w.v;
+    Vec3<T> rest = s.u - three(x.IA.nw * A.w) - three(x.IA.nv * A.v) - three(x.GA.nw * w.w);
+    if constexpr (kTangent) rest -= three(x.GA.nv * w.v);
     const Vec3<T> angular = x.Dinv * rest;
     put3(q, transpose_mul(s.R, angular));
     turn(angular, root ? s.v.w : s.v.w + state[link.parent].v.w);

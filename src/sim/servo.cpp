@@ -152,7 +152,8 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   std::copy(tau.begin(), tau.end(), tau_.begin());
   for (auto& rows : rows_.of) rows.clear();
   for (auto* v : {&fixed_, &servo_, &row_force_}) std::fill(v->begin(), v->end(), R(0));
-  if (!is_.plain_only || !step.implicit) all_worlds(data, step, qpos, qvel);
+  if (step.actuators ? !is_.plain_only || !step.implicit : !actuation_.passive().empty())
+    all_worlds(data, step, qpos, qvel);
   is_.has_rows = std::any_of(rows_.of.begin(), rows_.of.end(), [](const auto& rows) { return !rows.empty(); });
   is_.implicit = step.implicit;
   if (!step.actuators || !step.implicit) return;
@@ -249,7 +250,10 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     one_.carried_inertia =
         own && !own->carried_inertia.empty() ? mine(own->carried_inertia, model_.nv) : model_.carried_inertia;
     actuation_.scale_damping(own ? mine(own->damping_scale, model_.njoint()) : std::span<const double>());
-    actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
+    if (step.actuators)
+      actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
+    else
+      actuation_.evaluate_passive(one_.qpos, one_.qvel);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
       for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
@@ -272,7 +276,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       add(tau_, one_.adhesion);
     }
     add_tendon_rows(world, step);
-    for (int i = 0; is_.has_motors && step.start && i < actuation_.actuators().size(); ++i) {
+    for (int i = 0; step.actuators && is_.has_motors && step.start && i < actuation_.actuators().size(); ++i) {
       if (actuation_.actuators()[i].motor)
         motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
     }

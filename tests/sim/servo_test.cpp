@@ -325,5 +325,28 @@ TEST(Servo, LawsThatAreNotComputedAreNamedWhenTheyWouldAct) {
   EXPECT_EQ(off.step(data), 0);
 }
 
+/// Springs, dampers and ranges of tendons act all the same, and water.
+TEST(Servo, WithoutActuationAModelIsAsOneWithoutActuators) {
+  const std::string passive =
+      "<option density='1000' viscosity='.01'/><tendon><spatial name='s' stiffness='40' damping='2' limited='true' "
+      "range='0 .9'><site site='w'/><site site='sb'/></spatial><fixed name='f'><joint joint='j' coef='1'/>"
+      "<joint joint='k' coef='-.5'/></fixed></tendon>";
+  const std::string joint = "damping='.1'", driven = actuators(
+                                                "<position tendon='s' kp='300' kv='20'/><motor "
+                                                "tendon='f' gear='30'/><motor site='sb' gear='1 2 3'/>");
+  for (const std::string& own :
+       {passive, std::string("<tendon><fixed name='s'><joint joint='j' coef='1'/></fixed>"
+                             "<fixed name='f'><joint joint='k' coef='1'/></fixed></tendon>")}) {
+    const Model with = arm(own + driven, joint), without = arm(own, joint);
+    for (const bool joints : {false, true}) {
+      StepOptions options{.dt = kStep, .actuation = ActuationMode::off};
+      options.rows.joints = joints;
+      const std::vector<double> limp = run(with, {1, 1, 1}, 100, options);
+      EXPECT_EQ(limp, run(without, {}, 100, options));
+      EXPECT_NE(limp, run(with, {1, 1, 1}, 100, {.dt = kStep}));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -129,6 +129,7 @@ class ContactGeometry {
   struct Poses {
     std::vector<ShapePose> at;  ///< [shape] in the world, where
     std::vector<char> known;    ///< it is this step's: only shapes that come near others need one
+    std::vector<char> still;    ///< it is always: on the world
     std::vector<int> planes;    ///< shapes that move, which need theirs
   };
   struct Around {                         ///< the shapes

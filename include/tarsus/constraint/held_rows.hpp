@@ -37,11 +37,12 @@ class HeldRows {
 
   /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What
   /// is passed must live until the solve is over.
-  /// @param rows of this tree: become those held and no others
+  /// @param rows of this tree, the same ones each time: become those held and no others
   void begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
              DelassusRows<R>& rows);
   int count() const { return bilateral_.rows(); }
   int blocks() const { return blocks_; }  ///< of begin()'s rows
+  /// @param rows none, or those that this made of it before
   void write(const BasicData<R>& data, DelassusRows<R>& rows);
   std::span<const double> demand() const { return demand_; }      ///< [row] b_e - J_e v⁰
   std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised

@@ -19,6 +19,9 @@ class Actuation {
   void evaluate(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> ctrl,
                 std::span<const double> act, double dt);
 
+  /// passive() alone at that state.
+  void evaluate_passive(std::span<const double> qpos, std::span<const double> qvel);
+
   // Of the last evaluate(); length, velocity, force of each actuator; [na] act_dot; [nv] the others.
   std::span<const double> length() const { return length_; }
   std::span<const double> velocity() const { return velocity_; }
