@@ -77,7 +77,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     const double *point[kWidth<P>], *softness[kWidth<P>];
     const LinkState<T>*a[kWidth<P>], *b[kWidth<P>];
     double *frame[kWidth<P>], *numbers[kWidth<P>];
-    double has_b[kWidth<P>], inverse_mass[kWidth<P>];
+    double has_b[kWidth<P>], inverse_mass[kWidth<P>], weight[kWidth<P>];
     bool both = false;
     for (int l = 0; l < kWidth<P>; ++l) {
       const ContactPlace& place = *lanes.at[l];
@@ -86,7 +86,8 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
       softness[l] = of.softness + std::ptrdiff_t(place.contact) * of.stride;
       a[l] = &links[contact.a], b[l] = contact.b >= 0 ? &links[contact.b] : &kStill;
       has_b[l] = contact.b >= 0, both |= contact.b >= 0;
-      inverse_mass[l] = step.mass[contact.a].linear + (contact.b >= 0 ? step.mass[contact.b].linear : 0);
+      const ReferenceMass &of_a = step.mass[contact.a], none{}, &of_b = contact.b >= 0 ? step.mass[contact.b] : none;
+      inverse_mass[l] = of_a.linear + of_b.linear, weight[l] = of_a.weight + of_b.weight;
       frame[l] = &contact.arm_a.x, numbers[l] = &rows[place.first_row].compliance;
     }
     P x[7], soft[7];
@@ -96,7 +97,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     ContactSide<P> side(a, at, ahead);
     Vec3<P> t1, t2, other_arm = zero3<P>();
     tangents_of(n, t1, t2);
-    const P w = load_rows<P>(inverse_mass);
+    const P w = load_rows<P>(inverse_mass), by_weight = load_rows<P>(weight);
     if (both) {
       const ContactSide<P> other(b, at, ahead);
       const P on_b = load_rows<P>(has_b);
@@ -106,9 +107,9 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     const Vec3<P> speed = {dot(n, side.speed), dot(t1, side.speed), dot(t2, side.speed)};
 
     const auto law = soft[3] > zero;  // of solref and solimp
-    const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, kContactReturn, soft[2] * w);
+    const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, kContactReturn, soft[2] * by_weight);
     const P usual = P(std::max(step.relative_compliance, kLeastCompliance<T>)) * w;
-    const P own = select(law, soft[5] * w, spook.own_R);
+    const P own = select(law, soft[5] * by_weight, spook.own_R);
     const P R = select(own > zero, maximum(own, P(kLeastCompliance<T>) * w), usual);
     const P target = select(law, neg_mul_add(soft[4], g, soft[3] * speed.x), spook.target);
 

@@ -113,13 +113,14 @@ double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double Reference
 /// R and b along the normal, at that speed.
 template <class R>
 TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed) const {
+  const double weight = contact_inverse_mass(c, &ReferenceMass::weight);
   if (c.solver.share > 0)
-    return {compliance(c.solver.relative_compliance * mass, mass), c.solver.target(speed, c.point.distance), 0, mass};
+    return {compliance(c.solver.relative_compliance * weight, mass), c.solver.target(speed, c.point.distance), 0, mass};
   Spook soft = c.spook;
   double gap = c.gap_share * c.point.distance;
   if (soft.compliance == 0) {
     gap = recoverable(soft, gap, step_.h, kContactReturn);
-    soft.compliance = c.relative_compliance * mass;
+    soft.compliance = c.relative_compliance * weight;
   }
   const SpookRow spook = spook_unilateral(soft, gap, speed, step_.h, c.restitution, options_.restitution_threshold);
   // Softness would swallow a bounce.

@@ -123,7 +123,7 @@ class LaneProblem {
   }
   /// ReferenceMass's numbers of a link.
   T reference_mass(int link, int which) const {
-    const int place = 3 * link + which;
+    const int place = kReferenceNumbers * link + which;
     return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
   }
   /// The same of what a contact feels, the sum over its links.
@@ -151,16 +151,16 @@ class LaneProblem {
         arm = select<T>(lanes, c.point - state_[link].o, arm);
       });
     }
-    const T mass = reference_mass(c, 0);
+    const T mass = reference_mass(c, 0), weight = reference_mass(c, 3);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
-                             c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
+                             c.relative_compliance * weight, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
     const T pull = neg_mul_add(c.damping_time, c.gap, c.share * speed.x);
     c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
-    c.normal.own_R = compliance(select(own_law, c.relative_compliance * mass, spook.own_R), mass);
+    c.normal.own_R = compliance(select(own_law, c.relative_compliance * weight, spook.own_R), mass);
     c.tangent.own_R = compliance(zero(), mass);
     c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);

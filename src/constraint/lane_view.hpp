@@ -2,6 +2,7 @@
 // for all worlds, in the kernels' precision.
 #pragma once
 
+#include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -83,7 +84,7 @@ struct LaneModel {
   const LaneShape<R>* shape;          ///< [nplaced] after those of the model spheres around links' shapes
   const LanePair<R>* pair;
   const LanePairGroup<R>* group;
-  const R* mass;         ///< [nlink][3] ReferenceMass: linear, angular, joint
+  const R* mass;         ///< [nlink][kReferenceNumbers] ReferenceMass
   const int* limit;      ///< [nlimit] joints with a range
   const R* range;        ///< [nlimit][4] low, high, and HalfTurn of high
   const int* limit_law;  ///< [nlimit] of law; -1: none of its own
@@ -159,7 +160,7 @@ struct LanePack {
   std::byte* memory;
   LaneTermReport<R> report;
   // Worlds' own beside ModelView's; null: none.
-  const R* own_mass;                           ///< [nlink][3][lane] in the place of LaneModel::mass
+  const R* own_mass;                           ///< [nlink][kReferenceNumbers][lane] in the place of LaneModel::mass
   const R* own_friction;                       ///< [npair][lane] in the place of the pairs'
   const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors on the drives' numbers
 };

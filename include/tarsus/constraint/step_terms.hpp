@@ -232,11 +232,11 @@ class StepTerms {
   struct Masses {
     std::vector<ReferenceMass> model, own;  ///< [link]; own: of a world with masses of its own
     const std::vector<ReferenceMass>& now() const { return own.empty() ? model : own; }
-    /// @param numbers [link][3], in R for both: a world's own may be the model's
+    /// @param numbers [link][kReferenceNumbers], in R for both: a world's own may be the model's
     static void take(In<R> numbers, std::vector<ReferenceMass>& to) {
       to.clear();
-      for (std::size_t i = 0; i < numbers.size(); i += 3)
-        to.push_back({double(numbers[i]), double(numbers[i + 1]), double(numbers[i + 2])});
+      for (std::size_t i = 0; i < numbers.size(); i += kReferenceNumbers)
+        to.push_back({double(numbers[i]), double(numbers[i + 1]), double(numbers[i + 2]), double(numbers[i + 3])});
     }
   };
   struct Limits {
