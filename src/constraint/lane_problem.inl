@@ -246,7 +246,8 @@ class LaneProblem {
     r.free = free, r.target = spook.target;
     if (const LaneSolverLaw<R>* law = resolved_law(place)) {
       const LaneSolverRow<T> row(*law, gap);
-      own_R = row.relative_compliance * w, r.target = neg_mul_add(row.pull, gap, row.share * speed);
+      own_R = row.relative_compliance * reference_mass(joint, 4),
+      r.target = neg_mul_add(row.pull, gap, row.share * speed);
     }
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
     r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);

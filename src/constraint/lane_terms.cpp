@@ -270,7 +270,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
   }
   for (const ReferenceMass& mass : reference_masses(model))
-    t.masses.insert(t.masses.end(), {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight)});
+    t.masses.insert(t.masses.end(),
+                    {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight), R(mass.joint_weight)});
   m.mass = t.masses.data();
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;

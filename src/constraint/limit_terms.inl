@@ -106,7 +106,7 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
   numbers = {0, 0, 0, mass};
   if (own_law.share > 0) {
     if (gap > 0) return false;
-    numbers.compliance = compliance(own_law.relative_compliance * mass, mass);
+    numbers.compliance = compliance(own_law.relative_compliance * masses_.now()[rows.joint].joint_weight, mass);
     numbers.target = own_law.target(speed, gap);
     return true;
   }

@@ -1,6 +1,8 @@
 #include "tarsus/constraint/reference_mass.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "constraint/contact_force.hpp"
 #include "tarsus/dynamics/delassus.hpp"
@@ -9,8 +11,8 @@
 
 namespace tarsus {
 
-/// ReferenceMass::weight of each link, by the factors that data holds.
-static std::vector<double> weights_of(const Model& model, const Data& data) {
+/// ReferenceMass::weight and joint_weight of each link, by the factors that data holds.
+static std::vector<std::array<double, 2>> weights_of(const Model& model, const Data& data) {
   DelassusRows<double> rows(model);
   for (int i = 0; i < model.njoint(); ++i) {
     const RigidInertia<double> inertia = link_inertia(data.view(model, 0), i, data.links()[i].R);
@@ -19,11 +21,26 @@ static std::vector<double> weights_of(const Model& model, const Data& data) {
     const Vec3d axes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     for (int k = 0; k < 3; ++k) write_wrench<double>({cross(centre, axes[k]), axes[k]}, block, k);
   }
+  for (int i = 0; i < model.njoint(); ++i) {
+    const Joint& joint = model.joints[i];
+    const int n = std::min(joint.nv(), 3), first = joint.qvel + joint.nv() - n;
+    const auto block = rows.block(rows.add_joint_block({&i, 1}, n));
+    std::fill_n(block.joint, block.dofs.size() * std::size_t(block.stride), 0.0);
+    for (int k = 0; k < n; ++k) {
+      const auto place = std::find(block.dofs.begin(), block.dofs.end(), first + k) - block.dofs.begin();
+      block.joint[place * block.stride + k] = 1;
+    }
+  }
   rows.sweep(model, data);
-  std::vector<double> squares(std::size_t(rows.rows())), weights;
+  std::vector<double> squares(std::size_t(rows.rows()));
   rows.diagonal(squares);
-  for (std::size_t i = 0; i < squares.size(); i += 3)
-    weights.push_back(std::max((squares[i] + squares[i + 1] + squares[i + 2]) / 3, 1e-30));
+  std::vector<std::array<double, 2>> weights(std::size_t(model.njoint()));
+  for (std::size_t i = 0; i < 2 * weights.size(); ++i) {
+    const auto block = rows.block(int(i));
+    const double* const of = &squares[std::size_t(block.first_row)];
+    weights[i % weights.size()][i / weights.size()] =
+        std::max(std::accumulate(of, of + block.nrow, 0.0) / block.nrow, 1e-30);
+  }
   return weights;
 }
 
@@ -32,7 +49,7 @@ static std::vector<ReferenceMass> masses_of(const Model& model, const WorldTable
   data.own = own;
   factor<double>(model, data, model.qpos0, model.armature);
   const auto mean = [](const Sym3d& m) { return std::max((m.xx + m.yy + m.zz) / 3, 1e-30); };
-  const std::vector<double> weights = weights_of(model, data);
+  const std::vector<std::array<double, 2>> weights = weights_of(model, data);
   std::vector<ReferenceMass> masses;
   for (int i = 0; i < model.njoint(); ++i) {
     const LinkState<double>& link = data.links()[i];
@@ -40,7 +57,7 @@ static std::vector<ReferenceMass> masses_of(const Model& model, const WorldTable
     const JointType type = model.joints[i].type;
     const Vec3d e = link.R.column_z();
     const double joint = !has_axis(type) ? mean(I) : dot(e, (turns_on_axis(type) ? I : M) * e);
-    masses.push_back({1 / mean(M), 1 / mean(I), joint, weights[std::size_t(i)]});
+    masses.push_back({1 / mean(M), 1 / mean(I), joint, weights[std::size_t(i)][0], weights[std::size_t(i)][1]});
   }
   return masses;
 }

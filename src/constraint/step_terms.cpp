@@ -20,7 +20,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model), options_(options), mass_(model), islands_(model), paths_(model) {
   std::vector<R> numbers;
   for (const ReferenceMass& mass : reference_masses(model))
-    numbers.insert(numbers.end(), {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight)});
+    numbers.insert(numbers.end(),
+                   {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight), R(mass.joint_weight)});
   masses_.take(numbers, masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {

@@ -116,7 +116,8 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   table.carried_inertia.clear(), table.damping_scale.clear();
   if (!parameters[WorldParameter::mass_scale].empty()) {
     if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
-    table.inertia.resize(at(model.njoint()) * 10 * width), table.row_mass.resize(at(model.njoint() * kReferenceNumbers) * width);
+    table.inertia.resize(at(model.njoint()) * 10 * width),
+        table.row_mass.resize(at(model.njoint() * kReferenceNumbers) * width);
     table.spring_rate2.resize(at(model.njoint()) * width);
     for (std::size_t lane = 0; lane < width; ++lane) {
       R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
@@ -127,8 +128,8 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       const std::vector<RigidInertia<double>> links =
           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
-      for (const auto& [linear, angular, joint, weight] : reference_masses(model, links))
-        put(mass, {linear, angular, joint, weight});
+      for (const auto& [linear, angular, joint, weight, joint_weight] : reference_masses(model, links))
+        put(mass, {linear, angular, joint, weight, joint_weight});
       const std::vector<double> carried = carried_inertia(model, links);
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());

@@ -8,15 +8,17 @@
 
 namespace tarsus {
 
-/// Inverse masses of one link in the model's reference pose, without drives; but for `weight` by its articulated
+/// Inverse masses of one link in the model's reference pose, without drives; the first three by its articulated
 /// inertia. Constants: rows can be laid out before anything of the step is factored.
 struct ReferenceMass {
   double linear = 0;   ///< one over the mean of what it is in all directions [1/kg]
   double angular = 0;  ///< one over the mean about all axes at the link's origin [1/(kg m²)]
   double joint = 0;    ///< mass along the axis of a hinge or slide, mean about a ball's, no armature [kg m² | kg]
-  double weight = 0;  ///< mean of J M⁻¹ Jᵀ at its centre of mass, MuJoCo's body_invweight0: for solref's law [1/kg]
+  // MuJoCo's body_invweight0 and dof_invweight0, for the law of solref and solimp:
+  double weight = 0;        ///< mean of J M⁻¹ Jᵀ at its centre of mass [1/kg]
+  double joint_weight = 0;  ///< mean of its joint's diagonal of M⁻¹, of rotations alone in a free joint
 };
-inline constexpr int kReferenceNumbers = 4;  ///< of a link, in that order, in arrays of numbers
+inline constexpr int kReferenceNumbers = 5;  ///< of a link, in that order, in arrays of numbers
 
 /// [link]. O(nlink).  @param inertia [nlink] of the links, in the place of the model's
 std::vector<ReferenceMass> reference_masses(const Model& model);

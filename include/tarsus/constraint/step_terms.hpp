@@ -236,7 +236,8 @@ class StepTerms {
     static void take(In<R> numbers, std::vector<ReferenceMass>& to) {
       to.clear();
       for (std::size_t i = 0; i < numbers.size(); i += kReferenceNumbers)
-        to.push_back({double(numbers[i]), double(numbers[i + 1]), double(numbers[i + 2]), double(numbers[i + 3])});
+        to.push_back({double(numbers[i]), double(numbers[i + 1]), double(numbers[i + 2]), double(numbers[i + 3]),
+                      double(numbers[i + 4])});
     }
   };
   struct Limits {

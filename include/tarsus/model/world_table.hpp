@@ -12,7 +12,7 @@ namespace tarsus {
 template <class R>
 struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
-  AlignedVector<R> row_mass;       ///< [nlink][4] ReferenceMass of `inertia`
+  AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass of `inertia`
   AlignedVector<R> spring_rate2;   ///< [nlink] LinkConstants' with `inertia`
   AlignedVector<R> damping;        ///< [nlink] of joints
   AlignedVector<R> gravity;        ///< [3]
