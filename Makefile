@@ -129,7 +129,7 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: sanitize
 sanitize: ## All short tests under SANITIZER=asan (address, undefined behaviour) or tsan (threads)
-	@tools/setup.sh build test
+	@tools/setup.sh build test fuzz
 	@cmake --preset $(SANITIZER)
 	@cmake --build --preset $(SANITIZER) --parallel $(JOBS)
 	ctest --preset $(SANITIZER) -j $(JOBS)

@@ -543,7 +543,8 @@ TEST(Command, LongChainsTakeMemoryOfTheirLength) {
     EXPECT_EQ(convert.code, 0) << convert.text;
   }
   EXPECT_LT(std::filesystem::file_size(copy), 10 * std::filesystem::file_size(chain));  // without 2 blanks a level
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)                     // those reserve much more
+#ifndef TARSUS_SANITIZED
+  // The sanitizers reserve much more.
   const std::string gains = tarsus::test::kProgram + " gains " + chain + " --dt 0.01 --gains 10,1 > /dev/null";
   EXPECT_EQ(std::system(("ulimit -v 200000; " + gains).c_str()), 0) << "a matrix of its DoFs has 128 MB";
 #endif

@@ -30,10 +30,12 @@ EqualitySet limb_rows(Random& random, const Model& model, int count) {
     const int a = 1 + random.index(model.nbody() - 1), b = random.chance(0.7) ? 0 : random.index(model.nbody());
     if (model.bodies[a].link == model.bodies[b].link) continue;
     const int kind = random.index(4);
-    if (kind == 0) set.add_connect(name, a, random.vector(0.2), b, random.vector(0.3));
-    if (kind == 1) set.add_weld(name, a, b, {rotation(random.rotation()), random.vector(0.2)}, random.uniform(0.5, 2));
-    if (kind == 2) set.add_distance(name, a, random.vector(0.2), b, random.vector(0.3), random.uniform(0.1, 1));
-    if (kind == 3) set.add_point_on_plane(name, a, random.vector(0.2), b, random.vector(0.3), random.direction());
+    const Vec3d at_a = random.vector(0.2), at_b = random.vector(0.3);
+    const double length = random.uniform(0.1, 1);
+    if (kind == 0) set.add_connect(name, a, at_a, b, at_b);
+    if (kind == 1) set.add_weld(name, a, b, {rotation(random.rotation()), at_a}, 2 * length);
+    if (kind == 2) set.add_distance(name, a, at_a, b, at_b, length);
+    if (kind == 3) set.add_point_on_plane(name, a, at_a, b, at_b, random.direction());
   }
   return set;
 }

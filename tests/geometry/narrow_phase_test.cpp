@@ -27,7 +27,11 @@ Vec3d unit(Random& random) {
     if (length > 0.1 && length < 1) return v * (1 / length);
   }
 }
-Mat3d turn(Random& random) { return rotation(exp_map(unit(random) * uniform(random, 0, 3))); }
+Vec3d vector(Random& random, double least, double most) {
+  const double length = uniform(random, least, most);  // before the direction: compilers differ in what they take first
+  return unit(random) * length;
+}
+Mat3d turn(Random& random) { return rotation(exp_map(vector(random, 0, 3))); }
 
 /// The largest x·d over the shape.
 double support(const Shape& shape, const ShapePose& pose, const Vec3d& d) {
@@ -67,7 +71,7 @@ const std::vector<ConvexHull>& hulls() {
     Random random(11);
     for (const int n : {4, 5, 8, 20, 60, 200}) {
       std::vector<Vec3d> points;
-      for (int k = 0; k < n; ++k) points.push_back(unit(random) * uniform(random, 0.4, 0.5) + Vec3d{0.1, 0, 0});
+      for (int k = 0; k < n; ++k) points.push_back(vector(random, 0.4, 0.5) + Vec3d{0.1, 0, 0});
       out.emplace_back(points);
     }
     std::vector<Vec3d> prism;
@@ -91,12 +95,12 @@ Shape random_shape(ShapeType type, Random& random) {
 /// Two shapes whose surfaces are within a few centimetres of each other along a random direction.
 Scene random_scene(ShapeType ta, ShapeType tb, Random& random) {
   Scene s{random_shape(ta, random), random_shape(tb, random), {{0, 0, 0}, turn(random)}, {{0, 0, 0}, turn(random)}};
-  s.pb.position = unit(random) * uniform(random, 0, 5);
+  s.pb.position = vector(random, 0, 5);
   s.pa.position = s.pb.position;
   const Vec3d n = tb == ShapeType::plane ? s.pb.rotation.column_z() : unit(random);
   const double gap = separation(s.a, s.pa, s.b, s.pb, n);
   s.pa.position += n * (uniform(random, -0.03, 0.04) - gap);
-  s.pa.position += unit(random) * uniform(random, 0, 0.2);
+  s.pa.position += vector(random, 0, 0.2);
   return s;
 }
 

@@ -14,7 +14,7 @@ namespace tarsus {
 /// Some error of `read()` has `words` in its message and stands at `line` (0: any).
 template <class Read>
 void expect_refused(Read&& read, int line, const std::string& words, const std::string& what) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TARSUS_SANITIZED
   constexpr double kMostSeconds = 10;
 #else
   constexpr double kMostSeconds = 1;

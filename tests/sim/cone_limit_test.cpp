@@ -117,8 +117,8 @@ TEST(ConeLimit, ItsLawHoldsAtTheEndVelocity) {
     options.rows.user_limits = {cone_limit(model, "cone", 0, {1, 0, 0}, kAngle)};
     Stepper<double> stepper(model, data, options);
     const Vec3d about{0, std::sin(run), std::cos(run)};
-    const Quatd q =
-        exp_map(about * (kAngle + random.uniform(-0.1, 0.02))) * axis_angle({1, 0, 0}, random.uniform(-3, 3));
+    const double twist = random.uniform(-3, 3);
+    const Quatd q = exp_map(about * (kAngle + random.uniform(-0.1, 0.02))) * axis_angle({1, 0, 0}, twist);
     data.qpos[0] = q.w, data.qpos[1] = q.x, data.qpos[2] = q.y, data.qpos[3] = q.z;
     for (int k = 0; k < 3; ++k) data.qvel[k] = random.uniform(-5, 5);
     const Vec3d rest = rotate(conjugate(q), Vec3d{1, 0, 0}), across = cross(rest, Vec3d{1, 0, 0});

@@ -176,11 +176,13 @@ TEST(Pile, WhatIsPouredIntoABoxEndsWithinTheTolerance) {
   for (int i = 0; i < 72; ++i) {
     const auto size = [&] { return random.uniform(0.05, 0.11); };
     const Vec3d at{(i % 3 - 1) * 0.45 + random.uniform(-0.03, 0.03), (i / 3 % 3 - 1) * 0.45, 0.3 + 0.45 * (i / 9)};
+    const double first = random.uniform(0, 360), second = random.uniform(0, 360);
+    const Vec3d sizes{size(), size(), size()};
     char text[512];
     std::snprintf(
         text, sizeof text,
         "<body pos='%g %g %g' euler='%g %g 0'><freejoint/><geom type='%s' size='%g %g %g' density='800'/></body>", at.x,
-        at.y, at.z, random.uniform(0, 360), random.uniform(0, 360), kinds[i % 5], size(), size(), size());
+        at.y, at.z, first, second, kinds[i % 5], sizes.x, sizes.y, sizes.z);
     bodies += text;
   }
   const Model model = scene(bodies);

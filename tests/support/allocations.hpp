@@ -1,4 +1,4 @@
-// A counting allocator for the whole program: how often, and how much is held. For one source of a program.
+// Counting allocations in the whole program: how often, and how much is held. For one source of a program.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,22 @@
 namespace {
 std::atomic<long> allocations{0};
 std::atomic<long> held_bytes{0};
+}  // namespace
 
+#ifdef TARSUS_SANITIZED  // sanitizers have operators of their own, and tell of every block
+extern "C" {
+std::size_t __sanitizer_get_allocated_size(const volatile void* p);
+int __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void*, std::size_t),
+                                              void (*given)(const volatile void*));
+}
+
+namespace {
+[[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t size) { ++allocations, held_bytes += long(size); },
+    [](const volatile void* p) { held_bytes -= p ? long(__sanitizer_get_allocated_size(p)) : 0; });
+}  // namespace
+#else
+namespace {
 void* take(std::size_t size, std::size_t alignment) {
   // The size lies in front of the memory, which `alignment` leaves room for.
   const std::size_t room = std::max(alignment, sizeof(std::max_align_t));
@@ -30,9 +45,8 @@ void give(void* p, std::size_t alignment) noexcept {
 
 void* operator new(std::size_t size) { return take(size, 1); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, std::size_t(alignment)); }
-// Sanitizers bring versions of their own that would not come here.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take(size, 1); }
 void operator delete(void* p) noexcept { give(p, 1); }
 void operator delete(void* p, std::size_t) noexcept { give(p, 1); }
 void operator delete(void* p, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
 void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
+#endif

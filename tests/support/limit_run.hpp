@@ -40,7 +40,7 @@ inline void random_target(Random& random, const Model& model, double reach, std:
       target[joint.qpos] += random.uniform(-reach, reach);
       continue;
     }
-    const Quatd q = exp_map(random.direction() * random.uniform(0, reach));
+    const Quatd q = random.rotation(reach);
     double* p = target.data() + joint.qpos;
     p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;
   }

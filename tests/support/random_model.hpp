@@ -25,7 +25,10 @@ class Random {
       if (const double n = norm(v); n > 0.1 && n < 1) return v * (1 / n);
     }
   }
-  Quatd rotation() { return exp_map(direction() * uniform(0, kPi)); }
+  Quatd rotation(double most = kPi) {
+    const double angle = uniform(0, most);  // before the direction: compilers differ in what they take first
+    return exp_map(direction() * angle);
+  }
   /// A positive definite inertia that a real body could have.
   Sym3d inertia(double mass) {
     const Vec3d s{uniform(0.05, 0.3), uniform(0.05, 0.3), uniform(0.05, 0.3)};
