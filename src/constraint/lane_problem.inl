@@ -83,7 +83,8 @@ class LaneProblem {
           };
           const Mask<T> had = join(place, of);
           if (!turns_freely(v_.link[joint].joint)) return;
-          const Mask<T> elsewhere = had & (last < T(R(-kLimitReach)));  // a second one, where that ends
+          // A second one, where a turn ends that goes on in spite of the first.
+          const Mask<T> elsewhere = had & (last < minimum(gap, zero()) - T(R(kLimitReach)));
           if (any_lane(elsewhere)) join(place + 1, elsewhere);
         });
     return late;

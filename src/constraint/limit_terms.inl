@@ -177,7 +177,8 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       if (gap > 0 && end >= 0) return;
       Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};
       const auto is_there = [&] { return limits_.near[name.identity] || joined(name); };
-      if (!range.axial && end < -kLimitReach && is_there()) ++name.identity;  // a second one, where that ends
+      // A second one, where a turn ends that goes on in spite of the first.
+      if (!range.axial && end < std::min(gap, 0.0) - kLimitReach && is_there()) ++name.identity;
       if (!is_there()) join(name, rows, gap, limits_.solver[i], velocity);
     });
   }

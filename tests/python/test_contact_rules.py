@@ -279,3 +279,58 @@ def test_listed_distances_are_of_the_shapes_whatever_their_margin(height):
     for listed in (at_start, [c["distance"] for c in stepper.contacts], world.contacts["distance"]):
         np.testing.assert_allclose(sorted(listed)[:4], expected, atol=1e-8)  # MuJoCo lists four points of a box on a plane
     np.testing.assert_allclose(tarsus.sensors(model, data), d.sensordata, atol=1e-8)
+
+
+#: solref and solimp of contacts and ranges that MuJoCo's law and ours take from the weights of bodies and joints in the reference pose.
+LAWS = [(".02 1", ".8 .9 .01"), (".04 1", ".9 .95 .001"), (".01 1", ".9 .95 .001")]
+LEG = """<body pos="{x} {y} 0"><joint axis="0 1 0" stiffness="2000" damping="40"/><geom type="capsule" fromto="0 0 0 0 0 -.15" size=".02" mass="1" contype="0" conaffinity="0"/>
+  <body pos="0 0 -.15"><joint axis="0 1 0" stiffness="2000" damping="40"/><geom type="sphere" pos="0 0 -.05" size=".05" mass=".15"/></body></body>"""
+TABLE = """<mujoco><option timestep="{dt}"/><default><geom solref="{ref}" solimp="{imp}"/></default><worldbody><geom type="plane" size="3 3 1"/>
+  <body pos="0 0 .3"><freejoint/><geom type="box" size=".2 .2 .05" mass="20" contype="0" conaffinity="0"/>{legs}</body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("dt", [0.001, 0.01])
+@pytest.mark.parametrize("ref,imp", LAWS)
+def test_light_feet_under_a_heavy_body_stand_as_deep_as_mujocos(ref, imp, dt):
+    """By what the foot alone weighs, 0.15 kg of 25, they stood several times as deep."""
+    text = TABLE.format(dt=dt, ref=ref, imp=imp, legs="".join(LEG.format(x=x, y=y) for x in (-0.2, 0.2) for y in (-0.2, 0.2)))
+    theirs = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(theirs)
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=dt, contacts=True)
+    batch = tarsus.Batch(model, 2, dt=dt, contacts=True)
+    for _ in range(round(3 / dt)):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    batch.rollout(round(3 / dt), states=False)
+    depth = -min(c.dist for c in d.contact)
+    assert batch.width > 1 and depth > 5e-4
+    for contacts in (stepper.contacts, batch.contacts(0)):
+        assert -min(c["distance"] for c in contacts) == pytest.approx(depth, rel=1e-4)
+
+
+ARM = """<mujoco><option timestep="{dt}"/><worldbody><body><joint axis="0 1 0" range="-40 20" limited="true" solreflimit="{ref}" solimplimit="{imp}"/>
+  <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03" mass="1"/><body pos=".4 0 0"><joint type="{kind}" axis="0 1 0" range="{range}" limited="true"
+    solreflimit="{ref}" solimplimit="{imp}" damping=".05"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".03" mass=".5"/></body></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("dt", [0.001, 0.005])
+@pytest.mark.parametrize("ref,imp", [(".02 1", ".8 .9 .1"), (".04 1", ".9 .95 .01")])
+@pytest.mark.parametrize("kind,span", [("hinge", "-60 30"), ("ball", "0 30")])
+def test_ranges_give_under_a_load_as_mujocos(kind, span, ref, imp, dt):
+    """A chain of two that hangs on the ends of its ranges; the second one's weight is felt by the first."""
+    text = ARM.format(dt=dt, ref=ref, imp=imp, kind=kind, range=span)
+    theirs = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(theirs)
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=dt, joint_limits=True)
+    batch = tarsus.Batch(model, 2, dt=dt, joint_limits=True)
+    for _ in range(round(4 / dt)):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    batch.rollout(round(4 / dt), states=False)
+    assert batch.width > 1 and abs(d.qpos[0] - np.deg2rad(20)) > 1e-3
+    np.testing.assert_allclose(data.qpos, d.qpos, atol=1e-6)
+    np.testing.assert_allclose(batch.qpos[0], d.qpos, atol=1e-6)
