@@ -263,7 +263,7 @@ class LaneLinks {
   LaneExtra<T>& extra(int i) { return s_.extra[i < nextra_ ? i : m_.most_crossings + i - nextra_]; }
   /// G J of one, times N motions of each link.
   template <int N>
-  void react(const LaneExtra<T>& e, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
+  TARSUS_INLINE void react(const LaneExtra<T>& e, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     Vec3<T> u[N], turn[N];
     between<false>(e, motion, u);
     if (e.moment) between<true>(e, motion, turn);
@@ -271,7 +271,7 @@ class LaneLinks {
   }
 
   /// Columns of W for up to three rows along generalised directions.
-  void add_path_columns(int first, int count, int n) {
+  [[gnu::noinline]] void add_path_columns(int first, int count, int n) {
     const LaneJointRow<T>* const paths = s_.paths();
     std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
     no_forces(3, s_.needed);
