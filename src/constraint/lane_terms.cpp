@@ -394,8 +394,12 @@ void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
   const LaneModel<R>& m = tables_->model;
   const std::size_t w = std::size_t(width_), lane = std::size_t(world) % w;
   R* const numbers = path_.data() + std::size_t(world) / w * std::size_t(m.path_numbers) * w + lane;
+  // What a world does not have is zero in its lane, whatever the world that had the lane before left there.
   for (const int path : tables_->path_of_slot) {
-    if (path >= 0) numbers[std::size_t(m.path[path].first + kPathLive) * w] = R(0);
+    if (path < 0) continue;
+    R* const first = numbers + std::size_t(m.path[path].first) * w;
+    if (first[kPathLive * w] == R(0)) continue;
+    for (int k = 0; k < kPathNumbers + 12 + m.path[path].ndof; ++k) first[std::size_t(k) * w] = R(0);
   }
   for (const ForceRow& row : rows) {
     const LanePath& to = m.path[tables_->path_of_slot[std::size_t(row.slot)]];

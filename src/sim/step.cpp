@@ -64,9 +64,10 @@ static bool has_loops(const Model& model, const StepOptions& options) {
 }
 
 /// The part of lanes_refusal() that depends on drives, whose numbers may change from step to step.
-static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives) {
+/// @param paths there may be forces along paths
+static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives, bool paths) {
   if (!drives.limited()) return "";
-  return options.rows.any() || has_loops(model, options) ? limits_refusal(model, drives) : "";
+  return paths || options.rows.any() || has_loops(model, options) ? limits_refusal(model, drives) : "";
 }
 
 template <class R>
@@ -75,14 +76,14 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   const Actuation actuation(model);
   const std::string why = servos_refusal(model, actuation, actuated);
   if (!why.empty()) return why;
-  if (options.integrator == Integrator::rk4 &&
-      !(actuation.passive().empty() && (!actuated || actuation.actuators().plain())))
-    return "forces along paths are not in lanes under rk4";
+  const bool paths = !actuation.passive().empty() || (actuated && !actuation.actuators().plain());
+  if (paths && options.integrator == Integrator::rk4) return "forces along paths are not in lanes under rk4";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
   const bool servos = actuated && implicit_servos(options);
-  const std::string limits = drives   ? drives_refusal(model, options, *drives)
-                             : servos ? drives_refusal(model, options, Servos<R>(model, BasicData<R>(model)).drives())
-                                      : "";
+  const std::string limits = drives ? drives_refusal(model, options, *drives, paths)
+                             : servos
+                                 ? drives_refusal(model, options, Servos<R>(model, BasicData<R>(model)).drives(), paths)
+                                 : "";
   if (!limits.empty()) return limits;
   return options.rows.any() ? LaneStage<R>::refusal(model, options.rows) : "";
 }
@@ -239,7 +240,7 @@ template <class R>
 bool Stepper<R>::goes_singly(const Drives* drives) const {
   if (width_ == 1) return false;
   if (drives ? singles_.always : singles_.actuated) return true;
-  return drives && !drives_refusal(model_, options_, *drives).empty();
+  return drives && !drives_refusal(model_, options_, *drives, servos_ && servos_->passive()).empty();
 }
 
 /// The step of all worlds, each by itself.

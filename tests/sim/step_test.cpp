@@ -168,6 +168,7 @@ TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {
   const double free = kInfinity;
   const Case cases[] = {
       {"path in rk4", chain("", tendon), rk4, 0},
+      {"path, and limits of a root", chain("", tendon), plain, 20},
       {"damper", chain("", "<actuator><damper joint='a' kv='3' ctrlrange='0 1'/></actuator>"), plain, 0},
       {"loop, and limits of a root", chain("", loop), plain, 20},
       {"limits of a root on the floor", chain("", ""), contacts, 20},

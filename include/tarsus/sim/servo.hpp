@@ -61,6 +61,7 @@ class Servos {
   /// Of all rows that there may be in some step, and whether there are some that act.
   std::span<const ForceSlot> slots() const { return slots_.all; }
   bool may_have_rows() const { return is_.may_have_rows; }
+  bool passive() const { return !actuation_.passive().empty(); }  ///< some of it acts without actuators
 
   /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
   template <class F>
