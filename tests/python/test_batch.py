@@ -835,3 +835,18 @@ def test_a_batch_says_why_its_worlds_go_one_at_a_time():
     damper = tarsus.Model.from_xml_string('<mujoco><worldbody><body><joint name="a"/><geom size=".1"/></body></worldbody>'
                                           '<actuator><damper joint="a" kv="1" ctrlrange="0 1"/></actuator></mujoco>')
     assert "damping" in tarsus.Batch(damper, worlds=16).one_at_a_time_because
+
+
+SHARED = MODELS.parents[1] / "shared" / "data"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data beside the repository")
+def test_models_of_benchmarks_go_side_by_side():
+    """Tendons, fluids, muscles, linkages, actuators of all kinds: nothing there keeps worlds apart."""
+    files = [f for suite in ("gymnasium/gymnasium/envs/mujoco/assets", "dm_control_suite") for f in sorted((SHARED / suite).glob("*.xml"))]
+    files += [SHARED / "menagerie" / f for f in ("agility_cassie/scene.xml", "franka_emika_panda/mjx_scene.xml", "robotiq_2f85/scene.xml")]
+    assert len(files) > 30
+    for file in files:
+        batch = tarsus.Batch(tarsus.Model.load(file, lenient=True), 20, contacts=True, joint_limits=True)
+        assert not batch.one_at_a_time_because, f"{file.name}: {batch.one_at_a_time_because}"
+        assert batch.step() == 0, file.name
