@@ -476,26 +476,18 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
 }
 
 template <class R>
-void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, double missed) {
-  bool finite = std::isfinite(missed);
-  for (std::size_t r = 0; r < impulse.size(); ++r) {
-    x2_[r] = R(-impulse[r] / h);
-    finite = finite && std::isfinite(impulse[r]);
+template <class X>
+void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, double missed, int pack) {
+  const std::size_t w = width_, first = std::size_t(pack) * w;
+  for (std::size_t world = first; world < std::min(first + w, status_.size()); ++world) {
+    if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4)) status_[world] = KktStatus::inconsistent;  // [m/s | rad/s]
+    if (!std::isfinite(missed)) status_[world] = KktStatus::not_finite;
   }
-  if (!finite)
-    status_[0] = KktStatus::not_finite;
-  else if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4))  // [m/s | rad/s]
-    status_[0] = KktStatus::inconsistent;
-}
-
-template <class R>
-void ConstrainedDynamics<R>::record(In<R> impulse, double h, int pack) {
-  const std::size_t w = width_;
   R* const x2 = x2_.data() + std::size_t(pack) * impulse.size();
   for (std::size_t i = 0; i < impulse.size(); ++i) {
     x2[i] = R(-double(impulse[i]) / h);
-    const std::size_t world = std::size_t(pack) * w + i % w;
-    if (!std::isfinite(x2[i]) && int(world) < worlds_) status_[world] = KktStatus::not_finite;
+    const std::size_t world = first + i % w;
+    if (!std::isfinite(impulse[i]) && world < status_.size()) status_[world] = KktStatus::not_finite;
   }
 }
 
@@ -537,5 +529,8 @@ typename ConstrainedDynamics<R>::Error ConstrainedDynamics<R>::error(int world) 
 
 template class ConstrainedDynamics<double>;
 template class ConstrainedDynamics<float>;
+template void ConstrainedDynamics<double>::record(std::span<const double>, double, double, int);
+template void ConstrainedDynamics<float>::record(std::span<const double>, double, double, int);
+template void ConstrainedDynamics<float>::record(std::span<const float>, double, double, int);
 
 }  // namespace tarsus

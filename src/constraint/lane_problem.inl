@@ -122,13 +122,13 @@ class LaneProblem {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
     return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance<R>)));
   }
-  /// ReferenceMass's numbers of a link.
-  T reference_mass(int link, int which) const {
+  enum Reference { linear, angular, joint, weight, joint_weight };  ///< ReferenceMass's numbers
+  T reference_mass(int link, Reference which) const {
     const int place = kReferenceNumbers * link + which;
     return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
   }
   /// The same of what a contact feels, the sum over its links.
-  T reference_mass(const LaneContact<T>& c, int which) const {
+  T reference_mass(const LaneContact<T>& c, Reference which) const {
     if (c.link >= 0) return reference_mass(c.link, which);
     T of_a = zero(), of_b = zero();
     links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
@@ -152,16 +152,16 @@ class LaneProblem {
         arm = select<T>(lanes, c.point - state_[link].o, arm);
       });
     }
-    const T mass = reference_mass(c, 0), weight = reference_mass(c, 3);
+    const T mass = reference_mass(c, linear), by_weight = reference_mass(c, weight);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
-                             c.relative_compliance * weight, step_.restitution, step_.restitution_threshold);
+                             c.relative_compliance * by_weight, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
     const T pull = neg_mul_add(c.damping_time, c.gap, c.share * speed.x);
     c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
-    c.normal.own_R = compliance(select(own_law, c.relative_compliance * weight, spook.own_R), mass);
+    c.normal.own_R = compliance(select(own_law, c.relative_compliance * by_weight, spook.own_R), mass);
     c.tangent.own_R = compliance(zero(), mass);
     c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);
@@ -171,7 +171,7 @@ class LaneProblem {
   }
   void build(LaneSpin<T>& s) {
     const LaneContact<T>& c = *s.contact;
-    const T inertia = reference_mass(c, 1);
+    const T inertia = reference_mass(c, angular);
     const Vec3<T> spin = links_.about(c, at_start());
     s.free = begins_at_v0_ ? links_.about(c, motions_of(s_.free)) : spin, s.centre = zero3<T>();
     s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
@@ -226,7 +226,8 @@ class LaneProblem {
     return r;
   }
   T inverse_mass(int joint) const {
-    return one() / maximum(reference_mass(joint, 2) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
+    return one() /
+           maximum(reference_mass(joint, Reference::joint) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
   /// The start of a row's iteration at that impulse, or where the last step ended.
   void start(LaneJointRow<T>& r, T impulse, bool sticks) {
@@ -247,7 +248,7 @@ class LaneProblem {
     r.free = free, r.target = spook.target;
     if (const LaneSolverLaw<R>* law = resolved_law(place)) {
       const LaneSolverRow<T> row(*law, gap);
-      own_R = row.relative_compliance * reference_mass(joint, 4),
+      own_R = row.relative_compliance * reference_mass(joint, Reference::joint_weight),
       r.target = neg_mul_add(row.pull, gap, row.share * speed);
     }
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
@@ -362,12 +363,13 @@ class LaneProblem {
   T inverse_mass(const LanePathDirection<T>& d) const {
     T sum = zero();
     d.each_link([&](int link, const Force<T>& f) {
-      sum = mul_add(dot(f.f, f.f), reference_mass(link, 0), mul_add(dot(f.n, f.n), reference_mass(link, 1), sum));
+      sum = mul_add(dot(f.f, f.f), reference_mass(link, linear),
+                    mul_add(dot(f.n, f.n), reference_mass(link, angular), sum));
     });
     d.each_dof([&](int dof, T j) {
       const int link = m_.dof_link[dof], place = dof - v_.link[link].qvel;
       const bool root = moves_freely(v_.link[link].joint);
-      sum = mul_add(j * j, root ? reference_mass(link, place < 3 ? 0 : 1) : inverse_mass(link), sum);
+      sum = mul_add(j * j, root ? reference_mass(link, place < 3 ? linear : angular) : inverse_mass(link), sum);
     });
     return sum;
   }

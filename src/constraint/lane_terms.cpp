@@ -46,7 +46,7 @@ struct LaneTerms<R>::Tables {
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
-  int first_held = 0, nheld = 0;      ///< of the paths
+  int nheld = 0;                      ///< of the paths, from LaneModel::nalone on
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -154,8 +154,8 @@ struct LaneTerms<R>::Tables {
       }
     };
     add_slots(true);
-    model.nalone = first_held = int(paths.size());
-    if (equalities) add_held(of, *equalities), nheld = int(paths.size()) - first_held;
+    model.nalone = int(paths.size());
+    if (equalities) add_held(of, *equalities), nheld = int(paths.size()) - model.nalone;
     add_slots(false);
     model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
   }
@@ -269,9 +269,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
   }
-  for (const ReferenceMass& mass : reference_masses(model))
-    t.masses.insert(t.masses.end(),
-                    {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight), R(mass.joint_weight)});
+  t.masses = reference_numbers<R>(reference_masses(model));
   m.mass = t.masses.data();
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;
@@ -363,7 +361,7 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
   for (int i = 0, row = 0; row < rows.rows(); ++i) {
     const auto block = rows.block(i);
     for (int r = 0; r < block.nrow; ++r, ++row) {
-      const LanePath& to = m.path[tables_->first_held + row];
+      const LanePath& to = m.path[m.nalone + row];
       R* at = numbers + std::size_t(to.first) * w;
       const auto put = [&](const R* from) { std::copy_n(from, w, at), at += w; };
       put(&target[std::size_t(row) * w]), put(&compliance[std::size_t(row) * w]);
@@ -385,7 +383,7 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
 template <class R>
 In<R> LaneTerms<R>::held_impulse(int pack) const {
   const Tables& t = *tables_;
-  const std::size_t first = std::size_t(pack * t.model.npath + t.first_held), w = std::size_t(width_);
+  const std::size_t first = std::size_t(pack * t.model.npath + t.model.nalone), w = std::size_t(width_);
   return In<R>(path_impulse_).subspan(first * w, std::size_t(t.nheld) * w);
 }
 

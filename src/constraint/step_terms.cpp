@@ -18,11 +18,7 @@ const char* name(StepStatus status) {
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model), options_(options), mass_(model), islands_(model), paths_(model) {
-  std::vector<R> numbers;
-  for (const ReferenceMass& mass : reference_masses(model))
-    numbers.insert(numbers.end(),
-                   {R(mass.linear), R(mass.angular), R(mass.joint), R(mass.weight), R(mass.joint_weight)});
-  masses_.take(numbers, masses_.model);
+  masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];

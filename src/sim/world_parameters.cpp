@@ -128,8 +128,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       const std::vector<RigidInertia<double>> links =
           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
-      for (const auto& [linear, angular, joint, weight, joint_weight] : reference_masses(model, links))
-        put(mass, {linear, angular, joint, weight, joint_weight});
+      for (const double x : reference_numbers<double>(reference_masses(model, links))) put(mass, {x});
       const std::vector<double> carried = carried_inertia(model, links);
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());

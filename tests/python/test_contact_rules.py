@@ -289,21 +289,26 @@ TABLE = """<mujoco><option timestep="{dt}"/><default><geom solref="{ref}" solimp
   <body pos="0 0 .3"><freejoint/><geom type="box" size=".2 .2 .05" mass="20" contype="0" conaffinity="0"/>{legs}</body></worldbody></mujoco>"""
 
 
+def settled(text, dt, seconds, **what):
+    """(MuJoCo's data, a Stepper, a Batch) after so long."""
+    theirs = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(theirs)
+    model = tarsus.Model.from_xml_string(text)
+    stepper = tarsus.Stepper(tarsus.Data(model), dt=dt, **what)
+    batch = tarsus.Batch(model, 2, dt=dt, **what)
+    for _ in range(round(seconds / dt)):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    batch.rollout(round(seconds / dt), states=False)
+    return d, stepper, batch
+
+
 @pytest.mark.parametrize("dt", [0.001, 0.01])
 @pytest.mark.parametrize("ref,imp", LAWS)
 def test_light_feet_under_a_heavy_body_stand_as_deep_as_mujocos(ref, imp, dt):
     """By what the foot alone weighs, 0.15 kg of 25, they stood several times as deep."""
     text = TABLE.format(dt=dt, ref=ref, imp=imp, legs="".join(LEG.format(x=x, y=y) for x in (-0.2, 0.2) for y in (-0.2, 0.2)))
-    theirs = mujoco.MjModel.from_xml_string(text)
-    d = mujoco.MjData(theirs)
-    model = tarsus.Model.from_xml_string(text)
-    data = tarsus.Data(model)
-    stepper = tarsus.Stepper(data, dt=dt, contacts=True)
-    batch = tarsus.Batch(model, 2, dt=dt, contacts=True)
-    for _ in range(round(3 / dt)):
-        mujoco.mj_step(theirs, d)
-        assert stepper.step() == 0
-    batch.rollout(round(3 / dt), states=False)
+    d, stepper, batch = settled(text, dt, 3, contacts=True)
     depth = -min(c.dist for c in d.contact)
     assert batch.width > 1 and depth > 5e-4
     for contacts in (stepper.contacts, batch.contacts(0)):
@@ -321,16 +326,7 @@ ARM = """<mujoco><option timestep="{dt}"/><worldbody><body><joint axis="0 1 0" r
 def test_ranges_give_under_a_load_as_mujocos(kind, span, ref, imp, dt):
     """A chain of two that hangs on the ends of its ranges; the second one's weight is felt by the first."""
     text = ARM.format(dt=dt, ref=ref, imp=imp, kind=kind, range=span)
-    theirs = mujoco.MjModel.from_xml_string(text)
-    d = mujoco.MjData(theirs)
-    model = tarsus.Model.from_xml_string(text)
-    data = tarsus.Data(model)
-    stepper = tarsus.Stepper(data, dt=dt, joint_limits=True)
-    batch = tarsus.Batch(model, 2, dt=dt, joint_limits=True)
-    for _ in range(round(4 / dt)):
-        mujoco.mj_step(theirs, d)
-        assert stepper.step() == 0
-    batch.rollout(round(4 / dt), states=False)
+    d, stepper, batch = settled(text, dt, 4, joint_limits=True)
     assert batch.width > 1 and abs(d.qpos[0] - np.deg2rad(20)) > 1e-3
-    np.testing.assert_allclose(data.qpos, d.qpos, atol=1e-6)
+    np.testing.assert_allclose(stepper.data.qpos, d.qpos, atol=1e-6)
     np.testing.assert_allclose(batch.qpos[0], d.qpos, atol=1e-6)

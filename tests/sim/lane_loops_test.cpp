@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "support/chain_model.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -187,16 +188,8 @@ TEST(LaneLoops, AStepThatIsSolvedAnewIsSoForItsOwnWorld) {
   }
 }
 
-/// A chain on a free base above a floor, with what `joint`, `more` and `option` add.
 Model chain(const std::string& joint, const std::string& more, const std::string& option = "") {
-  return compile(parse_mjcf("<mujoco>" + option + R"(<worldbody><geom type="plane" size="0 0 1"/>
-    <body name="base" pos="0 0 .12"><freejoint/><geom size=".1 .05 .05" type="box"/><site name="s"/>
-    <body name="mid" pos=".2 0 0"><joint name="a" axis="0 1 0" )" +
-                                joint + R"(/><geom size=".04" pos=".1 0 0"/>
-    <body name="end" pos=".2 0 0"><joint name="b" axis="0 .6 .8"/><geom size=".05" pos=".1 0 .05"/><site name="e"/>
-    </body></body></body></worldbody>)" +
-                                more + "</mujoco>",
-                            "m", "."));
+  return based_chain(joint, more, ".12", option);
 }
 std::vector<Case> paths() {
   const std::string tendon = R"(<tendon><spatial name="t" stiffness="60" damping="2" range=".1 .35" limited="true"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "support/chain_model.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/sim/batch.hpp"
@@ -139,17 +140,7 @@ TEST(Step, StepsOutOfRangeAreNamed) {
   }
 }
 
-/// A chain on a free base above a floor, with what `joints`, `more` and `actuators` add.
-Model chain(const std::string& joint, const std::string& more) {
-  return compile(parse_mjcf(R"(<mujoco><worldbody><geom type="plane" size="0 0 1"/><body name="base" pos="0 0 1">
-    <freejoint/><geom size=".1 .05 .05" type="box"/><site name="s"/>
-    <body name="mid" pos=".2 0 0"><joint name="a" axis="0 1 0" )" +
-                                joint + R"(/><geom size=".04" pos=".1 0 0"/>
-    <body name="end" pos=".2 0 0"><joint name="b" axis="0 .6 .8"/><geom size=".05" pos=".1 0 .05"/><site name="e"/>
-    </body></body></body></worldbody>)" +
-                                more + "</mujoco>",
-                            "m", "."));
-}
+Model chain(const std::string& joint, const std::string& more) { return based_chain(joint, more, "1"); }
 
 /// What lanes_refusal() names is no reason to do something else than one world does, to the bit.
 TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {

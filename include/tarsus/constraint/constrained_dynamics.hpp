@@ -56,10 +56,9 @@ class ConstrainedDynamics {
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
   DelassusRows<R>& forces() { return rows_; }                 ///< its blocks
   In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
-  /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
-  void record(std::span<const double> impulse, double h, double missed);
-  /// The same of a pack's worlds [rows][lane]; what they missed is looked for at the end of the step alone.
-  void record(In<R> impulse, double h, int pack);
+  /// @param impulse λ = -h x₂ [rows][lane]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
+  template <class X>
+  void record(std::span<const X> impulse, double h, double missed, int pack = 0);
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
   /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.

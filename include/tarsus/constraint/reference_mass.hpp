@@ -19,6 +19,13 @@ struct ReferenceMass {
   double joint_weight = 0;  ///< mean of its joint's diagonal of M⁻¹, of rotations alone in a free joint
 };
 inline constexpr int kReferenceNumbers = 5;  ///< of a link, in that order, in arrays of numbers
+template <class R>
+std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
+  std::vector<R> out;
+  for (const ReferenceMass& m : masses)
+    out.insert(out.end(), {R(m.linear), R(m.angular), R(m.joint), R(m.weight), R(m.joint_weight)});
+  return out;
+}
 
 /// [link]. O(nlink).  @param inertia [nlink] of the links, in the place of the model's
 std::vector<ReferenceMass> reference_masses(const Model& model);
