@@ -56,7 +56,7 @@ class ConstrainedDynamics {
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
   DelassusRows<R>& forces() { return rows_; }                 ///< its blocks
   In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
-  /// @param impulse λ = -h x₂ [rows][lane]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
+  /// @param impulse λ = -h x₂ [rows][lane]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities it is made of
   template <class X>
   void record(std::span<const X> impulse, double h, double missed, int pack = 0);
 
