@@ -5,7 +5,6 @@
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
-#include "math/dense_lu.hpp"
 
 namespace tarsus {
 
@@ -82,17 +81,21 @@ template <class R>
 void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<const double> force) {
   const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = held_.count();
   const auto A = [&](int i, int j) { return double(gram_[std::size_t(i) * ld + j]); };
-  matrix_.assign(std::size_t(k) * k, 0.0), right_.assign(k, 0.0);
+  leading_ = (k + 7) / 8 * 8;
+  AlignedVector<double>& matrix = factors_.matrix;
+  matrix.assign(std::size_t(k) * leading_, 0.0), right_.assign(leading_, 0.0);
   for (int i = 0; i < held; ++i) {
-    for (int j = 0; j < k; ++j) matrix_[std::size_t(i) * k + j] = A(i, unknown_[j]);
-    matrix_[std::size_t(i) * (k + 1)] += held_.diagonal()[i];
+    for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + i] = A(i, unknown_[j]);
+  }
+  for (int i = 0; i < held; ++i) {
+    matrix[std::size_t(i) * (leading_ + 1)] += held_.diagonal()[i];
     right_[i] = held_.demand()[i] - double(velocity_[i]);
   }
-  for (int i = held; i < k; ++i) matrix_[std::size_t(i) * (k + 1)] = 1;
+  for (int i = held; i < k; ++i) matrix[std::size_t(i) * (leading_ + 1)] = 1;
   const auto add = [&](int equation, int row, double g) {
     if (g == 0) return;
     right_[equation] -= g * double(velocity_[row]);
-    for (int j = 0; j < k; ++j) matrix_[std::size_t(equation) * k + j] += g * A(row, unknown_[j]);
+    for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + equation] += g * A(row, unknown_[j]);
   };
   for (const Extra& extra : extras_) {
     if (extra.coupling > 0) {
@@ -113,13 +116,10 @@ void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<con
                                 const HeldImpulse& now, HeldImpulse& next) {
   write_system(tangents, force);
   const int k = int(unknown_.size());
-  pivot_.resize(k);
-  factor_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_);
-  solution_.assign(right_.begin(), right_.begin() + k);
-  held_.settle([&](std::span<double> x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); },
-               solution_, 0, now, next);
+  factors_.factor(k, leading_);
+  held_.settle([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
   impulse_.assign(rows_.rows(), R(0));
-  for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(solution_[i]);
+  for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(right_[i]);
 }
 
 template <class R>

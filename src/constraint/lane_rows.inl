@@ -318,7 +318,8 @@ struct LaneSpook {
     const T share = one / mul_add(tau, four * T(1 / h), one);
     const T gap = select(compliance == zero, maximum(g, -(T(fastest) * tau)), g);
     own_R = four * select(compliance == zero, relative_compliance, compliance) * share * T(1 / (h * h));
-    target = select(gap > zero, gap * T(-1 / h), share * neg_mul_add(gap, T(4 / h), speed));
+    const T slowed = maximum(share * neg_mul_add(gap, T(4 / h), speed), T(Real<T>(-kDeepestStep) / h));
+    target = select(gap > zero, gap * T(-1 / h), slowed);
     if (!(restitution > 0)) return;
     const T back = speed * T(-restitution);
     const Mask<T> bounces = (-speed > T(threshold)) & (mul_add(speed, T(h), gap) <= zero) & (target < back);

@@ -117,7 +117,6 @@ void Core::feature(const Vec3d& d, Feature& out) const {
   const Vec3d e = transpose_mul(pose.rotation, d);
   switch (type) {
     case ShapeType::capsule:
-      if (std::abs(e.z) > 0.1) break;  // a cap faces d
       out.normal = e;
       out.add(e * radius - Vec3d{0, 0, size.y});
       out.add(e * radius + Vec3d{0, 0, size.y});

@@ -91,9 +91,10 @@ bool parallel_segments(const Feature& a, const Feature& b) {
 bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, ContactList& out) {
   const Vec3d& n = closest.normal;
   if (fa.count < 2 || fb.count < 2) return false;
+  // A face may lean far, when the shape stands on one of its edges. The line on a round side that faces n joins the two
+  // ends' own nearest points, however it leans.
   const double facing_a = -dot(fa.normal, n), facing_b = dot(fb.normal, n);
-  // A face may lean far, when the shape stands on one of its edges; a line on a round side leans when a rim touches.
-  const auto faces = [](double facing, const Feature& f) { return facing > (f.count > 2 ? 0.2 : 0.95); };
+  const auto faces = [](double facing, const Feature& f) { return f.count == 2 || facing > 0.2; };
   if (!faces(facing_a, fa) || !faces(facing_b, fb)) return false;
   const bool segments = fa.count == 2 && fb.count == 2;
   if (segments && !parallel_segments(fa, fb)) return false;

@@ -80,6 +80,7 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
+  o.deepest_step = kDeepestStep;
   clock.lap(Stage::terms);
   lanes_.prepare(o, *team_);
   clock.lap(Stage::prepare);

@@ -38,7 +38,7 @@ struct ContactKernelArgs {
   const int *body_a, *body_b;
   const R* restitution;  ///< [batch][lane], prepare() only
   int batches;
-  R dt, relaxation, restitution_threshold;
+  R dt, relaxation, restitution_threshold, deepest_step;
 };
 
 /// Functions over a run of batches of one kind: [round + 2 static], then [4 + static] with a moment. sweep returns the

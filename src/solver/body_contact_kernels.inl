@@ -191,7 +191,8 @@ struct ContactKernel {
       const T damping = one / mul_add(T(R(4)) / h, k.get(kInverseTangent), one);  // 1/(1 + 4τ/h)
       const auto apart = g > zero;
       T sigma = select(apart, zero, T(R(4)) * epsilon * damping / (h * h));
-      T target = select(apart, -g / h, mul_add(T(R(-4)) * g / h, damping, damping * vn));
+      const T slowed = maximum(mul_add(T(R(-4)) * g / h, damping, damping * vn), -T(args.deepest_step) / h);
+      T target = select(apart, -g / h, slowed);
       const auto bounces = (e > zero) & (vn < -T(args.restitution_threshold));
       target = select(bounces, maximum(target, -(e * vn)), target);
       sigma = select(bounces, zero, sigma);

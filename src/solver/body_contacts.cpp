@@ -228,7 +228,8 @@ ContactKernelArgs<R> BodyContactSolver<R>::args(int kind, int begin, int end, co
           end - begin,
           R(options.dt),
           R(options.relaxation),
-          R(options.restitution_threshold)};
+          R(options.restitution_threshold),
+          R(options.deepest_step)};
 }
 
 template <class R>

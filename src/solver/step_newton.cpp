@@ -248,9 +248,14 @@ void StepNewton::end_by_sweeps(StepOperator& mass) {
   mass.keep();
 }
 
-/// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
+/// The best iterate has the velocities of its impulses; where some are beyond their bounds, these as their bounds
+/// allow, and the rest once more.
 void StepNewton::bound_impulses(StepOperator& mass) {
   problem_ = own_, now_ = best_;
+  if (mass.takes_changes() && mass.may_drift()) {
+    apply_impulses(mass, problem_, now_.impulse, now_.velocity);
+    best_ = now_, best_residual_ = residual(), mass.keep();
+  }
   if (within_sets()) return;
   laws_.tangents(problem_, now_.velocity, now_.impulse, false, linear_.tangent, linear_.carried);
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 
 #include "tarsus/geometry/convex_hull.hpp"
@@ -400,6 +402,31 @@ TEST(Manifold, FeaturesStayWhileAShapeRocksALittle) {
       s.pa.position += unit(random) * 1e-6;
       s.pa.rotation = rotation(exp_map(unit(random) * 1e-6)) * s.pa.rotation;
       EXPECT_EQ(features(contacts(s, 0.01)), first);
+    }
+  }
+}
+
+/// Both ends of a capsule or a cylinder that leans towards a face, each as far as it is from the face's plane: the one
+/// behind may be the faster.
+TEST(Manifold, WhatLeansTowardsAFaceHasBothItsEnds) {
+  Random random(5);
+  const Shape wall{ShapeType::box, {3, 3, 0.01}};
+  const Mat3d at = turn(random);
+  for (const ShapeType type : {ShapeType::capsule, ShapeType::cylinder}) {
+    for (int run = 0; run < 200; ++run) {
+      const double lean = uniform(random, 0.02, type == ShapeType::capsule ? 1.4 : 0.7),
+                   high = uniform(random, 0.5, 0.8);
+      const Mat3d R = at * rotation(axis_angle({0, 0, 1}, uniform(random, -3, 3))) *
+                      rotation(axis_angle({0, 1, 0}, std::numbers::pi / 2 - lean));
+      const Shape rod{type, {0.03, 0.3, 0}};
+      std::array<ContactPoint, kMaxManifold> points;
+      const int count = collide(rod, {at * Vec3d{0.2, 0.1, high}, R}, wall, {{0, 0, 0}, at}, 1.2, points);
+      ASSERT_EQ(count, 2) << lean;
+      const double round = type == ShapeType::capsule ? 0.03 : 0.03 * std::cos(lean);
+      const double apart = high - 0.01 - round, rise = 0.3 * std::sin(lean);
+      const auto [near, far] = std::minmax(points[0].distance, points[1].distance);
+      EXPECT_NEAR(near, apart - rise, 1e-9) << lean;
+      EXPECT_NEAR(far, apart + rise, 1e-9) << lean;
     }
   }
 }

@@ -27,6 +27,23 @@ std::vector<fs::path> scene_files() {
   return files;
 }
 
+/// Of 100 m/s SPOOK would keep 6, a decimetre in a step.
+TEST(RigidModel, WhatIsFastStopsWhereItTouches) {
+  RigidModel model = parse(
+      R"(<geom type="box" size="0.01 1 1" pos="0.01 0 0"/><body><freejoint/><geom type="box" size="0.05 0.05 0.05"/></body>)");
+  model.scene.options.gravity = {0, 0, 0};
+  const std::vector<double> q{-0.05, 0.1, 0.07, 1, 0, 0, 0}, v{100, 0, 0, 0, 0, 0};
+  model.set_state(q, v);
+  for (const char* const solver : {"lanes", "gauss_seidel"}) {
+    model.scene.options.solver = solver;
+    RigidWorld<double> world = make_world<double>(model.scene);
+    std::vector<double> q2(7), v2(6);
+    world.step();
+    model.state(world, q2, v2);
+    EXPECT_NEAR(q2[0], q[0] + kDeepestStep, 0.006) << solver;
+  }
+}
+
 TEST(RigidModel, StateGoesThereAndBack) {
   // A body whose centre of mass and principal axes are elsewhere, with a part welded to it.
   RigidModel model = parse(

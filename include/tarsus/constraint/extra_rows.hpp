@@ -8,6 +8,7 @@
 #include "tarsus/constraint/held_rows.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled.hpp"
+#include "tarsus/dynamics/dense_factors.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
@@ -58,8 +59,9 @@ class ExtraRows {
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;
   AlignedVector<R> phi_, gram_, velocity_, impulse_;  ///< gram_: A; velocity_: J x; impulse_ [row]
-  std::vector<double> matrix_, right_, solution_;
-  std::vector<int> pivot_;
+  DenseFactors factors_;                              ///< of the unknowns' system
+  int leading_ = 0;                                   ///< of its columns and its right side
+  std::vector<double> right_;                         ///< becomes the solution
   std::vector<double> jacobian_;
   AlignedVector<R> u_, column_;  ///< [nv]
 };

@@ -41,12 +41,17 @@ inline SpookRow spook_bilateral(const Spook& spook, double g, double speed, doub
   return {share * (speed - 4 / h * g), 4 * spook.compliance * share / (h * h)};
 }
 
+/// How far a row that keeps g >= 0 lets two into one another in one step, at whatever speed they come [m | rad]: of the
+/// speed SPOOK keeps 1/(1 + 4τ/h), which is deep for what is fast.
+inline constexpr double kDeepestStep = 0.01;
+
 /// A row that keeps g >= 0. While it is open the two may just close the gap, without compliance. With restitution, two
 /// that would meet within the step faster than `threshold` [m/s] part at that speed times `restitution` instead: at
 /// once, since closing the gap first would take the speed away.
 inline SpookRow spook_unilateral(const Spook& spook, double g, double speed, double h, double restitution = 0,
                                  double threshold = 0) {
   SpookRow row = g > 0 ? SpookRow{-g / h, 0} : spook_bilateral(spook, g, speed, h);
+  if (g <= 0) row.target = std::max(row.target, -kDeepestStep / h);
   if (restitution > 0 && -speed > threshold && g + h * speed <= 0 && row.target < -restitution * speed) {
     row.target = -restitution * speed;
   }

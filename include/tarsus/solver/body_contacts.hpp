@@ -27,6 +27,7 @@
 #include "tarsus/base/aligned.hpp"
 #include "tarsus/base/thread_team.hpp"
 #include "tarsus/math/vec.hpp"
+#include "tarsus/solver/term.hpp"
 
 namespace tarsus {
 
@@ -83,6 +84,7 @@ struct BodyContactOptions {
   double tolerance = 0;  ///< [m/s] on the largest change of relative velocity that one contact makes in a sweep
   double relaxation = 1;
   double restitution_threshold = 0.5;  ///< [m/s]
+  double deepest_step = kUnbounded;    ///< how far two may go into one another in one step [m]
 };
 
 struct BodyContactReport {
