@@ -90,4 +90,23 @@ void* checked_array(const char* argument, nb::handle object, char format, const 
   return view.buf;
 }
 
+nb::object as_numbers(const char* argument, nb::handle object, char format, const Shape& shape) {
+  {
+    const Buffer buffer(object);
+    if (buffer.open && buffer.view.format[0] == format && buffer.view.format[1] == 0 &&
+        PyBuffer_IsContiguous(&buffer.view, 'C'))
+      return nb::borrow(object);
+  }
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  nb::object array;
+  try {
+    array = numpy.attr("asarray")(object);
+  } catch (nb::python_error&) {  // rows of several lengths
+    wrong_type(argument, kind_of(object), format, shape);
+  }
+  const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  if (kind != "f" && kind != "i" && kind != "u") wrong_type(argument, kind_of(object), format, shape);
+  return numpy.attr("asarray")(array, scalar_name(format), "C");
+}
+
 }  // namespace tarsus::python

@@ -1,7 +1,7 @@
 // NumPy arrays as the library's spans, without copies, checked at the edge.
 //
 // An argument must be C-contiguous, of Data's own scalar type and of the exact shape; what does not fit is an error
-// that names the argument. Batches of worlds are loaded in packs, which must begin at a multiple of their size: arrays
+// that names the argument. What is assigned is copied anyway, and may be of any numbers. Batches of worlds are loaded in packs, which must begin at a multiple of their size: arrays
 // made here do, and a batch array from elsewhere that does not is copied in, and out again if it is a result.
 #pragma once
 
@@ -63,6 +63,10 @@ nb::object view_array(E* values, const Shape& shape, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, E>(values, shape.size(), shape.data(), owner));
 }
 
+/// A C-contiguous array of that type with the numbers of an array, a list or a tuple; itself where it is one.
+/// @throws nb::type_error naming the argument for what is neither integers nor floats
+nb::object as_numbers(const char* argument, nb::handle object, char format, const Shape& shape);
+
 /// An input argument as a span.
 template <class R>
 class Input {
@@ -93,6 +97,14 @@ class Input {
 inline std::vector<double> numbers(const char* argument, nb::handle object, const Shape& shape) {
   const Input<double> in(argument, object, shape, 1);
   return {in.span().begin(), in.span().end()};
+}
+
+/// to[:] = value, of any type of number. @throws as checked_array(), for another shape too
+template <class R>
+void assign(const char* argument, nb::handle value, const Shape& shape, R* to) {
+  const nb::object array = as_numbers(argument, value, kFormat<R>, shape);
+  const Input<R> in(argument, array, shape, 1);
+  std::memmove(to, in.span().data(), in.span().size_bytes());
 }
 
 /// A result: the caller's `out` array, or a new one if that is None.

@@ -102,12 +102,11 @@ void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const 
       [member, name](AnyBatch& any, handle value) {
         any.alone([&]<class R>(Batch<R>& b) {
           const auto [values, n] = member(b);
-          const Input<R> in(name, value, {size(b.worlds()), size(n)}, 1);
-          std::memmove(values.data(), in.span().data(), in.span().size_bytes());
+          assign<R>(name, value, {size(b.worlds()), size(n)}, values.data());
         });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
 }
 
 /// Poses of mocap bodies: [worlds, nmocap, numbers].
@@ -121,12 +120,11 @@ void bind_mocap(nb::class_<AnyBatch>& c, const char* name, Member member, int nu
       },
       [member, shape, name](AnyBatch& any, handle value) {
         any.alone([&]<class R>(Batch<R>& b) {
-          const Input<R> in(name, value, shape(b), 1);
-          std::memmove(member(b).data(), in.span().data(), in.span().size_bytes());
+          assign<R>(name, value, shape(b), member(b).data());
         });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
 }
 
 /// [n] for all worlds or [worlds, n] for each, or nothing.

@@ -36,8 +36,7 @@ auto setter(Member member, const char* argument) {
   return [member, argument](AnyData& any, nb::handle value) {
     any.visit([&]<class R>(BasicData<R>& data) {
       const auto [values, n] = member(data);
-      const Input<R> in(argument, value, batch_shape(data, {n}), 1);
-      std::memmove(values->data(), in.span().data(), in.span().size_bytes());
+      assign<R>(argument, value, batch_shape(data, {n}), values->data());
     });
   };
 }
@@ -47,7 +46,7 @@ void bind_array(nb::class_<AnyData>& c, const char* name, Member member, const c
   c.def_prop_rw(
       name, getter(member), setter(member, name),
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
 }
 
 template <class R>
@@ -126,12 +125,11 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
       },
       [member, shape, name](AnyData& any, nb::handle value) {
         any.visit([&]<class R>(BasicData<R>& data) {
-          const Input<R> in(name, value, shape(data), 1);
-          std::memmove(member(data)->data(), in.span().data(), in.span().size_bytes());
+          assign<R>(name, value, shape(data), member(data)->data());
         });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
 }
 
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {

@@ -144,6 +144,29 @@ def test_datas_arrays_are_views_without_copies(arm):
     assert data.time == 1.5 and data.model is arm
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_assigned_is_of_any_numbers(arm, dtype):
+    """It is copied anyway: lists, other types, views across rows."""
+    numbers = [0.5, -1.0, 2.0, 0.25, 3.0]
+    data = tarsus.Data(arm, dtype=dtype)
+    batch = tarsus.Batch(arm, 3, 0.01, dtype=dtype)
+    for value in (numbers, tuple(numbers), np.array(numbers, np.float32), np.array(numbers), np.array([numbers] * 2).T[:, 1]):
+        data.qvel = np.zeros(5, dtype)
+        data.qvel = value
+        assert data.qvel.dtype == dtype and list(data.qvel) == numbers
+        batch.qvel = [value] * 3
+        assert np.array_equal(batch.qvel, [numbers] * 3)
+    data.qvel = [1, 2, 3, 4, 5]
+    assert list(data.qvel) == [1, 2, 3, 4, 5]
+    for bad in ("abc", [None] * 5, [True] * 5, [[1], [2, 3]], np.ones(5, complex), {}):
+        with pytest.raises(TypeError, match="qvel: is "):
+            data.qvel = bad
+    for bad in (1.0, numbers[:4], [numbers]):
+        with pytest.raises(tarsus.ShapeError, match="qvel: has s"):
+            data.qvel = bad
+    assert list(data.qvel) == [1, 2, 3, 4, 5]
+
+
 def test_a_view_keeps_the_data_alive(arm):
     q = tarsus.Data(arm).qpos
     others = [tarsus.Data(arm) for _ in range(20)]
