@@ -106,7 +106,9 @@ void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const 
         });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
+      nb::for_setter(
+          nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())),
+      doc);
 }
 
 /// Poses of mocap bodies: [worlds, nmocap, numbers].
@@ -119,12 +121,12 @@ void bind_mocap(nb::class_<AnyBatch>& c, const char* name, Member member, int nu
         return nb::cast<AnyBatch&>(self).visit([&](auto& b) { return view_array(member(b).data(), shape(b), self); });
       },
       [member, shape, name](AnyBatch& any, handle value) {
-        any.alone([&]<class R>(Batch<R>& b) {
-          assign<R>(name, value, shape(b), member(b).data());
-        });
+        any.alone([&]<class R>(Batch<R>& b) { assign<R>(name, value, shape(b), member(b).data()); });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
+      nb::for_setter(
+          nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())),
+      doc);
 }
 
 /// [n] for all worlds or [worlds, n] for each, or nothing.

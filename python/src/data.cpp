@@ -43,10 +43,11 @@ auto setter(Member member, const char* argument) {
 
 template <class Member>
 void bind_array(nb::class_<AnyData>& c, const char* name, Member member, const char* doc) {
-  c.def_prop_rw(
-      name, getter(member), setter(member, name),
-      nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
+  c.def_prop_rw(name, getter(member), setter(member, name),
+                nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
+                nb::for_setter(
+                    nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())),
+                doc);
 }
 
 template <class R>
@@ -124,12 +125,12 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
             [&](auto& data) { return view_array(member(data)->data(), shape(data), self); });
       },
       [member, shape, name](AnyData& any, nb::handle value) {
-        any.visit([&]<class R>(BasicData<R>& data) {
-          assign<R>(name, value, shape(data), member(data)->data());
-        });
+        any.visit([&]<class R>(BasicData<R>& data) { assign<R>(name, value, shape(data), member(data)->data()); });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
-      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())), doc);
+      nb::for_setter(
+          nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())),
+      doc);
 }
 
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
