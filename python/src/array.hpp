@@ -1,10 +1,11 @@
 // NumPy arrays as the library's spans, without copies, checked at the edge.
 //
 // An argument must be C-contiguous, of Data's own scalar type and of the exact shape; what does not fit is an error
-// that names the argument. What is assigned is copied anyway, and may be of any numbers. Batches of worlds are loaded
 // that names the argument. What is assigned is copied anyway, and may be of any numbers. Batches of worlds are
 // loaded in packs, which must begin at a multiple of their size: arrays made here do, and a batch array from elsewhere
 // that does not is copied in, and out again if it is a result.
+#pragma once
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
