@@ -9,6 +9,7 @@
 #include "constraint/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/held_point.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
@@ -162,6 +163,9 @@ int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& p
                              const Vec3d& point_b) {
   Equality e{.name = name, .kind = EqualityKind::connect, .body_a = body_a, .body_b = body_b, .nrow = 3};
   const EqualityConstants<double> c = between(e, point_a, point_b);
+  if (joints_hold(*model_, body_a, point_a, body_b, point_b))
+    throw ValueError("constraint \"" + e.name + "\"", "held by the joints between its bodies",
+                     "a point that can move against its body");
   return add(std::move(e), c);
 }
 
