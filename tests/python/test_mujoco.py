@@ -396,7 +396,7 @@ HELD = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="
 def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, anchor, held, sites):
     """All of its rows are rounding: they were taken for rows, and worlds diverged. In MuJoCo they act by nothing too."""
     mujoco = pytest.importorskip("mujoco")
-    point = np.fromstring(anchor, sep=" ")
+    point = np.array(anchor.split(), dtype=float)
     turn = np.zeros(9)
     plain = mujoco.MjModel.from_xml_string(HELD.format(joints=joints, anchor="0 0 0", site="0 0 0", equality=""))
     mujoco.mju_quat2Mat(turn, plain.body("hand").quat)
@@ -421,8 +421,13 @@ def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, 
     d.qvel = speed
     mujoco.mj_forward(d.model, d)
     assert np.abs(d.qfrc_constraint).max() < 1e-9
-    with pytest.raises(ValueError, match="held by the joints"):
-        tarsus.Equalities(free).add_connect("c", "hand", point, "trunk", np.fromstring(there, sep=" "))
+    at_trunk, rows, elsewhere = np.array(there.split(), dtype=float), tarsus.Equalities(free), np.array([0.3, 0.4, 0.5])
+    for add in (lambda: rows.add_connect("c", "hand", point, "trunk", at_trunk), lambda: rows.add_connect("c", "trunk", at_trunk, "hand", point),
+                lambda: rows.add_distance("d", "hand", elsewhere, "trunk", at_trunk, 1), lambda: rows.add_distance("d", "hand", point, "trunk", elsewhere, 1),
+                lambda: rows.add_point_on_plane("p", "hand", point, "trunk", elsewhere, [0, 0, 1])):  # fmt: skip
+        with pytest.raises(ValueError, match="held by the joints"):
+            add()
+    rows.add_distance("d", "hand", elsewhere, "trunk", elsewhere, 1)
 
 
 def test_far_more_rows_than_dofs_are_as_fewer():
