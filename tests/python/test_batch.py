@@ -467,6 +467,16 @@ def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
     assert np.abs(felt[-1, 0] - felt[-1, 1]).max() > 1
 
 
+def test_memory_of_another_library_is_shared_through_dlpack(humanoid):
+    torch = pytest.importorskip("torch")
+    batch = tarsus.Batch(humanoid, 3)
+    states = torch.full((5, 3, humanoid.nq + humanoid.nv), torch.nan, dtype=torch.float64)
+    with pytest.raises(TypeError, match=r"states: is an array of torch.float64, not NumPy's \(numpy.from_dlpack\(\) shares its memory\), expected"):
+        batch.rollout(5, states=states)
+    batch.rollout(5, states=np.from_dlpack(states))
+    assert np.array_equal(states[-1, :, : humanoid.nq].numpy(), batch.qpos)
+
+
 def test_parameters_are_set_all_or_none(humanoid):
     batch = stands(humanoid, 3)
     batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))
