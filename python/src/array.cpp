@@ -53,8 +53,9 @@ struct Buffer {
 std::string kind_of(nb::handle object) {
   if (nb::hasattr(object, "dtype") && nb::hasattr(object, "shape")) {
     const nb::object dtype = object.attr("dtype");
-    return std::string("an array of ") +
-           nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
+    const std::string kind = nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
+    const bool foreign = nb::hasattr(object, "__dlpack__") && !PyObject_CheckBuffer(object.ptr());
+    return "an array of " + kind + (foreign ? ", not NumPy's (numpy.from_dlpack() shares its memory)" : "");
   }
   return std::string("of type ") + nb::type_name(object.type()).c_str();
 }

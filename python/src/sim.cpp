@@ -101,6 +101,15 @@ nb::list statuses(const Stepper<R>& stepper, int worlds) {
   return list;
 }
 
+/// What the worlds' sensors feel of a step.
+template <class R>
+void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data) {
+  if (!any.feels_contact()) return;
+  any.forces.resize(std::size_t(data.worlds()));
+  for (int world = 0; world < data.worlds(); ++world)
+    any.forces[std::size_t(world)] = step_forces(any.model(), stepper, data, world);
+}
+
 template <class R>
 void check_world(const BasicData<R>& data, int world) {
   if (world < 0 || world >= data.worlds())
@@ -149,7 +158,10 @@ class AnyStepper {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
       e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;
     }
-    any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
+    any_->visit([&]<class R>(BasicData<R>& d) {
+      auto& stepper = stepper_.emplace<std::unique_ptr<Stepper<R>>>(new Stepper<R>(any_->model(), d, options));
+      if (any_->feels_contact()) stepper->feel();
+    });
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
@@ -158,7 +170,7 @@ class AnyStepper {
       if (python_rows_ && !python_rows_->functions.empty()) before.emplace(s, d);
       const int worlds = python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
       if (python_rows_ && python_rows_->error) before->put_back(s, d);
-      if (any_->feels_contact()) any_->forces = step_forces(any_->model(), s, d);
+      feel(*any_, s, d);
       return worlds;
     });
     if (python_rows_) python_rows_->rethrow();
@@ -278,7 +290,7 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
     step<R>(stepper, call, drives, qpos_target, qvel_target);
-    if (any.feels_contact()) any.forces = step_forces(model, stepper, data);
+    feel(any, stepper, data);
     return statuses(stepper, data.worlds());
   });
 }
@@ -315,7 +327,7 @@ nb::object sensor_numbers(AnyData& any) {
     AlignedVector<R> out(d.size(sensors.numbers()));
     if constexpr (sizeof(R) == sizeof(double)) {
       if (d.width() == 1 && d.worlds() == 1) {
-        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, d.mocap_pos, d.mocap_quat, any.forces}, out);
+        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, d.mocap_pos, d.mocap_quat, any.forces_on(0)}, out);
         return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
       }
     }
@@ -325,7 +337,7 @@ nb::object sensor_numbers(AnyData& any) {
       const std::vector<double> q = of(d.qpos, d.nq()), v = of(d.qvel, d.nv()), a = of(d.qacc, d.nv()),
                                 ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na()),
                                 position = of(d.mocap_pos, 3 * d.nmocap()), turn = of(d.mocap_quat, 4 * d.nmocap());
-      sensors.evaluate({d.time, q, v, a, ctrl, act, position, turn, any.forces}, numbers);
+      sensors.evaluate({d.time, q, v, a, ctrl, act, position, turn, any.forces_on(world)}, numbers);
       const std::vector<R> narrow(numbers.begin(), numbers.end());
       d.set(std::span<R>(out), sensors.numbers(), world, std::span<const R>(narrow));
     }

@@ -9,6 +9,7 @@
 #include "constraint/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/held_point.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
@@ -28,6 +29,13 @@ int link_of(const Model& model, int carrier) { return carrier < model.njoint() ?
 const Transformd& pose_on_carrier(const Body& body) { return body.mocap >= 0 ? body.X_MB : body.X_LB; }
 
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
+
+/// All rows of what joints hold anyway are rounding.
+void require_free(const std::string& constraint, bool held) {
+  if (held)
+    throw ValueError("constraint \"" + constraint + "\"", "held by the joints between its bodies",
+                     "one on points that move against each other");
+}
 
 void require_finite(const std::string& constraint, const char* what, const Vec3d& v) {
   if (!finite(v))
@@ -162,6 +170,7 @@ int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& p
                              const Vec3d& point_b) {
   Equality e{.name = name, .kind = EqualityKind::connect, .body_a = body_a, .body_b = body_b, .nrow = 3};
   const EqualityConstants<double> c = between(e, point_a, point_b);
+  require_free(name, joints_hold(*model_, body_a, point_a, body_b, point_b));
   return add(std::move(e), c);
 }
 
@@ -215,6 +224,8 @@ int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& 
   if (!std::isfinite(length) || !(length > 0))
     throw ValueError("length of \"" + name + "\"", number_text(length),
                      "a positive, finite number of metres (for 0 use connect)");
+  require_free(name,
+               joints_hold(*model_, body_a, point_a, body_b) || joints_hold(*model_, body_b, point_b, body_a));
   c.scale = length;
   return add(std::move(e), c);
 }
@@ -225,6 +236,7 @@ int EqualitySet::add_point_on_plane(const std::string& name, int body_a, const V
   EqualityConstants<double> c = between(e, point_a, point_b);
   require_finite(name, "normal", normal);
   if (!(norm(normal) > 1e-12)) throw ValueError("normal of \"" + name + "\"", "zero", "a direction");
+  require_free(name, joints_hold(*model_, body_a, point_a, body_b));
   put3(c.normal, pose_on_carrier(model_->bodies[body_b]).R * (normal * (1 / norm(normal))));
   return add(std::move(e), c);
 }

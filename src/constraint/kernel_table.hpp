@@ -20,6 +20,7 @@
 //   on whatever the inertias have become.
 // lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
+// reference: reference_mass.inl
 // contact_*: contacts of one world side by side. contact_packs.inl
 // plane_touches: spheres and capsules on planes, side by side. plane_touches.inl
 // capsules_near: pairs of capsules around shapes, side by side. capsule_around.inl
@@ -34,6 +35,7 @@
          (const ModelView<R>&, void* state, const LimbsView<R>&, const LimbLimits<R>&, const R* Q, const R* K,        \
           const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality),                                         \
          limbs_kernel<T, P>)                                                                                          \
+  KERNEL(void, reference, (const ModelView<R>&, const void* state, R* omega, R* numbers), reference_kernel<T>)        \
   KERNEL(void, restore, (const ModelView<R>&, void* state, const R* Q, const R* K), restore_kernel<T>)                \
   KERNEL(void, pose, (const ModelView<R>&, void* state, const R* qpos), pose_kernel<T>)                               \
   KERNEL(void, reduce, (const ModelView<R>&, void* state, const R* y, const R* K), reduce_kernel<T>)                  \

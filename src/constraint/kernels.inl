@@ -10,6 +10,7 @@
 #include "constraint/limbs.inl"
 #include "constraint/plane_touches.inl"
 #include "constraint/prepare.inl"
+#include "constraint/reference_mass.inl"
 #include "math/kernel_call.inl"
 #include "solver/ldl.inl"
 

@@ -1,78 +1,63 @@
 #include "tarsus/constraint/reference_mass.hpp"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <utility>
 
-#include "constraint/contact_force.hpp"
-#include "tarsus/dynamics/delassus.hpp"
-#include "tarsus/model/jcalc.inl"
+#include "constraint/kernel_table.hpp"
+#include "tarsus/base/index.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/model/world_table.hpp"
 
 namespace tarsus {
 
-/// ReferenceMass::weight and joint_weight of each link, by the factors that data holds.
-static std::vector<std::array<double, 2>> weights_of(const Model& model, const Data& data) {
-  DelassusRows<double> rows(model);
-  for (int i = 0; i < model.njoint(); ++i) {
-    const RigidInertia<double> inertia = link_inertia(data.view(model, 0), i, data.links()[i].R);
-    const Vec3d centre = inertia.mass > 0 ? inertia.h * (1 / inertia.mass) : Vec3d{0, 0, 0};
-    const auto block = rows.block(rows.add_block(i, -1, 3));
-    const Vec3d axes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-    for (int k = 0; k < 3; ++k) write_wrench<double>({cross(centre, axes[k]), axes[k]}, block, k);
-  }
-  for (int i = 0; i < model.njoint(); ++i) {
-    const Joint& joint = model.joints[i];
-    const int n = std::min(joint.nv(), 3), first = joint.qvel + joint.nv() - n;
-    const auto block = rows.block(rows.add_joint_block({&i, 1}, n));
-    std::fill_n(block.joint, block.dofs.size() * std::size_t(block.stride), 0.0);
-    for (int k = 0; k < n; ++k) {
-      const auto place = std::find(block.dofs.begin(), block.dofs.end(), first + k) - block.dofs.begin();
-      block.joint[place * block.stride + k] = 1;
-    }
-  }
-  rows.sweep(model, data);
-  std::vector<double> squares(std::size_t(rows.rows()));
-  rows.diagonal(squares);
-  std::vector<std::array<double, 2>> weights(std::size_t(model.njoint()));
-  for (std::size_t i = 0; i < 2 * weights.size(); ++i) {
-    const auto block = rows.block(int(i));
-    const double* const of = &squares[std::size_t(block.first_row)];
-    weights[i % weights.size()][i / weights.size()] =
-        std::max(std::accumulate(of, of + block.nrow, 0.0) / block.nrow, 1e-30);
-  }
-  return weights;
-}
-
-static std::vector<ReferenceMass> masses_of(const Model& model, const WorldTable<double>* own) {
-  Data data(model);
-  data.own = own;
-  factor<double>(model, data, model.qpos0, model.armature);
-  const auto mean = [](const Sym3d& m) { return std::max((m.xx + m.yy + m.zz) / 3, 1e-30); };
-  const std::vector<std::array<double, 2>> weights = weights_of(model, data);
+/// Of the worlds that data has numbers of [world][link].
+static std::vector<ReferenceMass> masses_of(const Model& model, Data& data) {
+  const int nlink = model.njoint(), width = data.width();
+  factor<double>(model, data, data.qpos, data.joint_inertia);
+  AlignedVector<double> omega(at(36 * nlink * width)), numbers(at(kReferenceNumbers * nlink * width));
   std::vector<ReferenceMass> masses;
-  for (int i = 0; i < model.njoint(); ++i) {
-    const LinkState<double>& link = data.links()[i];
-    const Sym3d &M = link.IA.M, &I = link.IA.I;
-    const JointType type = model.joints[i].type;
-    const Vec3d e = link.R.column_z();
-    const double joint = !has_axis(type) ? mean(I) : dot(e, (turns_on_axis(type) ? I : M) * e);
-    masses.push_back({1 / mean(M), 1 / mean(I), joint, weights[std::size_t(i)][0], weights[std::size_t(i)][1]});
+  for (int world = 0; world < data.worlds(); ++world) {
+    const int pack = world / width, lane = world % width;
+    if (lane == 0)
+      constraint_table<double>(width).reference(data.view(model, pack), data.state(pack), omega.data(), numbers.data());
+    const double* number = numbers.data() + lane;
+    const auto next = [&] { return std::exchange(number, number + width)[0]; };
+    const auto positive = [&] { return std::max(next(), 1e-30); };
+    for (int i = 0; i < nlink; ++i) {
+      const double linear = positive(), angular = positive(),
+                   joint = has_axis(model.joints[at(i)].type) ? next() : positive();
+      const double weight = positive(), joint_weight = positive();
+      masses.push_back({1 / linear, 1 / angular, joint, weight, joint_weight});
+    }
   }
   return masses;
 }
 
-std::vector<ReferenceMass> reference_masses(const Model& model) { return masses_of(model, nullptr); }
+std::vector<ReferenceMass> reference_masses(const Model& model) {
+  Data data(model);
+  return masses_of(model, data);
+}
 
 std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia) {
-  check_size("inertia", inertia.size(), model.njoint());
-  WorldTable<double> own;
-  for (const RigidInertia<double>& one : inertia) {
-    const Sym3d& I = one.I;
-    for (const double x : {one.mass, one.h.x, one.h.y, one.h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
-      own.inertia.push_back(x);
+  const int nlink = model.njoint(), worlds = nlink > 0 ? int(inertia.size()) / nlink : 0;
+  check_size("inertia", inertia.size(), at(worlds * nlink));
+  if (worlds == 0) return {};
+  Data data(model, worlds);
+  std::vector<WorldTable<double>> own(at(data.packs()));
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    AlignedVector<double>& to = own[at(pack)].inertia;
+    to.resize(at(10 * nlink * data.width()));
+    for (int lane = 0; lane < data.width(); ++lane) {
+      const int world = std::min(pack * data.width() + lane, worlds - 1);
+      double* number = to.data() + lane;
+      for (const auto& [m, h, I] : inertia.subspan(at(world * nlink), at(nlink))) {
+        for (const double x : {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
+          *number = x, number += data.width();
+      }
+    }
   }
-  return masses_of(model, &own);
+  data.own = own.data();
+  return masses_of(model, data);
 }
 
 }  // namespace tarsus

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/dynamics/passive.hpp"
 #include "tarsus/math/rotation.hpp"
-#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -20,17 +20,6 @@ const Body& body_of(const Model& model, int body) {
   if (body < 0 || body >= model.nbody())
     throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
   return model.bodies[body];
-}
-
-/// The world's own, else the model's.
-template <class R>
-Vec3d gravity_of(const Model& model, const BasicData<R>& data) {
-  if (!data.own || data.own->gravity.empty()) return model.gravity;
-  return widen(Vec3<R>{data.own->gravity[0], data.own->gravity[1], data.own->gravity[2]});
-}
-template <class R>
-double mass_scale(const BasicData<R>& data, int body) {
-  return data.own && !data.own->mass_scale.empty() ? double(data.own->mass_scale[std::size_t(body)]) : 1;
 }
 
 }  // namespace

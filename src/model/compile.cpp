@@ -8,6 +8,7 @@
 #include "tarsus/base/index.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/find_on_bodies.hpp"
+#include "tarsus/model/held_point.hpp"
 #include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/model/welded_inertia.hpp"
@@ -344,6 +345,11 @@ static void find_idle_equalities(const Model& model, ModelSpec& spec) {
     if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
     return name.empty() ? 0 : model.find_body(name);
   };
+  const auto held_at = [&](const EqualitySpec& e, int a, int b) {
+    if (!e.sites) return joints_hold(model, a, e.anchor, b);
+    return joints_hold(model, a, find_on_bodies(spec, &BodySpec::sites, e.first).spec->position, b,
+                       find_on_bodies(spec, &BodySpec::sites, e.second).spec->position);
+  };
   // A spatial tendon whose path lies on one body, or on what is fixed to it, keeps its length.
   const auto stays = [&](const std::string& name) {
     const int tendon = index_of(spec.tendons, name);
@@ -370,6 +376,10 @@ static void find_idle_equalities(const Model& model, ModelSpec& spec) {
       const int a = body_of(e.first, e.sites), b = body_of(e.second, e.sites);
       if (a >= 0 && b >= 0 && model.bodies[std::size_t(a)].link == model.bodies[std::size_t(b)].link) {
         drop("no effect: what it joins cannot move against each other");
+        continue;
+      }
+      if (e.type == EqualityType::connect && a >= 0 && b >= 0 && held_at(e, a, b)) {
+        drop("no effect: the joints between what it connects hold it there");
         continue;
       }
     }

@@ -12,6 +12,7 @@
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/dynamics/tendon_inertia.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -130,6 +131,7 @@ struct SensorSet::Scratch {
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
+  WorldTable<double> own;                // SensorInput::mass_scale, gravity
 
   /// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
   void find_path_bodies(const Model& model) {
@@ -285,6 +287,7 @@ void SensorSet::find_links() {
 /// Poses, velocities and accelerations (gravity's -g included) of those links.
 void SensorSet::find_motions(const SensorInput& state) {
   const ModelView<double> m = model_.view<double>();
+  const Vec3d gravity = gravity_of(model_, actuation_.data());
   LinkState<double>* const links = actuation_.workspace().links();
   actuation_.workspace().place_mocap(model_);
   for (const int i : links_) {
@@ -293,7 +296,7 @@ void SensorSet::find_motions(const SensorInput& state) {
     joint_pose(link, state.qpos.data(), links, s);
     s.o = link.parent >= 0 ? links[link.parent].o + s.r : s.r;
     const Motion<double> c = joint_velocity(link, state.qvel.data(), links, s);
-    s.a = shift(link.parent >= 0 ? links[link.parent].a : Motion<double>{{0, 0, 0}, -model_.gravity}, s.r) + c +
+    s.a = shift(link.parent >= 0 ? links[link.parent].a : Motion<double>{{0, 0, 0}, -gravity}, s.r) + c +
           joint_motion(link, s.R, state.qacc.data() + link.qvel);
   }
 }
@@ -429,6 +432,11 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   check_size("qvel", state.qvel.size(), model_.nv);
   check_size("qacc", state.qacc.size(), model_.nv);
   if (numbers_ == 0) return;
+  if (!state.mass_scale.empty()) check_size("mass_scale", state.mass_scale.size(), model_.nbody());
+  if (!state.gravity.empty()) check_size("gravity", state.gravity.size(), 3);
+  scratch_->own.mass_scale.assign(state.mass_scale.begin(), state.mass_scale.end());
+  scratch_->own.gravity.assign(state.gravity.begin(), state.gravity.end());
+  actuation_.workspace().own = &scratch_->own;
   actuation_.set_mocap(state.mocap_pos, state.mocap_quat);
   if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
   find_motions(state);
@@ -562,7 +570,7 @@ void SensorSet::read_acceleration(const Sensor& s, double* out) const {
     const Force<double>& f = scratch_->interaction[s.body];
     return store_in(transpose_mul(X.R, s.kind == force ? f.f : f.n - cross(X.p, f.f)), out);
   }
-  Vec3d angular{0, 0, 0}, linear = -model_.gravity;
+  Vec3d angular{0, 0, 0}, linear = -gravity_of(model_, actuation_.data());
   if (s.frame.link >= 0) {
     const LinkState<double>& link = links[s.frame.link];
     const Vec3d r = X.p - link.o;
@@ -583,18 +591,20 @@ void SensorSet::find_forces(const SensorInput& state) {
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
   scratch_->add_tendon_forces(model_, actuation_, state);
   f[0] = zero;  // of the world that which it bears, not what else acts on it
+  const Vec3d gravity = gravity_of(model_, actuation_.data());
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
-    if (body.mass > 0 && body.link < 0) {
-      const Vec3d weight = model_.gravity * -body.mass;
+    const double scale = mass_scale(actuation_.data(), b), mass = scale * body.mass;
+    if (mass > 0 && body.link < 0) {
+      const Vec3d weight = gravity * -mass;
       const Transformd X = body_pose(model_, actuation_.data(), b);
       f[b] += Force<double>{cross(X.p + X.R * body.com, weight), weight};
-    } else if (body.mass > 0) {
+    } else if (mass > 0) {
       const LinkState<double>& link = links[body.link];
       const Mat3d R = link.R * body.X_LB.R;
       const Vec3d com = link.o + link.R * (body.X_LB.p + body.X_LB.R * body.com), r = com - link.o, w = link.v.w;
-      const Vec3d linear = (link.a.v + cross(w, link.v.v) + cross(link.a.w, r) + cross(w, cross(w, r))) * body.mass;
-      const Sym3d I = rotate(R, body.inertia);
+      const Vec3d linear = (link.a.v + cross(w, link.v.v) + cross(link.a.w, r) + cross(w, cross(w, r))) * mass;
+      const Sym3d I = rotate(R, body.inertia * scale);
       f[b] += Force<double>{I * link.a.w + cross(w, I * w) + cross(com, linear), linear};
     }
     f[body.parent] += f[b];
@@ -608,10 +618,11 @@ void SensorSet::find_subtrees() {
     const Body& body = model_.bodies[b];
     const Transformd X = body_pose(model_, actuation_.data(), b);
     const Motion<double> v = body_velocity(model_, actuation_.data(), b);
-    const Vec3d arm = X.R * body.com, com = X.p + arm, p = (v.v + cross(v.w, arm)) * body.mass;
+    const double scale = mass_scale(actuation_.data(), b), mass = scale * body.mass;
+    const Vec3d arm = X.R * body.com, com = X.p + arm, p = (v.v + cross(v.w, arm)) * mass;
     auto &own = all[b], &parent = all[body.parent];
-    own.mass += body.mass, own.moment += com * body.mass, own.momentum += p;
-    own.angular += rotate(X.R, body.inertia) * v.w + cross(com, p);
+    own.mass += mass, own.moment += com * mass, own.momentum += p;
+    own.angular += rotate(X.R, body.inertia * scale) * v.w + cross(com, p);
     parent.mass += own.mass, parent.moment += own.moment, parent.momentum += own.momentum,
         parent.angular += own.angular;
   }

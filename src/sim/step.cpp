@@ -151,9 +151,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     singles_.of.resize(status_.size());
   }
   next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
-  now_.singly = singles_.always;
   if (singles_.always) {
-    for (int world = 0; world < data.worlds(); ++world) single(world);
+    for (int world = 0; world < data.worlds(); ++world) single(world).last = true;
     return;
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
@@ -199,6 +198,7 @@ struct Stepper<R>::Alone {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target, ground_force;
+  bool last = false;  // it took its world's last step
 
   Alone(const Model& model, const StepOptions& options) : data(model), stepper(model, data, options) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
@@ -232,7 +232,8 @@ typename Stepper<R>::Alone& Stepper<R>::single(int world) {
 
 template <class R>
 const Stepper<R>& Stepper<R>::taker(int world) const {
-  return now_.singly ? singles_.of[world]->stepper : *this;
+  const Alone* one = singles_.of.empty() ? nullptr : singles_.of[world].get();
+  return one && one->last ? one->stepper : *this;
 }
 
 /// Lanes do not have all of a step under these drives.
@@ -252,6 +253,7 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
   int bad = 0;
   for (int world = 0; world < data.worlds(); ++world) {
     Alone& one = single(world);
+    one.last = true;
     if (status_[world] == WorldStatus::ok) {
       one.stepper.revive(0);
       one.step(data, world, drives, qpos_target, qvel_target);
@@ -288,13 +290,16 @@ void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos
     one.stepper.ground_force(0, one.ground_force);
     lane_rows_->put(world, *one.stepper.rows_report(0), one.ground_force);
     restart(data, world);
+    one.last = true;
   }
 }
 
 template <class R>
 int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
-  now_.singly = goes_singly(given);
-  if (now_.singly) return step_singly(data, given, qpos_target, qvel_target);
+  if (goes_singly(given)) return step_singly(data, given, qpos_target, qvel_target);
+  for (const std::shared_ptr<Alone>& one : singles_.of) {
+    if (one) one->last = false;
+  }
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   clock_.begin();
@@ -534,7 +539,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
 
 template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
-  if (now_.singly) return taker(world).limit_report(0);
+  if (const Stepper& one = taker(world); &one != this) return one.limit_report(0);
   if (now_.limits == Limits::none) return {};
   if (now_.limits == Limits::limiter) return limiter_->report(world);
   const RowsReport& rows = *rows_report(world);
@@ -569,7 +574,7 @@ void Stepper<R>::restart(const BasicData<R>& data, int world) {
 
 template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
-  if (now_.singly) return taker(world).rows_report(0);
+  if (const Stepper& one = taker(world); &one != this) return one.rows_report(0);
   if (!options_.rows.any() && !now_.solves_terms) return nullptr;
   if (lane_rows_) return &lane_rows_->report(world);
   return rows_ ? &rows_->report() : nullptr;
@@ -577,7 +582,7 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 
 template <class R>
 TendonForces Stepper<R>::tendon_forces(int tendon, int world) const {
-  if (now_.singly) return taker(world).tendon_forces(tendon, 0);
+  if (const Stepper& one = taker(world); &one != this) return one.tendon_forces(tendon, 0);
   TendonForces out;
   const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(world) : std::span<const ForceRow>();
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -595,7 +600,7 @@ template <class R>
 void Stepper<R>::ground_force(int world, Out<R> force) const {
   check_size("force", force.size(), std::size_t(3) * model_.njoint());
   std::fill(force.begin(), force.end(), R(0));
-  if (now_.singly) return taker(world).ground_force(0, force);
+  if (const Stepper& one = taker(world); &one != this) return one.ground_force(0, force);
   if (lane_rows_) return lane_rows_->ground_force(world, force);
   if (!rows_) return;
   const std::span<const LinkContact> contacts = rows_->contacts();

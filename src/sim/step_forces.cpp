@@ -1,6 +1,4 @@
 // What acted on bodies over a Stepper's last step, for sensors that feel it.
-#include <optional>
-
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -20,11 +18,9 @@ AlignedVector<R> of_world(const BasicData<R>& data, std::span<const R> all, int 
 /// Forces of a world's constraints between bodies on them, at the links' origins, and along tendons; what is fixed, to
 /// the world or to a mocap body, bears the reaction to the force on the other.
 template <class R>
-void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data, int world,
-                         StepForces& forces) {
-  const EqualitySet& set = loops.equalities();
+void add_equality_forces(const Model& model, const EqualitySet& set, In<R> multiplier, const BasicData<R>& data,
+                         int world, StepForces& forces) {
   std::vector<BodyForce>& out = forces.external;
-  const AlignedVector<R> multiplier = of_world<R>(data, loops.multiplier(), world);
   BasicData<R> work(model);
   work.qpos = of_world<R>(data, data.qpos, world);
   work.mocap_pos = of_world<R>(data, data.mocap_pos, world);
@@ -61,44 +57,25 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
 
 template <class R>
 void add_tendon_forces(const Model& model, const Stepper<R>& stepper, int world, StepForces& out) {
-  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t) {
+  for (std::size_t t = 0; stepper.taker(world).has_force_rows() && t < model.spec.tendons.size(); ++t) {
     const TendonForces forces = stepper.tendon_forces(int(t), world);
     out.tendon_limit.push_back(forces.range), out.tendon_along[t] += forces.friction;
   }
 }
 
-}  // namespace
-
+/// Contacts and joint limits of a world in lanes.
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data,
-                       std::optional<int> world) {
-  StepForces out;
-  const auto add = [&out](const TouchPoint& touch) {
-    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
-    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
-    out.contacts.push_back(touch);
-  };
-  out.tendon_along.resize(model.spec.tendons.size());
-  if (data.width() != 1) {
-    const LaneStage<R>* lanes = stepper.lane_rows();
-    const bool contacts = stepper.options().rows.any(), feels = lanes && lanes->terms().feels();
-    const bool mine = world && &stepper.taker(*world) == &stepper;
-    out.known = mine ? !contacts || feels : !contacts && !stepper.taker(0).loops() && !stepper.has_force_rows();
-    if (!out.known || !mine) return out;
-    if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, *world, out);
-    add_tendon_forces(model, stepper, *world, out);
-    if (!contacts) return out;
-    for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes->terms().limit_force(*world, i));
-    lanes->terms().each_touch(*world, [&](const LaneTouched& c) {
-      const ContactShape &a = lanes->geometry()->shapes()[c.first], &b = lanes->geometry()->shapes()[c.second];
-      add({a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
-    });
-    return out;
-  }
-  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, 0, out);
-  add_tendon_forces(model, stepper, 0, out);
-  if (!stepper.rows()) return out;
-  const RowStage<R>& rows = *stepper.rows();
+void add_row_forces(const Model& model, const LaneStage<R>& lanes, int world, StepForces& out) {
+  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes.terms().limit_force(world, i));
+  lanes.terms().each_touch(world, [&](const LaneTouched& c) {
+    const ContactShape &a = lanes.geometry()->shapes()[c.first], &b = lanes.geometry()->shapes()[c.second];
+    out.contacts.push_back(
+        {a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
+  });
+}
+/// Of one alone.
+template <class R>
+void add_row_forces(const Model& model, const RowStage<R>& rows, StepForces& out) {
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));
   const std::span<const ContactShape> shapes = rows.geometry().shapes();
   const std::span<const LinkContact> contacts = rows.contacts();
@@ -111,14 +88,37 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     touch.distance = rows.geometry().separation(contacts[i]);
     touch.force = rows.force(int(i)), touch.torque = rows.torque(int(i));
     touch.margin = touch.distance - contacts[i].point.distance;
-    add(touch);
+    out.contacts.push_back(touch);
+  }
+}
+
+}  // namespace
+
+template <class R>
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world) {
+  StepForces out;
+  const Stepper<R>& taker = stepper.taker(world);
+  const LaneStage<R>* lanes = stepper.options().rows.any() ? taker.lane_rows() : nullptr;
+  out.known = stepper.status(world) == WorldStatus::ok && (!lanes || lanes->terms().feels());
+  if (!out.known) return out;
+  out.tendon_along.resize(model.spec.tendons.size());
+  if (taker.loops()) {
+    const ConstrainedDynamics<R>& loops = *taker.loops();
+    const bool mine = &taker == &stepper;
+    const AlignedVector<R> own = mine ? of_world<R>(data, loops.multiplier(), world) : AlignedVector<R>();
+    add_equality_forces<R>(model, loops.equalities(), mine ? In<R>(own) : loops.multiplier(), data, world, out);
+  }
+  add_tendon_forces(model, stepper, world, out);
+  if (lanes) add_row_forces(model, *lanes, world, out);
+  if (taker.rows()) add_row_forces(model, *taker.rows(), out);
+  for (const TouchPoint& touch : out.contacts) {
+    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
   }
   return out;
 }
 
-template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&,
-                                        std::optional<int>);
-template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&,
-                                       std::optional<int>);
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&, int);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&, int);
 
 }  // namespace tarsus

@@ -119,16 +119,23 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
     table.inertia.resize(at(model.njoint()) * 10 * width),
         table.row_mass.resize(at(model.njoint() * kReferenceNumbers) * width);
     table.spring_rate2.resize(at(model.njoint()) * width);
+    std::vector<RigidInertia<double>> all;  // [lane][link]
+    for (const int w : world) {
+      const auto links = link_inertias(model, parameters.of(model, WorldParameter::mass_scale, w));
+      all.insert(all.end(), links.begin(), links.end());
+    }
+    const std::vector<double> masses = reference_numbers<double>(reference_masses(model, all));
+    const std::size_t nlink = at(model.njoint());
     for (std::size_t lane = 0; lane < width; ++lane) {
       R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
         *rate2 = table.spring_rate2.data() + lane;
       const auto put = [&](R*& to, std::initializer_list<double> numbers) {
         for (const double x : numbers) *to = R(x), to += width;
       };
-      const std::vector<RigidInertia<double>> links =
-          link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
+      const std::span<const RigidInertia<double>> links = std::span(all).subspan(lane * nlink, nlink);
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
-      for (const double x : reference_numbers<double>(reference_masses(model, links))) put(mass, {x});
+      for (const double x : std::span(masses).subspan(lane * nlink * kReferenceNumbers, nlink * kReferenceNumbers))
+        put(mass, {x});
       const std::vector<double> carried = carried_inertia(model, links);
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());

@@ -427,6 +427,56 @@ def test_factors_on_limits_go_with_the_limits(humanoid):
     assert set(batch.parameters) == {"kp_scale"}
 
 
+WEIGHED = """<mujoco><option gravity="{} {} {}" timestep="0.005"><flag energy="enable"/></option><worldbody>
+  <body name="post" pos="0 0 1"><inertial pos=".01 0 .2" mass="{}" diaginertia="{} {} {}"/><site name="foot"/>
+    <body name="arm"><joint type="ball" damping=".1"/><inertial pos="0 .1 -.1" mass="{}" diaginertia="{} {} {}"/><site name="shoulder" pos="0 0 .1"/>
+      <body name="tool" pos="0 0 -.3"><inertial pos=".1 0 0" mass="{}" diaginertia="{} {} {}"/><site name="wrist" euler="20 30 0"/>
+        <body name="fin" pos="0 .2 0"><joint axis="1 0 1" stiffness="3"/><inertial pos="0 0 .1" mass="{}" diaginertia="{} {} {}"/><site name="fin"/></body></body></body></body></worldbody>
+  <sensor><force site="foot"/><torque site="foot"/><force site="shoulder"/><torque site="shoulder"/><force site="wrist"/><torque site="wrist"/><force site="fin"/><torque site="fin"/>
+    <accelerometer site="fin"/><framelinacc objtype="site" objname="foot"/><subtreecom body="post"/><subtreelinvel body="arm"/><subtreeangmom body="arm"/><e_potential/><e_kinetic/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("lanes", [True, False], ids=["in lanes", "one at a time"])
+def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
+    """As in a model with those numbers in its file, and as MuJoCo's in the same state."""
+    mujoco = pytest.importorskip("mujoco")
+    numbers = np.array([3, 0.1, 0.2, 0.15, 0.8, 0.01, 0.02, 0.015, 0.5, 0.004, 0.002, 0.003, 0.25, 0.002, 0.001, 0.002])
+    scales = np.array([[1, 1, 1, 1], [0.25, 4, 2, 0.5], [8, 0.5, 0.1, 3]])
+    gravity = np.array([[0, 0, -9.81], [1, -2, -3.7], [0, 0, 0]])
+    options = {"dt": 0.005} if lanes else {"dt": 0.005, "contacts": True}
+    touching = "" if lanes else '<body mocap="true" pos="5 0 0"><geom size=".1"/></body>'  # is not in lanes
+    weighed = WEIGHED.replace("<worldbody>", "<worldbody>" + touching)
+    batch = tarsus.Batch(tarsus.Model.from_xml_string(weighed.format(*gravity[0], *numbers)), 3, **options)
+    assert bool(batch.one_at_a_time_because) != lanes
+    batch.set_parameters(mass_scale=np.insert(scales, [0] if lanes else [0, 0], 1, axis=1), gravity=gravity)
+    batch.qvel[:] = [2, -3, 1, 4]
+    _, felt = batch.rollout(20, sensors=True)
+    for world, scale in enumerate(scales):
+        text = weighed.format(*gravity[world], *numbers * np.repeat(scale, 4))
+        one = tarsus.Batch(tarsus.Model.from_xml_string(text), 1, **options)
+        one.qvel[:] = [2, -3, 1, 4]
+        _, alone = one.rollout(20, sensors=True)
+        assert np.allclose(felt[:, world], alone[:, 0], rtol=1e-10, atol=1e-10)
+        m = mujoco.MjModel.from_xml_string(text)
+        d = mujoco.MjData(m)
+        d.qpos, d.qvel = batch.qpos[world], batch.qvel[world]
+        mujoco.mj_forward(m, d)
+        d.qacc = batch.qacc[world]
+        mujoco.mj_rnePostConstraint(m, d), mujoco.mj_sensorAcc(m, d)
+        assert np.allclose(felt[-1, world], d.sensordata, rtol=1e-9, atol=1e-9)
+    assert np.abs(felt[-1, 0] - felt[-1, 1]).max() > 1
+
+
+def test_memory_of_another_library_is_shared_through_dlpack(humanoid):
+    torch = pytest.importorskip("torch")
+    batch = tarsus.Batch(humanoid, 3)
+    states = torch.full((5, 3, humanoid.nq + humanoid.nv), torch.nan, dtype=torch.float64)
+    with pytest.raises(TypeError, match=r"states: is an array of torch.float64, not NumPy's \(numpy.from_dlpack\(\) shares its memory\), expected"):
+        batch.rollout(5, states=states)
+    batch.rollout(5, states=np.from_dlpack(states))
+    assert np.array_equal(states[-1, :, : humanoid.nq].numpy(), batch.qpos)
+
+
 def test_parameters_are_set_all_or_none(humanoid):
     batch = stands(humanoid, 3)
     batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))

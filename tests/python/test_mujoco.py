@@ -383,6 +383,53 @@ def test_what_is_said_twice_is_named_and_holds_once(equality, contacts):
     assert np.allclose(seen, moved(TWO.format(equality + other), contacts=contacts)[1], atol=1e-9)
 
 
+HELD = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="5 5 1"/>
+  <body name="trunk" pos=".3 .1 .4" euler="10 20 30"><freejoint/><geom size=".1" mass="1"/><site name="t" pos="{anchor}"/>
+    <body name="hand" pos="0 0 .3" euler="20 0 10">{joints}<geom size=".05" pos=".1 0 0" mass=".5"/><site name="h" pos="{site}"/></body></body></worldbody>
+  <equality>{equality}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize("joints, anchor, held", [('<joint axis="1 2 3"/>', ".1 .2 .3", True), ('<joint axis="1 2 3" pos=".3 0 0"/>', ".4 .2 .3", True), ('<joint type="ball"/>', "0 0 0", True),
+                                                 ('<joint axis="1 0 0"/><joint axis="0 1 0"/>', "0 0 0", True), ('<joint axis="1 2 3"/>', ".1 .2 .31", False),
+                                                 ('<joint type="slide" axis="1 2 3"/>', ".1 .2 .3", False), ('<joint axis="1 0 0"/><joint axis="0 1 0"/>', "1 0 0", False)])  # fmt: skip
+@pytest.mark.parametrize("sites", [False, True])
+def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, anchor, held, sites):
+    """All of its rows are rounding: they were taken for rows, and worlds diverged. In MuJoCo they act by nothing too."""
+    mujoco = pytest.importorskip("mujoco")
+    point = np.array(anchor.split(), dtype=float)
+    turn = np.zeros(9)
+    plain = mujoco.MjModel.from_xml_string(HELD.format(joints=joints, anchor="0 0 0", site="0 0 0", equality=""))
+    mujoco.mju_quat2Mat(turn, plain.body("hand").quat)
+    there = numbers(turn.reshape(3, 3) @ point + [0, 0, 0.3])
+    equality = "<connect site1='h' site2='t'/>" if sites else f"<connect body1='hand' body2='trunk' anchor='{anchor}'/>"
+    text = HELD.format(joints=joints, anchor=there, site=anchor, equality=equality)
+    model = tarsus.Model.from_xml_string(text)
+    assert any("joints between what it connects hold it there" in d.message for d in model.diagnostics) == held
+    if not held:
+        return
+    free = tarsus.Model.from_xml_string(HELD.format(joints=joints, anchor=there, site=anchor, equality=""))
+    speed = np.random.default_rng(1).uniform(-3, 3, model.nv)
+    runs = []
+    for one in (model, free):
+        data = tarsus.Data(one)
+        data.qvel[:] = speed
+        stepper = tarsus.Stepper(data, dt=0.005, contacts=True)
+        assert all(stepper.step() == 0 for _ in range(200))
+        runs.append(data.qvel.copy())
+    assert np.array_equal(*runs)
+    d = mujoco.MjData(mujoco.MjModel.from_xml_string(text))
+    d.qvel = speed
+    mujoco.mj_forward(d.model, d)
+    assert np.abs(d.qfrc_constraint).max() < 1e-9
+    at_trunk, rows, elsewhere = np.array(there.split(), dtype=float), tarsus.Equalities(free), np.array([0.3, 0.4, 0.5])
+    for add in (lambda: rows.add_connect("c", "hand", point, "trunk", at_trunk), lambda: rows.add_connect("c", "trunk", at_trunk, "hand", point),
+                lambda: rows.add_distance("d", "hand", elsewhere, "trunk", at_trunk, 1), lambda: rows.add_distance("d", "hand", point, "trunk", elsewhere, 1),
+                lambda: rows.add_point_on_plane("p", "hand", point, "trunk", elsewhere, [0, 0, 1])):  # fmt: skip
+        with pytest.raises(ValueError, match="held by the joints"):
+            add()
+    rows.add_distance("d", "hand", elsewhere, "trunk", elsewhere, 1)
+
+
 def test_far_more_rows_than_dofs_are_as_fewer():
     """120 rows over 12 DoFs, of which the first 60 say all that there is to say."""
     points = np.random.default_rng(0).uniform(-1, 1, size=(40, 3))

@@ -557,6 +557,33 @@ Model sensing_model(const std::string& more = "") {
       "legs.xml", "."));
 }
 
+/// What sensors read after each step of a Stepper of many worlds [step][world][number].
+std::vector<double> stepped_sensors(const Model& model, const StepOptions& options, int worlds, int steps,
+                                    std::span<const double> qvel) {
+  Data data(model, worlds);
+  Stepper<double> stepper(model, data, options);
+  stepper.feel();
+  for (int w = 0; w < worlds; ++w) data.set(data.qvel, model.nv, w, qvel.subspan(at(w * model.nv), at(model.nv)));
+  SensorSet set(model);
+  std::vector<double> all, numbers(at(set.numbers()));
+  for (int step = 0; step < steps; ++step) {
+    EXPECT_EQ(stepper.step(data), 0);
+    for (int w = 0; w < worlds; ++w) {
+      const auto mine = [&](const AlignedVector<double>& from, int n) {
+        std::vector<double> out(at(n));
+        data.get(from, n, w, out);
+        return out;
+      };
+      const std::vector<double> q = mine(data.qpos, model.nq), v = mine(data.qvel, model.nv),
+                                a = mine(data.qacc, model.nv);
+      const StepForces forces = step_forces(model, stepper, data, w);
+      set.evaluate({data.time, q, v, a, {}, {}, {}, {}, forces}, numbers);
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    }
+  }
+  return all;
+}
+
 void expect_sensors_in_lanes(const Model& model) {
   BatchOptions options;
   options.step.dt = 0.01, options.step.rows.contacts = options.step.rows.joints = true;
@@ -571,6 +598,7 @@ void expect_sensors_in_lanes(const Model& model) {
   const int n = batch.sensor_numbers();
   std::vector<double> sensors(at(steps * worlds * n));
   ASSERT_EQ(batch.rollout({.steps = steps, .sensors = sensors}), 0);
+  const auto stepped = stepped_sensors(model, options.step, worlds, steps, start);
   int felt = 0, limits = 0, parted = 0;  // parted: friction has more solutions than one, now and then
   for (int w = 0; w < worlds; ++w) {
     Data data(model);
@@ -585,8 +613,10 @@ void expect_sensors_in_lanes(const Model& model) {
       const SensorInput input{0.01 * (step + 1), data.qpos, data.qvel, data.qacc, data.ctrl, data.act, {}, {}, forces};
       set.evaluate(input, alone);
       for (int i = 0; i < n; ++i) {
-        const double here = sensors[at((step * worlds + w) * n + i)];
-        same = same && std::abs(here - alone[at(i)]) <= 1e-5 * (1 + std::abs(alone[at(i)]));
+        for (const std::span<const double> all : {std::span<const double>(sensors), std::span<const double>(stepped)}) {
+          const double here = all[at((step * worlds + w) * n + i)];
+          same = same && std::abs(here - alone[at(i)]) <= 1e-5 * (1 + std::abs(alone[at(i)]));
+        }
       }
       parted += !same;
       felt += alone[0] > 0, limits += alone[8] > 0;
@@ -600,6 +630,39 @@ TEST(Batch, SensorsOfWorldsInLanesFeelWhatThoseOfWorldsAloneDo) {
   expect_sensors_in_lanes(sensing_model());
   expect_sensors_in_lanes(sensing_model(
       "<equality><connect body1='bag' body2='torso' anchor='0 0 0.1'/><joint joint1='l' joint2='r'/></equality>"));
+}
+
+/// Their forces are those of the step that was taken, where one that lanes did not solve is taken alone too.
+TEST(StepForces, AreThoseThatTheGroundBears) {
+  const Model model = model_of("humanoid.xml");
+  StepOptions options;
+  options.rows.contacts = options.rows.joints = true, options.rows.solve.max_iterations = 2;
+  const int worlds = 37;
+  Data data(model, worlds);
+  Stepper<double> stepper(model, data, options);
+  stepper.feel();
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  for (double& v : data.qvel) v = 8 * normal(random);
+  int alone = 0, together = 0;
+  for (int step = 0; step < 40; ++step) {
+    ASSERT_EQ(stepper.step(data), 0);
+    for (int w = 0; w < worlds; ++w) {
+      std::vector<double> ground(at(3 * model.njoint()));
+      stepper.ground_force(w, ground);
+      const StepForces forces = step_forces(model, stepper, data, w);
+      ASSERT_TRUE(forces.known);
+      (&stepper.taker(w) == &stepper ? together : alone) += !forces.contacts.empty();
+      for (const TouchPoint& c : forces.contacts) {
+        if (c.body_a != 0 && c.body_b != 0) continue;
+        const int link = model.bodies[at(c.body_a + c.body_b)].link;
+        for (int k = 0; k < 3; ++k) ground[at(3 * link + k)] -= c.body_b == 0 ? c.force[k] : -c.force[k];
+      }
+      for (const double rest : ground) EXPECT_NEAR(rest, 0, 1e-9);
+    }
+  }
+  EXPECT_GT(alone, 10);
+  EXPECT_GT(together, 10);
 }
 
 /// What a world that went bad feels nobody knows, whichever world its thread stepped last.

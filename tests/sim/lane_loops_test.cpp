@@ -91,8 +91,8 @@ void expect_steps_alone(const Case& c) {
     for (int world = 0; world < worlds; ++world) {
       std::copy_n(&batch.qpos()[world * model.nq], model.nq, data[world].qpos.begin());
       std::copy_n(&batch.qvel()[world * model.nv], model.nv, data[world].qvel.begin());
-      std::copy_n(&batch.ctrl()[world * model.nu], model.nu, data[world].ctrl.begin());
-      std::copy_n(&batch.act()[world * model.na], model.na, data[world].act.begin());
+      std::copy_n(batch.ctrl().begin() + world * model.nu, model.nu, data[world].ctrl.begin());
+      std::copy_n(batch.act().begin() + world * model.na, model.na, data[world].act.begin());
       Stepper<double>& one = *alone[world];
       ASSERT_EQ(c.kp > 0 ? one.step(data[world], drives, target) : one.step(data[world]), 0);
       if (one.loops()) open = std::max(open, one.loops()->error(0).position);

@@ -27,8 +27,10 @@ std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
   return out;
 }
 
-/// [link]. O(nlink).  @param inertia [nlink] of the links, in the place of the model's
+/// [link]. O(nlink).
 std::vector<ReferenceMass> reference_masses(const Model& model);
+/// [world][link] of worlds with masses of their own, side by side, to the bit as of models with these.
+/// @param inertia [world][link]
 std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia);
 
 }  // namespace tarsus

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/model/sensor_kind.hpp"
@@ -67,11 +66,10 @@ inline const StepForces kNoForces{};
 
 template <class R>
 class Stepper;
-/// Of a world in a stepper's last step of `data`; not known of several that had contacts or limits, but where lanes
-/// feel (Stepper::feel()).  @param world of several; none: what all have, and of equalities nothing is known
+/// Of a world in a stepper's last step of `data`. Not known of one that is not ok, nor of lanes with contacts or limits
+/// that do not feel (Stepper::feel()).
 template <class R>
-StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data,
-                       std::optional<int> world = {});
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world = 0);
 
 /// A contact sensor: which contacts, how many of them, what of each.
 struct ContactQuery {
@@ -95,6 +93,7 @@ struct SensorInput {
   std::span<const double> qpos, qvel, qacc, ctrl, act;
   std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as Data's; empty: where the file has them
   const StepForces& forces = kNoForces;                     ///< not known: sensors that feel contact read nan
+  std::span<const double> mass_scale = {}, gravity = {};    ///< WorldTable's of the world; empty: the model's
 };
 
 class SensorSet {

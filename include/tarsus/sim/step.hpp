@@ -135,7 +135,7 @@ class Stepper {
   std::span<const R> drive_force() const { return drive_force_; }
 
   /// The Stepper that took that world's last step: this one, or one that has it alone, as its world 0. Of that one are
-  /// loops() and rows().
+  /// loops(), rows() and has_force_rows().
   const Stepper& taker(int world) const;
   /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
@@ -149,7 +149,7 @@ class Stepper {
   void feel() {
     if (lane_rows_) lane_rows_->feel();
   }
-  bool has_force_rows() const { return taker(0).now_.solves_rows; }  ///< in the last step
+  bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step, if this one took it
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
   /// The state that the last step began with, as in data.
@@ -163,7 +163,6 @@ class Stepper {
  private:
   enum class Limits { none, limiter, terms };  ///< what keeps the drives' force limits
   struct Now {                                 ///< of this step, or the last
-    bool singly = false;                       ///< each world is stepped by itself
     bool actuated = false;                     ///< it is under the model's own actuators
     bool solves_rows = false;                  ///< it has force rows
     bool solves_terms = false;                 ///< it is solved as one problem of terms
