@@ -14,7 +14,7 @@ TEST(RangeSpring, IsTheSecondDerivativeOfTheAngle) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     Random random(seed);
     const Vec3d axis = random.direction(), rate = random.direction();
-    const double angle = random.uniform(0.2, 3), step = 1e-3, force = 7;
+    const double angle = random.uniform(0.2, 3), step = 3e-4, force = 7;
     const Quatd turn = exp_map(axis * angle);
     const auto at = [&](double t) { return norm(log_map(turn * exp_map(rate * t))); };
     const RangeSpring spring(turn, force);
@@ -26,7 +26,7 @@ TEST(RangeSpring, IsTheSecondDerivativeOfTheAngle) {
   }
 }
 
-Model three_links(const std::string& root, const char* masses[3]) {
+Model three_links(const std::string& root, const char* const (&masses)[3]) {
   const auto link = [&](int i, const std::string& joint) {
     return "<body pos='0 0 -.3'>" + joint + "<geom type='capsule' fromto='0 0 0 0 0 -.3' size='.03' mass='" +
            masses[i] + "'/>";
