@@ -486,6 +486,9 @@ class LaneProblem {
       add3(c.spin < 0 ? zero3<T>() : in_world(s_.spin[c.spin].at.best_y));
     });
     *report.ntouch = s_.ncontact + s_.ncrossing;
+  }
+  void write_limits(const LaneTermReport<R>& report, Mask<T> acted) {
+    const T per_step = T(1 / step_.h);
     std::fill(report.limit, report.limit + std::ptrdiff_t(m_.nlimit) * kLanes, R(0));
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
@@ -532,6 +535,7 @@ class LaneProblem {
       if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
     }
     if (report.touch) write_touches(report, acted);
+    if (report.limit) write_limits(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {
       for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
     }

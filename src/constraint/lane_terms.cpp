@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "constraint/kernel_table.hpp"
+#include "constraint/range_spring.hpp"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -43,6 +45,8 @@ struct LaneTerms<R>::Tables {
   std::vector<LanePairGroup<R>> groups;
   std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
+  std::vector<int> balls;   ///< of the limits
+  std::vector<char> light;  ///< [ball] holds_light_link()
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
@@ -261,6 +265,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     if (joint.limited && !moves_freely(joint.type)) {
+      if (turns_freely(joint.type))
+        t.balls.push_back(int(t.limits.size())), t.light.push_back(holds_light_link(model, i));
       t.limits.push_back(i);
       const HalfTurn half(joint.upper());
       t.ranges.insert(t.ranges.end(), {R(joint.lower()), R(joint.upper()), R(half.cosine), R(half.sine)});
@@ -301,6 +307,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     t.packs[p].path = path_.data() + p * std::size_t(m.path_numbers * width_);
     t.packs[p].drive_force = drive_force_.data() + p * std::size_t(model.nv * width_);
   }
+  if (options.joints && !t.balls.empty()) write_limits();
 }
 
 template <class R>
@@ -349,6 +356,59 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     constraint_table<R>(width_).lane_solve(tables_->model, step, &tables_->packs[std::size_t(p)],
                                            std::min(together_, data.packs() - p), work_.data());
   rows_ = step.nlimited;
+  if (limit_.empty()) return;
+  for (int world = 0; world < data.worlds(); ++world) {
+    R& missed = tables_->packs[std::size_t(world / width_)].report.missed[world % width_];
+    if (missed == R(0) && turns_ranges(data, h, world, joint_inertia, velocity)) missed = R(1);
+  }
+}
+
+/// Ball ranges of a world, for f(their place among the limits, turn, rate).
+template <class R>
+template <class F>
+void LaneTerms<R>::each_ball(const BasicData<R>& data, int world, In<R> qvel, const F& f) const {
+  const Tables& t = *tables_;
+  const std::size_t pack = std::size_t(world / width_), lane = std::size_t(world % width_), w = std::size_t(width_);
+  for (std::size_t i = 0; i < t.balls.size(); ++i) {
+    const Joint& joint = model_.joints[std::size_t(t.limits[std::size_t(t.balls[i])])];
+    const R* const q = &data.qpos[(pack * std::size_t(model_.nq) + std::size_t(joint.qpos)) * w + lane];
+    const R* const v = &qvel[(pack * std::size_t(model_.nv) + std::size_t(joint.qvel)) * w + lane];
+    f(i, Quat<R>{q[0], q[w], q[2 * w], q[3 * w]}, Vec3<R>{v[0], v[w], v[2 * w]});
+  }
+}
+
+template <class R>
+void LaneTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const {
+  const Tables& t = *tables_;
+  turning.clear();
+  for (int world = 0; world < data.worlds() && !limit_.empty(); ++world) {
+    each_ball(data, world, data.qvel, [&](std::size_t i, const Quat<R>& turn, const Vec3<R>& rate) {
+      const std::size_t limit = std::size_t(t.balls[i]);
+      if (!t.light[i] || !goes_round<R>(turn, rate, h, HalfTurn(double(t.ranges[4 * limit + 1])))) return;
+      if (turning.empty()) turning.assign(data.size(model_.nv), R(0));
+      const int dof = model_.joints[std::size_t(t.limits[limit])].qvel;
+      turning[std::size_t(world / width_ * model_.nv + dof) * std::size_t(width_) + std::size_t(world % width_)] = R(1);
+    });
+  }
+}
+
+/// Whether a world is to take its step by itself, as StepTerms::stiffen_ranges() tells.
+template <class R>
+bool LaneTerms<R>::turns_ranges(const BasicData<R>& data, double h, int world, In<R> joint_inertia, In<R> next) const {
+  const Tables& t = *tables_;
+  const std::size_t pack = std::size_t(world / width_), lane = std::size_t(world % width_), w = std::size_t(width_);
+  const WorldTable<R>* own = data.own ? &data.own[pack] : nullptr;
+  bool far = false;
+  each_ball(data, world, next, [&](std::size_t i, const Quat<R>& turn, const Vec3<R>& rate) {
+    const double force = double(t.packs[pack].report.limit[std::size_t(t.balls[i]) * w + lane]);
+    if (far || !(force > 0)) return;
+    const RangeSpring spring({double(turn.w), double(turn.x), double(turn.y), double(turn.z)}, force);
+    if (!spring.turns_far(widen(rate), h)) return;
+    const int joint = t.limits[std::size_t(t.balls[i])], dof = model_.joints[std::size_t(joint)].qvel;
+    const double K = double(joint_inertia[(pack * std::size_t(model_.nv) + std::size_t(dof)) * w + lane]);
+    far = h * h * spring.stiffness > K + least_inertia<R>(model_, own, width_, int(lane), joint);
+  });
+  return far;
 }
 
 template <class R>
@@ -422,13 +482,21 @@ void LaneTerms<R>::feel() {
   if (!touch_.empty()) return;
   const LaneModel<R>& m = tables_->model;
   const std::size_t packs = tables_->packs.size(), width = std::size_t(width_),
-                    touch = std::size_t(m.most_contacts + m.most_crossings + 1) * kTouchNumbers * width,
-                    limit = std::size_t(m.nlimit) * width;
-  touch_.resize(packs * touch), limit_.resize(packs * limit), ntouch_.assign(packs, 0);
+                    touch = std::size_t(m.most_contacts + m.most_crossings + 1) * kTouchNumbers * width;
+  touch_.resize(packs * touch), ntouch_.assign(packs, 0);
   for (std::size_t p = 0; p < packs; ++p) {
     LaneTermReport<R>& report = tables_->packs[p].report;
-    report.touch = touch_.data() + p * touch, report.limit = limit_.data() + p * limit, report.ntouch = &ntouch_[p];
+    report.touch = touch_.data() + p * touch, report.ntouch = &ntouch_[p];
   }
+  write_limits();
+}
+
+/// From the next step on.
+template <class R>
+void LaneTerms<R>::write_limits() {
+  const std::size_t limit = std::size_t(tables_->model.nlimit * width_);
+  limit_.resize(tables_->packs.size() * limit);
+  for (std::size_t p = 0; p < tables_->packs.size(); ++p) tables_->packs[p].report.limit = limit_.data() + p * limit;
 }
 
 template <class R>

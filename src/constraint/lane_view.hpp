@@ -139,9 +139,9 @@ struct LaneTermReport {
   R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
   R* missed;    ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
   R* ground;    ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]
-  R* touch;     ///< [contacts][kTouchNumbers][lane] world axes [m, N, N m]; null: not wanted, nor these:
+  R* touch;     ///< [contacts][kTouchNumbers][lane] world axes [m, N, N m]; null: not wanted, nor
   int* ntouch;  ///< how many contacts
-  R* limit;     ///< [nlimit][lane] forces of ranges [N | N m]
+  R* limit;     ///< [nlimit][lane] forces of ranges [N | N m]; null: not wanted
   R* path;      ///< [npath][lane] impulses of rows along generalised directions
 };
 

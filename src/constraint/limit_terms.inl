@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "constraint/range_spring.hpp"
 #include "constraint/term_constants.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/constraint/step_terms.hpp"
@@ -195,6 +196,55 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
   }
   limits_.names = names_, limits_.terms = terms_, limits_.y = y_, limits_.iterations = report_.iterations;
   return true;
+}
+
+template <class R>
+void StepTerms<R>::turning_ranges(double h, In<R> qpos, In<R> qvel, AlignedVector<R>& turning) const {
+  turning.clear();
+  for (const Range& range : limits_.ranges) {
+    if (!range.light || !options_.joints) continue;
+    const R *const q = &qpos[range.qpos], *const v = &qvel[range.qvel];
+    if (!goes_round<R>({q[0], q[1], q[2], q[3]}, {v[0], v[1], v[2]}, h, range.half)) continue;
+    if (turning.empty()) turning.assign(model_.nv, R(0));
+    turning[range.qvel] = R(1);
+  }
+}
+
+template <class R>
+bool StepTerms<R>::stiffen_ranges(In<R> velocity) {
+  if (report_.limits == 0 || limits_.springs == kRangeSprings) return false;
+  const double h = step_.h;
+  const auto at = [](In<R> all, int first) {
+    return Vec3d{double(all[first]), double(all[first + 1]), double(all[first + 2])};
+  };
+  bool more = false;
+  for (const Range& range : limits_.ranges) {
+    const double force = range.axial ? 0 : limit_force(range.joint);
+    if (!(force > 0)) continue;
+    const Vec3d turn = at(step_.qpos, range.qpos + 1);
+    const RangeSpring spring({double(step_.qpos[range.qpos]), turn.x, turn.y, turn.z}, force);
+    const double found = h * h * spring.stiffness, has = limits_.inertia.empty() ? 0 : limits_.inertia[range.qvel];
+    if (found <= has) continue;
+    if (has == 0) {
+      if (!spring.turns_far(at(velocity, range.qvel), h)) continue;
+      const double K = step_.data->joint_inertia[range.qvel];
+      if (found <= K + least_inertia<R>(model_, step_.data->own, 1, 0, range.joint)) continue;
+    }
+    if (limits_.inertia.empty()) limits_.inertia.assign(model_.nv, R(0)), limits_.force = limits_.inertia;
+    const double inertia = kRangeSpringFactor * found;
+    const Vec3d push = spring.across(at(step_.qvel, range.qvel)) * (-inertia / h);
+    for (int k = 0; k < 3; ++k)
+      limits_.inertia[range.qvel + k] = R(inertia), limits_.force[range.qvel + k] = R(push[k]);
+    more = true;
+  }
+  limits_.springs += more;
+  return more;
+}
+
+template <class R>
+void StepTerms<R>::add_range_springs(Out<R> joint_inertia, Out<R> joint_force) const {
+  for (std::size_t i = 0; i < limits_.inertia.size(); ++i)
+    joint_inertia[i] += limits_.inertia[i], joint_force[i] += limits_.force[i];
 }
 
 }  // namespace tarsus

@@ -25,8 +25,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     if (!joint.limited) continue;
     limits_.solver[i] = limit_parameters(model, i);
     if (moves_freely(joint.type)) continue;
-    limits_.ranges.push_back(
-        {i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper(), HalfTurn(joint.upper())});
+    limits_.ranges.push_back({i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper(),
+                              HalfTurn(joint.upper()), turns_freely(joint.type) && holds_light_link(model, i)});
   }
 }
 
@@ -172,6 +172,7 @@ template <class R>
 void StepTerms<R>::end() {
   remember();
   limits_.joined.clear(), limits_.iterations = 0;
+  limits_.inertia.clear(), limits_.springs = 0;
 }
 
 /// v⁺ of one solve's terms; where a number is not finite, they do not act.

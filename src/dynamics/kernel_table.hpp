@@ -49,11 +49,11 @@
          velocity_products_kernel<T>)                                                                                  \
   KERNEL(bool, velocity_products_step,                                                                                 \
          (const ModelView<R>&, void* state, void* links, R h, bool always, bool alone, R* scratch, const R* qpos,      \
-          const R* qvel, const R* Q, const R* K, R* qacc),                                                             \
+          const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc),                                             \
          velocity_products_step_kernel<T>)                                                                             \
   KERNEL(void, begin_step,                                                                                             \
          (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, R* scratch, const R* qpos,      \
-          const R* qvel, const R* Q, const R* K, R* qacc, R* found),                                                   \
+          const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc, R* found),                                   \
          begin_step_kernel<T>)                                                                                         \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \
   KERNEL(void, to_rows, (const R* in, int n, R* const* rows), lanes_to_rows<T>)                                        \

@@ -36,7 +36,8 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 
 template <class R>
 bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone,
-                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
+                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
+                                          In<R> stiff) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
@@ -48,7 +49,8 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     const bool slow = kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
                                                      alone, scratch_.data(), qpos.data() + q, qvel.data() + v,
-                                                     joint_force.data() + v, joint_inertia.data() + v, qacc.data() + v);
+                                                     joint_force.data() + v, joint_inertia.data() + v,
+                                                     stiff.empty() ? nullptr : stiff.data() + v, qacc.data() + v);
     factors = factors && slow;
   }
   return factors;
@@ -56,7 +58,7 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
 
 template <class R>
 void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel,
-                                     In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found) {
+                                     In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found, In<R> stiff) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
@@ -67,7 +69,8 @@ void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernels.begin_step(data.view(model, pack), data.state(pack), links_.data(), h, use == Use::always,
                        use == Use::never, scratch_.data(), qpos.data() + q, qvel.data() + v, joint_force.data() + v,
-                       joint_inertia.data() + v, qacc.data() + v, &found[std::size_t(pack * data.width())]);
+                       joint_inertia.data() + v, stiff.empty() ? nullptr : stiff.data() + v, qacc.data() + v,
+                       &found[std::size_t(pack * data.width())]);
   }
 }
 

@@ -424,12 +424,12 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
   return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
-/// Each tree's angle, and its links' θh; it is bounded where one of its links turns far. θ = ½ is neutral on a rigid
-/// body, and what a tree of one link has that no loop holds. What is above dissipates in proportion to (h|ω|)³; 1 at
-/// most.
+/// Each tree's angle, and its links' θh; it is bounded where one of its links turns far, or a DoF is `stiff`. θ = ½ is
+/// neutral on a rigid body, and what a tree of one link has that no loop holds. What is above dissipates in proportion
+/// to (h|ω|)³; 1 at most.
 template <class T>
 void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                 bool alone) {
+                 bool alone, const T* stiff) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), half = T(Real<T>(0.5));
   for_each_tree<T>(
       m, all, [&](TreeBound<T>& tree) { tree.angle = tree.slope = zero, tree.bound_angle = T(Real<T>(kBoundAngle)); });
@@ -441,6 +441,9 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
     tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > tree.bound_angle;
   });
+  if (stiff)
+    for_each_dof<T>(m, all,
+                    [&](int, int v, int, TreeBound<T>& tree) { tree.bounded = tree.bounded | (stiff[v] > zero); });
   for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) {
     all[i].theta_h = minimum(one, mul_add(tree.angle, tree.slope, half)) * T(h);
   });
@@ -474,14 +477,16 @@ TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const 
 /// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each tree by begin_trees(), trees with links
 /// that turn far held to energy_bound.inl. @param scratch [6 nv] @param alone no loop holds the trees: joints that
 /// damping alone does not mend may go on as they were once momentum is kept. What a loop holds goes too far from it.
+/// @param stiff [nv] positive: its tree is bounded however it turns; null: none
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                               bool alone, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
+                               bool alone, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
+                               const T* stiff, T* qacc) {
   using Tree = TreeBound<T>;
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   const auto some_are_bounded = [&] { return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded; }); };
-  begin_trees(m, state, all, h, alone), bound_sliding_trees(m, state, all, h, qvel);
+  begin_trees(m, state, all, h, alone, stiff), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
     known = some_are_bounded();
     if (known) {
@@ -531,7 +536,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                                    Real<T> h, bool always, bool alone, T* scratch, const T* qpos, const T* qvel,
-                                   const T* Q, const T* K, T* qacc) {
+                                   const T* Q, const T* K, const T* stiff, T* qacc) {
   const T* const none = nullptr;
   T* const plain = scratch + 6 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
@@ -544,7 +549,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     if (x == qacc) return true;
     aba_outward(m, state, qpos, qvel, none);
   }
-  velocity_products_of_step(m, state, all, h, alone, scratch, qpos, qvel, Q, K, qacc);
+  velocity_products_of_step(m, state, all, h, alone, scratch, qpos, qvel, Q, K, stiff, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
 }
@@ -554,12 +559,12 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                        bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
-                       T* qacc, T* found) {
+                       const T* stiff, T* qacc, T* found) {
   const T *const none = nullptr, zero = T(Real<T>(0));
   aba_outward(m, state, qpos, qvel, none);
   const Mask<T> little = never ? zero <= zero : turns_little(m, state, h);
   const bool some = always || !all_lanes(little);
-  if (some) velocity_products_of_step(m, state, all, h, true, scratch, qpos, qvel, Q, K, qacc);
+  if (some) velocity_products_of_step(m, state, all, h, true, scratch, qpos, qvel, Q, K, stiff, qacc);
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));

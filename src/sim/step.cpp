@@ -274,7 +274,7 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
 }
 
 /// The step of worlds that the lanes did not solve, once more and each by itself: there are sweeps beside Newton's
-/// steps. Their next state comes to the lanes'.
+/// steps, and springs of ranges. Their next state comes to the lanes'.
 template <class R>
 void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
   for (int world = 0; world < data.worlds(); ++world) {
@@ -419,7 +419,7 @@ typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, !loops_, qpos, qvel,
-                                    data.joint_force, data.joint_inertia, data.qacc);
+                                    data.joint_force, data.joint_inertia, data.qacc, now_.turning);
 }
 
 /// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
@@ -465,7 +465,7 @@ bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
   const bool factors = !lane_rows_ && (loops_ || now_.solves_rows);
   if (!factors)
     products_->begin_step(model_, data, R(h), product_use(), data.qpos, data.qvel, data.joint_force, data.joint_inertia,
-                          data.qacc, next_.found);
+                          data.qacc, next_.found, now_.turning);
   else if (product_use() == ProductUse::never)
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
@@ -503,6 +503,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
   add_loop_inertia(data);
+  if (rows_) rows_->terms().add_range_springs(data.joint_inertia, data.joint_force);
   clock_.lap(Stage::drive);
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
@@ -650,18 +651,21 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
       if (!rows_ && !lane_rows_) make_rows(data);
       now_.solves_terms = true;
+      if (rows_) rows_->terms().turning_ranges(options_.dt, data.qpos, data.qvel, now_.turning);
+      if (lane_rows_) lane_rows_->terms().turning_ranges(data, options_.dt, now_.turning);
       return solve_terms(data, drives, qpos_target, qvel_target, data.tau);
     }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
   };
-  now_.loop_inertia.clear();
+  now_.loop_inertia.clear(), now_.turning.clear();
   solve();
   if (stiffen_loops(data)) {
     if (now_.solves_terms && lane_rows_) lane_rows_->rewind();
     solve();
   }
+  while (now_.solves_terms && rows_ && rows_->terms().stiffen_ranges(next_.qvel)) solve();
   if (now_.solves_terms && rows_) rows_->terms().end();
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);

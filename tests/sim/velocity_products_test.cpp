@@ -406,6 +406,138 @@ TEST(VelocityProductsInSteps, WhatSpinsOnARootOfThreeHingesGivesItNoMoreThanItHa
   }
 }
 
+/// A limb of 0.9 kg on a ball joint of 80° with something heavy on a second one behind it.
+Model light_limb(double heavy, const std::string& range = "", const std::string& limb = "fromto='0 0 0 0 0 -1'",
+                 const std::string& at = "0 0 -1", const std::string& end = "fromto='0 0 0 0 0 -.6'") {
+  return compile(parse_mjcf(
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 80' limited='true'/><geom "
+      "type='capsule' " +
+          limb + " size='.04' mass='.9' contype='0'/><body pos='" + at + "'><joint type='ball' " + range +
+          "/><geom type='capsule' " + end + " size='.1' mass='" + std::to_string(heavy) +
+          "' contype='0'/></body></body></worldbody></mujoco>",
+      "limb", "."));
+}
+
+void throw_joints(Data& data, unsigned seed, double speed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (double& v : data.qvel) v = speed * uniform(random);
+}
+
+/// How far balls and hinges are beyond their ranges.
+double beyond_ranges(const Model& model, In<double> qpos) {
+  double most = 0;
+  for (const Joint& joint : model.joints) {
+    if (!joint.limited) continue;
+    const double q = qpos[joint.qpos];
+    if (joint.nv() == 3) most = std::max(most, 2 * std::acos(std::min(1.0, std::abs(q))) - joint.upper());
+    if (joint.nv() == 1) most = std::max({most, q - joint.upper(), joint.lower() - q});
+  }
+  return most;
+}
+
+struct Gains {
+  int runs = 0, above = 0;  ///< by a tenth
+  double most = 0, beyond = 0;
+};
+/// Energy over the least that it was before, four seconds at 60 Hz.
+void find_gains(const Model& model, Gains& gains) {
+  Data workspace(model);
+  for (const double speed : {5, 10, 20}) {
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      Data data(model);
+      throw_joints(data, seed, speed);
+      const auto kinetic = [&](const auto& q) {
+        kinematics<double>(model, workspace, q, data.qvel);
+        return energy<double>(model, workspace, q, data.qvel).kinetic;
+      };
+      std::vector<double> before(model.nq);
+      integrate<double>(model, workspace, data.qpos, data.qvel, -1.0 / 60, before);
+      double least = kinetic(before), most = 0;
+      StepOptions options;
+      options.dt = 1.0 / 60, options.rows.joints = true;
+      Stepper<double> stepper(model, data, options);
+      for (int i = 0; i < 240; ++i) {
+        ASSERT_EQ(stepper.step(data), 0) << seed << ", step " << i;
+        const double now = kinetic(stepper.start_qpos());
+        most = std::max(most, now / least), least = std::min(least, now);
+        gains.beyond = std::max(gains.beyond, beyond_ranges(model, data.qpos));
+      }
+      ++gains.runs, gains.above += most > 1.1, gains.most = std::max(gains.most, most);
+    }
+  }
+}
+
+/// What turns the limb about its own axis, next to no inertia, is the range's force, which the heavy end makes large.
+TEST(VelocityProductsInSteps, ALightLimbAtTheEndOfItsRangeGainsNoEnergy) {
+  Gains gains;
+  for (const double ratio : {1, 10, 33, 100}) {
+    find_gains(light_limb(0.9 * ratio), gains);
+    find_gains(light_limb(0.9 * ratio, "range='0 80' limited='true'"), gains);
+    find_gains(light_limb(0.9 * ratio, "", "fromto='0 0 0 1 0 0'", "1 0 0", "fromto='.1 -.1 0 .1 .1 0'"), gains);
+  }
+  std::printf("energy at most %.3f, above 1.1 in %d of %d, up to %.3f rad beyond a range\n", gains.most, gains.above,
+              gains.runs, gains.beyond);
+  EXPECT_LT(gains.most, 1.35);
+  EXPECT_LT(gains.above, 0.05 * gains.runs);
+  EXPECT_LT(gains.beyond, 0.25);
+}
+
+/// Hinges' forces do not turn with them: two pairs that cross, of ±40° and free.
+TEST(VelocityProductsInSteps, HingesAtTheEndOfTheirRangesGainLittle) {
+  Gains gains;
+  for (const double ratio : {1, 10, 33, 100}) {
+    const std::string range = "range='-40 40' limited='true'", ball = "<geom size='.05' mass='.1' contype='0'/>";
+    find_gains(
+        compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody><body><joint axis='1 0 0' " + range + "/>" +
+                               ball + "<body pos='0 0 -.05'><joint axis='0 1 0' " + range +
+                               "/><geom type='capsule' fromto='0 0 0 0 0 -.95' size='.04' mass='.9' contype='0'/>"
+                               "<body pos='0 0 -1'><joint axis='1 0 0'/>" +
+                               ball +
+                               "<body pos='0 0 -.05'><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 0 0 "
+                               "-.6' size='.1' contype='0' mass='" +
+                               std::to_string(0.9 * ratio) + "'/></body></body></body></body></worldbody></mujoco>",
+                           "hinges", ".")),
+        gains);
+  }
+  std::printf("energy at most %.3f, above 1.1 in %d of %d, up to %.3f rad beyond a range\n", gains.most, gains.above,
+              gains.runs, gains.beyond);
+  EXPECT_LT(gains.most, 1.35);
+  EXPECT_LT(gains.beyond, 0.05);
+}
+
+/// Each world of a pack decides as alone whether its step is to be solved once more.
+TEST(VelocityProductsInSteps, LightLimbsSideBySideAreAsAlone) {
+  const Model model = light_limb(30, "range='0 80' limited='true'");
+  const int worlds = 11;
+  StepOptions options;
+  options.dt = 1.0 / 60, options.rows.joints = true;
+  std::vector<Data> alone(worlds, Data(model));
+  std::vector<std::unique_ptr<Stepper<double>>> steppers;
+  for (int w = 0; w < worlds; ++w) {
+    throw_joints(alone[std::size_t(w)], unsigned(w), 10);
+    steppers.push_back(std::make_unique<Stepper<double>>(model, alone[std::size_t(w)], options));
+  }
+  for (int i = 0; i < 120; ++i) {
+    Data batch(model, worlds);
+    for (int w = 0; w < worlds; ++w) {
+      batch.set(batch.qpos, model.nq, w, alone[std::size_t(w)].qpos);
+      batch.set(batch.qvel, model.nv, w, alone[std::size_t(w)].qvel);
+      steppers[std::size_t(w)]->restart(alone[std::size_t(w)], 0);
+    }
+    Stepper<double> together(model, batch, options);
+    ASSERT_EQ(together.step(batch), 0);
+    for (int w = 0; w < worlds; ++w) {
+      Data& one = alone[std::size_t(w)];
+      ASSERT_EQ(steppers[std::size_t(w)]->step(one), 0);
+      std::vector<double> v(model.nv);
+      batch.get(batch.qvel, model.nv, w, v);
+      for (int k = 0; k < model.nv; ++k)
+        ASSERT_NEAR(v[std::size_t(k)], one.qvel[std::size_t(k)], 1e-5) << "step " << i << ", world " << w;
+    }
+  }
+}
+
 TEST(VelocityProductsInSteps, FastAndSlowWorldsOfOnePackAreAsAlone) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Model model = random_tree(seed, {.bodies = 6});

@@ -69,6 +69,11 @@ class LaneTerms {
   /// What the last solve() left to the next step is taken back: that step is to be solved anew. After hold() alone.
   void rewind() { memory_.swap(before_); }
 
+  /// StepTerms::turning_ranges() of all worlds [pack][nv][lane].
+  void turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const;
+
+  /// A world that is to take the step by itself says too_many_iterations: one that the lanes did not solve, or for
+  /// which StepTerms::stiffen_ranges() would solve it once more.
   RowsReport report(int world) const;
   /// Force of the limited drives over the last step [pack][nv][lane], zero elsewhere.
   In<R> drive_force() const { return drive_force_; }
@@ -92,13 +97,17 @@ class LaneTerms {
 
  private:
   struct Tables;
+  template <class F>
+  void each_ball(const BasicData<R>& data, int world, In<R> qvel, const F& f) const;
+  bool turns_ranges(const BasicData<R>& data, double h, int world, In<R> joint_inertia, In<R> next) const;
+  void write_limits();
   const Model& model_;
   int width_, together_;  ///< together: packs that a kernel's call takes
   TermOptions options_;
   std::unique_ptr<Tables> tables_;
   std::vector<AlignedVector<R>> memory_, before_;  ///< [pack] before: the last solve(), where rows are held
   AlignedVector<std::byte> work_;
-  AlignedVector<R> drive_force_, ground_, report_, touch_, limit_;  ///< the last two once somebody feels
+  AlignedVector<R> drive_force_, ground_, report_, touch_, limit_;  ///< once somebody feels; limit_ with balls too
   AlignedVector<R> path_, path_impulse_;                            ///< [pack][path_numbers][lane], [pack][row][lane]
   std::vector<int> ntouch_;                                         ///< [pack]
   int rows_ = 0;

@@ -137,6 +137,14 @@ class StepTerms {
   /// ends of ranges, and users' limits, are terms when the step is laid out and solved once more, from begin() on; it
   /// starts from this solution.
   bool join_limits(In<R> velocity);
+  /// Ball joints at the end of their range that go round it: 1 at the first DoF of each, empty where there are none.
+  void turning_ranges(double h, In<R> qpos, In<R> qvel, AlignedVector<R>& turning) const;
+  /// Whether the force of a ball joint's range turned with it by more than the step resolves, or a spring in its place
+  /// (src/constraint/range_spring.hpp) holds more than it was made for. Then range_springs() are others, and the step
+  /// is to be solved once more.
+  bool stiffen_ranges(In<R> velocity);
+  /// Adds them to the joints' inertia and force.
+  void add_range_springs(Out<R> joint_inertia, Out<R> joint_force) const;
   /// The step is over: puts away what the next one starts from.
   void end();
 
@@ -177,6 +185,7 @@ class StepTerms {
     bool axial;
     double lower, upper;
     HalfTurn half;  ///< of upper
+    bool light;     ///< of a ball: it holds a light link between heavy ones
     bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
   };
   ContactMotion motion(std::size_t contact) const;
@@ -263,6 +272,8 @@ class StepTerms {
     std::vector<Term> terms;
     std::vector<double> y;
     int iterations = 0;
+    AlignedVector<R> inertia, force;  ///< [nv] of range springs; empty: there are none
+    int springs = 0;                  ///< tries of them
   };
   struct Geometry {
     std::vector<ContactRows> contacts;  ///< [contact]

@@ -33,9 +33,10 @@ class VelocityProducts {
   /// chains with less, and those with a link that slides close to the axis that it is turned about gain no more energy
   /// than forces give them (dynamics/energy_bound.inl). qacc must not be joint_force.
   /// @param alone no loop holds the trees: these are bounded with less damping
+  /// @param stiff [pack][nv][lane] trees in which it is positive are bounded however they turn; empty: none
   /// @return whether all worlds took maba(): then, and only then, data holds the factors of M̂
   bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone, In<R> qpos, In<R> qvel,
-                       In<R> joint_force, In<R> joint_inertia, Out<R> qacc);
+                       In<R> joint_force, In<R> joint_inertia, Out<R> qacc, In<R> stiff = {});
 
   enum class Use { never, where_needed, always };
   /// What a step begins with that solves for the rest, maba() included, together with its constraints: poses,
@@ -43,7 +44,7 @@ class VelocityProducts {
   /// take maba(). There found [pack][lane] is 1, elsewhere it and qacc are 0. A single world that is found keeps what
   /// accelerate_step() leaves in data.
   void begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel, In<R> joint_force,
-                  In<R> joint_inertia, Out<R> qacc, Out<R> found);
+                  In<R> joint_inertia, Out<R> qacc, Out<R> found, In<R> stiff = {});
 
  private:
   AlignedVector<std::byte> links_;

@@ -168,6 +168,7 @@ class Stepper {
     bool solves_terms = false;                 ///< it is solved as one problem of terms
     Limits limits = Limits::none;
     AlignedVector<R> loop_inertia;  ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
+    AlignedVector<R> turning;       ///< [pack][nv][lane] StepTerms::turning_ranges()
     AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
   };
   struct Next {
