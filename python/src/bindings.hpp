@@ -141,7 +141,7 @@ class AnyData {
   }
   /// Whether some sensor of the model needs `forces`.
   bool feels_contact() { return !model_->spec.sensors.empty() && sensors().feels_contact(); }
-  /// What acted on each world over the last step of a Stepper, for sensors that feel contact; empty: none since reset().
+  /// What acted on each world over the last step of a Stepper, for sensors that feel contact; empty: nothing yet.
   std::vector<StepForces> forces;
   const StepForces& forces_on(int world) const { return forces.empty() ? kNoForces : forces[std::size_t(world)]; }
   /// Taken by the call that works on it, perhaps without Python's lock.

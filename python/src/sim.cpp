@@ -327,7 +327,8 @@ nb::object sensor_numbers(AnyData& any) {
     AlignedVector<R> out(d.size(sensors.numbers()));
     if constexpr (sizeof(R) == sizeof(double)) {
       if (d.width() == 1 && d.worlds() == 1) {
-        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, d.mocap_pos, d.mocap_quat, any.forces_on(0)}, out);
+        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, d.mocap_pos, d.mocap_quat, any.forces_on(0)},
+                         out);
         return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
       }
     }

@@ -224,8 +224,7 @@ int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& 
   if (!std::isfinite(length) || !(length > 0))
     throw ValueError("length of \"" + name + "\"", number_text(length),
                      "a positive, finite number of metres (for 0 use connect)");
-  require_free(name,
-               joints_hold(*model_, body_a, point_a, body_b) || joints_hold(*model_, body_b, point_b, body_a));
+  require_free(name, joints_hold(*model_, body_a, point_a, body_b) || joints_hold(*model_, body_b, point_b, body_a));
   c.scale = length;
   return add(std::move(e), c);
 }

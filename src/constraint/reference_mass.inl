@@ -20,7 +20,7 @@ TARSUS_INLINE T omega_square(const T* omega, const Force<T>& f) {
   return sum;
 }
 
-/// numbers [link][5]: means of the articulated inertia's linear and angular part, the joint's own; ReferenceMass::weight
+/// numbers [link][5]: means of the articulated inertia, linear and angular, the joint's own, ReferenceMass::weight
 /// and joint_weight by the inverse inertia Ω that each link feels. omega [link][6][6] is scratch. O(nlink).
 template <class T>
 void reference_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, T* omega, T* numbers) {
