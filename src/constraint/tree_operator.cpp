@@ -26,14 +26,16 @@ constexpr int kMostDenseRows = 4096;
 }  // namespace
 
 template <class R>
-TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
+TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees)
     : model_(model),
       small_(model.nv <= dense_dofs),
       loads_(model.njoint()),
       extra_(model),
       swept_(model),
       dense_(model),
-      coupled_(model) {
+      graph_(model) {
+  const auto roots = std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
+  graph_.many_trees = !small_ && roots >= many_trees;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);
 }
@@ -48,7 +50,8 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
   }
-  extra_.begin(data, h, terms, geometry, bilateral);
+  lay_out(terms, geometry, bilateral);
+  extra_.begin(data, h);
   if (joint_force.empty()) {
     forces_.clear(model_.nv);
     prepare_loads<R>(model_, data);
@@ -93,7 +96,7 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   }
   if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);
-  else if (coupled < kCrowd)
+  else if (coupled < kCrowd && !has_nodes())
     solve_tree(forces, tangents, force);
   else if (!solve_coupled(forces, tangents, force))
     return false;
@@ -190,7 +193,7 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   HeldRows<R>& held = extra_.held();
   if (held.count() > 0) {
     held.write(*data_, rows);
-    swept_.hold(*data_, held.diagonal());
+    has_nodes() ? swept_.hold(*data_, factor_still()) : swept_.hold(*data_, held.diagonal());
   }
   swept_.write(*data_, geometry_, terms);
   return swept_;

@@ -37,7 +37,7 @@ TreeRows<R>::TreeRows(const Model& model)
 template <class R>
 DelassusRows<R>& TreeRows<R>::clear() {
   rows_.clear(), blocks_.clear(), points_.clear(), dofs_.clear(), Y_.clear();
-  bilateral_blocks_ = 0;
+  bilateral_blocks_ = 0, holding_ = nullptr;
   return rows_;
 }
 
@@ -54,6 +54,13 @@ void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagona
     factors_[std::size_t(i) * (n + 1)] += diagonal[i];
   }
   factor_lu(factors_, pivot_);
+}
+
+template <class R>
+void TreeRows<R>::hold(const BasicData<R>& data, CoupledTrees& trees) {
+  rows_.sweep(model_, data);
+  bilateral_blocks_ = rows_.blocks(), holding_ = &trees;
+  pivot_.resize(rows_.rows());
 }
 
 /// What is alone, and has no rows but those of contacts.
@@ -195,8 +202,16 @@ bool TreeRows<R>::feel(const typename DelassusRows<R>::Block& block) {
       }
     }
   }
-  if (any) solve_lu(factors_, pivot_, coupling_, int(n));
-  return any;
+  if (!any) return false;
+  if (!holding_) return solve_lu(factors_, pivot_, coupling_, int(n)), true;
+  for (std::size_t j = 0; j < n; ++j) {
+    column_.assign(holding_->numbers(), 0.0);
+    double* const held = &column_[holding_->first_row()];
+    for (std::size_t i = 0; i < pivot_.size(); ++i) held[i] = coupling_[i * n + j];
+    holding_->solve(false, {}, column_);
+    for (std::size_t i = 0; i < pivot_.size(); ++i) coupling_[i * n + j] = held[i];
+  }
+  return true;
 }
 
 /// Y of a block: W, less what the bilateral rows answer.

@@ -283,13 +283,13 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       some.push_back(int(t));
       for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
     }
-    TreeOperator<double> tree(w.model, 0), dense(w.model, nv);
+    TreeOperator<double> tree(w.model, 0), dense(w.model, nv), graph(w.model, 0, 1);
     const auto swept = [&](TreeOperator<double>& mass) {
       w.advance_free();
       mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
       return swept_mass(mass.row_blocks(some), terms, some, &points);
     };
-    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense);
+    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense), A_graph = swept(graph);
     const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
@@ -308,6 +308,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     }
     EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-10 of the rows' inverse mass
     EXPECT_LT((A_dense - expected).norm(), 1e-7 * expected.norm());
+    EXPECT_LT((A_graph - expected).norm(), 1e-7 * expected.norm());
 
     // Tangents and forces: by extra rows or by the graph, and by the dense matrix once a step is hard.
     std::vector<Tangent> tangents;
@@ -323,8 +324,16 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       for (int k = 0; k < nv; ++k) Jx[Eigen::Index(J.size()) + k] = mass.change()[k];
       return Jx;
     };
-    const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense);
+    const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense), by_graph = changes(graph);
     EXPECT_LT((by_dense - by_tree).norm(), 1e-8 * by_tree.norm());
+    EXPECT_LT((by_graph - by_tree).norm(), 1e-8 * by_tree.norm());
+    const auto still = [&](TreeOperator<double>& mass) {
+      Eigen::VectorXd Jx(J.size());
+      mass.solve({}, force, {Jx.data(), J.size()});
+      return Jx;
+    };
+    const Eigen::VectorXd still_by_tree = still(tree);
+    EXPECT_LT((still(graph) - still_by_tree).norm(), 1e-8 * still_by_tree.norm());
 
     // The same from the step's start, x = v⁰ - v⁻ + what it was, with all terms and with few.
     std::vector<Tangent> few(terms.size());

@@ -1,4 +1,5 @@
-// Trees whose links bear on one another against the dense matrix, on 600 random trees over all types of joints.
+// Trees whose links bear on one another, and rows beside them, against the dense matrix, on 600 random trees over all
+// types of joints.
 #include "tarsus/dynamics/coupled.hpp"
 
 #include <gtest/gtest.h>
@@ -79,8 +80,64 @@ void add(const Dense& from, CoupledTrees::Block& to) {
   }
 }
 
+/// Rows on links and along joints, as nodes and as a dense J.
+struct Held {
+  RowNodes nodes;
+  std::vector<Vector> forces;  ///< [link of a row] a wrench, or what is along the joint
+  std::vector<std::array<int, 2>> row_and_link;
+  std::vector<bool> along_joint;
+  Dense J, sigma;
+
+  Held(Random& random, const CoupledWorld& w) {
+    const int n = w.model.njoint();
+    std::vector<Vector> rows;
+    for (int e = random.index(4); e > 0; --e) {
+      const int nrow = 1 + random.index(RowNodes::kRows), links = 1 + random.index(3);
+      std::vector<int> of;
+      for (int k = 0; k < links; ++k) {
+        of.push_back(random.index(n)), nodes.add_link(of.back());
+        if (const int parent = w.model.joints[of.back()].parent; parent >= 0) nodes.add_link(parent);
+      }
+      for (int r = 0; r < nrow; ++r) {
+        rows.push_back(Vector::Zero(w.model.nv));
+        for (const int link : of) {
+          const Joint& joint = w.model.joints[link];
+          along_joint.push_back(random.chance(0.5));
+          row_and_link.push_back({int(rows.size()) - 1, link});
+          Vector& f = forces.emplace_back(6);
+          for (int k = 0; k < 6; ++k) f[k] = random.uniform(-1, 1);
+          if (along_joint.back())
+            rows.back().segment(joint.qvel, joint.nv()) += f.head(joint.nv());
+          else
+            rows.back() += w.J[link].transpose() * f;
+        }
+      }
+      nodes.add(nrow);
+    }
+    J = Dense::Zero(nodes.rows(), w.model.nv), sigma = Dense::Zero(nodes.rows(), nodes.rows());
+    for (int r = 0; r < nodes.rows(); ++r) J.row(r) = rows[r], sigma(r, r) = random.uniform(0.1, 1);
+  }
+  void write(CoupledTrees& trees) const {
+    const auto node_of = [&](int row) {
+      int node = 0;
+      while (nodes.first_row(node + 1) <= row) ++node;
+      return node;
+    };
+    for (int r = 0; r < nodes.rows(); ++r) trees.set_row(node_of(r), r - nodes.first_row(node_of(r)), sigma(r, r));
+    for (std::size_t k = 0; k < forces.size(); ++k) {
+      const auto [row, link] = row_and_link[k];
+      const int node = node_of(row), at = row - nodes.first_row(node);
+      const double* f = forces[k].data();
+      if (along_joint[k])
+        trees.add_joint_to_row(node, at, link, f);
+      else
+        trees.add_to_row(node, at, link, {{f[0], f[1], f[2]}, {f[3], f[4], f[5]}});
+    }
+  }
+};
+
 TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
-  int pairs_seen = 0, on_a_branch = 0;
+  int pairs_seen = 0, on_a_branch = 0, rows_seen = 0;
   for (unsigned seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -120,9 +177,13 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
       load.joint.xx = 3, load.joint_force.x = 0.7;
       H(joint.qvel, joint.qvel) += 3, Q[joint.qvel] += 0.7;
     }
+    const Held held(random, w);
+    const int nv = w.model.nv, rows = held.nodes.rows();
+    rows_seen += rows;
     CoupledTrees trees(w.model);
-    trees.analyze(pairs);
-    AlignedVector<double> x(w.model.nv);
+    trees.analyze(pairs, held.nodes);
+    AlignedVector<double> x(nv);
+    std::vector<double> solution(trees.numbers());
     for (int again = 0; again < 2; ++again) {  // with blocks of other values, in the same order of elimination
       Dense sum = H;
       Vector force = Q;
@@ -142,17 +203,25 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
         for (int k = 0; k < 6; ++k) trees.forces()[6 * link + k] += f[k] = random.uniform();
         force += w.J[link].transpose() * f;
       }
-      const std::vector<double> more = random_vector(random, w.model.nv);
+      const std::vector<double> more = random_vector(random, nv), demand = random_vector(random, rows);
+      held.write(trees);
       trees.factor();
+      Dense whole(nv + rows, nv + rows);
+      whole << sum, -held.J.transpose(), held.J, held.sigma;
       for (const bool loaded : {true, false, true}) {  // one factor, several right sides
-        trees.solve<double>(w.data, loaded, more, x);
-        const Vector right =
-            (loaded ? force : Vector::Zero(w.model.nv)) + Eigen::Map<const Vector>(more.data(), w.model.nv);
-        const Vector expected = lu_solve(sum, right), found = Eigen::Map<Vector>(x.data(), w.model.nv);
-        EXPECT_LT((sum * found - right).norm(), 1e-10 * (sum.norm() * expected.norm() + right.norm()));
+        std::copy(demand.begin(), demand.end(), solution.begin() + trees.first_row());
+        trees.solve(loaded, more, solution);
+        trees.finish<double>(solution, w.data, x);
+        Vector right(nv + rows), found(nv + rows);
+        right << (loaded ? force : Vector::Zero(nv)) + Eigen::Map<const Vector>(more.data(), nv),
+            Eigen::Map<const Vector>(demand.data(), rows);
+        found << Eigen::Map<Vector>(x.data(), nv),
+            Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
+        const Vector expected = lu_solve(whole, right);
+        EXPECT_LT((whole * found - right).norm(), 1e-10 * (whole.norm() * expected.norm() + right.norm()));
         EXPECT_LT((found - expected).norm(), 1e-7 * expected.norm());
         for (int link = 0; link < n; ++link) {
-          const Vector motion = w.J[link] * found;
+          const Vector motion = w.J[link] * found.head(nv);
           const Motion<double>& a = w.data.links()[link].a;
           for (int k = 0; k < 3; ++k) {
             EXPECT_NEAR(a.w[k], motion[k], 1e-10 * (1 + motion.norm()));
@@ -164,6 +233,7 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
   }
   EXPECT_GT(pairs_seen, 2000);
   EXPECT_GT(on_a_branch, 500);
+  EXPECT_GT(rows_seen, 1000);
 }
 
 /// The same of small models, with rows held: H x - Jᵀ λ = Q, J x + Σ λ = d.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 #include "tarsus/solver/sweeps.hpp"
 
@@ -31,6 +32,8 @@ class TreeRows final : public RowBlocks {
   DelassusRows<R>& clear();
   /// Holds those rows. data has the factors of M̂. @param diagonal Σ
   void hold(const BasicData<R>& data, std::span<const double> diagonal);
+  /// The same by these trees, which have them as nodes and are factored without terms; they must live as long.
+  void hold(const BasicData<R>& data, CoupledTrees& trees);
   /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
 
@@ -82,7 +85,9 @@ class TreeRows final : public RowBlocks {
   std::vector<ContactRows> points_;
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
+  CoupledTrees* holding_ = nullptr;         ///< in the place of factors_
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
+  std::vector<double> column_;
   std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
   AlignedVector<R> Y_, u_, row_;  ///< row_: scratch
