@@ -18,7 +18,8 @@ constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
-constexpr double kMost = 10;       ///< times the operations of eliminates() that a step may take
+/// Times the operations of eliminates() that a step may take; where rows are nodes, each of whose sweeps needs a solve.
+constexpr double kMost = 10, kMostBesideNodes = 40;
 /// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
 /// would not fit into memory.
 constexpr int kMostDenseRows = 4096;
@@ -75,7 +76,7 @@ In<R> TreeOperator<R>::settle(std::span<double> change) {
 
 template <class R>
 void TreeOperator<R>::restart() {
-  of_step_.solves = 0, operations_.left = kMost * operations_.given;
+  of_step_.solves = 0, operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;
   iterates_.first = true;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
 }
@@ -193,7 +194,7 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   HeldRows<R>& held = extra_.held();
   if (held.count() > 0) {
     held.write(*data_, rows);
-    has_nodes() ? swept_.hold(*data_, factor_still()) : swept_.hold(*data_, held.diagonal());
+    has_nodes() ? swept_.hold(*data_, held.diagonal(), factor_still()) : swept_.hold(*data_, held.diagonal());
   }
   swept_.write(*data_, geometry_, terms);
   return swept_;
