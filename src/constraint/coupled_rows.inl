@@ -33,7 +33,8 @@ void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F&
   graph_.pairs.clear();
   for (std::size_t c = 0; c < contacts.size(); ++c) {
     const CoupledTrees::LinkPair pair{contacts[c].a, contacts[c].b};
-    if (pair[1] >= 0 && (graph_.pairs.empty() || graph_.pairs.back() != pair) && counts(c)) graph_.pairs.push_back(pair);
+    if (pair[1] >= 0 && (graph_.pairs.empty() || graph_.pairs.back() != pair) && counts(c))
+      graph_.pairs.push_back(pair);
   }
 }
 
@@ -130,11 +131,19 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
   }
   extra_.write_right(force, std::span(solution_).subspan(trees.first_row()));
   bool loaded = true;
+  const std::size_t first = trees.first_row(), held = extra_.held().count();
   const auto solve = [&](std::span<double> x) {
+    std::vector<double>& left = graph_.left;  // what rounding leaves of rows, where trees are stiff between them
+    left.assign(x.size(), 0.0);
+    std::copy_n(&x[first], held, &left[first]);
     trees.solve(loaded, loaded ? joint_force : std::span<const double>(), x);
     loaded = false;  // what follows are changes
+    trees.finish<R>(x, *data_, iterates_.next.x);
+    extra_.take_held(iterates_.next.x, x.subspan(first), std::span(left).subspan(first));
+    trees.solve(false, {}, left);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += left[i];
   };
-  extra_.held().settle(solve, solution_, trees.first_row(), iterates_.now.held, iterates_.next.held);
+  extra_.held().settle(solve, solution_, int(first), iterates_.now.held, iterates_.next.held);
   trees.finish<R>(solution_, *data_, iterates_.next.x);
   return true;
 }

@@ -190,6 +190,14 @@ void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<con
   }
 }
 
+template <class R>
+void ExtraRows<R>::take_held(In<R> x, std::span<const double> impulse, std::span<double> right) {
+  rows_.keep(held_.blocks());
+  velocity_.resize(rows_.rows());
+  rows_.velocity_of(*data_, x, velocity_);
+  for (int i = 0; i < held_.count(); ++i) right[i] -= double(velocity_[i]) + held_.diagonal()[i] * impulse[i];
+}
+
 /// The extra rows' impulses, from A and J x₀.
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,

@@ -17,7 +17,11 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), mass_(model, TreeOperator<R>::kDenseDofs, options.piles.least_trees), islands_(model), paths_(model) {
+    : model_(model),
+      options_(options),
+      mass_(model, TreeOperator<R>::kDenseDofs, options.piles.least_trees),
+      islands_(model),
+      paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {

@@ -35,7 +35,8 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
       swept_(model),
       dense_(model),
       graph_(model) {
-  const auto roots = std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
+  const auto roots =
+      std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
   graph_.many_trees = !small_ && roots >= many_trees;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);

@@ -62,9 +62,7 @@ void RowNodes::add_link(int link) {
   if (std::find(first, links_.end(), link) == links_.end()) links_.push_back(link);
 }
 
-void RowNodes::add(int nrow) {
-  first_row_.push_back(rows() + nrow), first_link_.push_back(int(links_.size()));
-}
+void RowNodes::add(int nrow) { first_row_.push_back(rows() + nrow), first_link_.push_back(int(links_.size())); }
 
 CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(std::size_t(links_)) {
   for (int i = 0; i < links_; ++i) {
@@ -302,9 +300,8 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force, std:
     const Link& joint = link_[link];
     const std::size_t dofs = std::size_t(joint.dofs);
     double* f = &work_[6 * link];
-    const std::array<double, 6> g =
-        along_joint(link, f, loaded,
-                    joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
+    const std::array<double, 6> g = along_joint(
+        link, f, loaded, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
     if (!loaded && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
       std::fill_n(z, dofs, 0.0);  // of a row, which loads few

@@ -449,8 +449,8 @@ TEST(TreeOperator, LoopsThatContradictOneAnotherAreTheSameAtEveryTangent) {
     set.add_connect("one", body, p, 0, q), set.add_connect("again", body, p, 0, q);
     set.add_connect("aside", body, p + random.direction() * 1e-4, 0, q);
     std::vector<double> demand = random_vector(random, set.rows()), compliance(set.rows(), 0.0);
-    for (const auto& [dense_dofs, many_trees] : {std::pair{0, 1000}, {nv, 1000}, {0, 1}}) {
-      TreeOperator<double> mass(w.model, dense_dofs, many_trees);
+    for (const int dense_dofs : {0, nv}) {
+      TreeOperator<double> mass(w.model, dense_dofs);
       w.advance_free();
       mass.begin(w.data, w.h, w.K, terms, {{}, joints, {}}, {&set, w.data.qpos, demand, compliance});
       for (int solve = 0; solve < 6; ++solve) {
@@ -462,8 +462,7 @@ TEST(TreeOperator, LoopsThatContradictOneAnotherAreTheSameAtEveryTangent) {
         for (int r = 0; r < rows; ++r) force[r] -= tangents[r].at[0][0] * change[r];
         mass.solve({}, force, again);
         const Eigen::VectorXd first = as_vector(change), second = as_vector(again);
-        EXPECT_LT((first - second).norm(), 1e-4 * first.norm())
-            << "solve " << solve << ", dense to " << dense_dofs << ", nodes from " << many_trees;
+        EXPECT_LT((first - second).norm(), 1e-4 * first.norm()) << "solve " << solve << ", dense to " << dense_dofs;
       }
     }
   }

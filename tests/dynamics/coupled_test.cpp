@@ -215,8 +215,7 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
         Vector right(nv + rows), found(nv + rows);
         right << (loaded ? force : Vector::Zero(nv)) + Eigen::Map<const Vector>(more.data(), nv),
             Eigen::Map<const Vector>(demand.data(), rows);
-        found << Eigen::Map<Vector>(x.data(), nv),
-            Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
+        found << Eigen::Map<Vector>(x.data(), nv), Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
         const Vector expected = lu_solve(whole, right);
         EXPECT_LT((whole * found - right).norm(), 1e-10 * (whole.norm() * expected.norm() + right.norm()));
         EXPECT_LT((found - expected).norm(), 1e-7 * expected.norm());

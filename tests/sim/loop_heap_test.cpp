@@ -44,7 +44,8 @@ void laws_hold(const LoopScene& scene, int steps, int touching, bool redundant) 
     EXPECT_LE(report.residual, 1e-6) << i;
     double speed = 1;
     for (const double v : data.qvel) speed = std::max(speed, std::abs(v));
-    EXPECT_LE(loop_miss(model, set, start, data, *stepper.loops(), options.dt), (redundant ? 1e-6 : 1e-10) * speed) << i;
+    EXPECT_LE(loop_miss(model, set, start, data, *stepper.loops(), options.dt), (redundant ? 1e-6 : 1e-10) * speed)
+        << i;
     most = std::max(most, report.touching);
   }
   EXPECT_GT(most, touching);

@@ -17,9 +17,8 @@ struct LoopScene {
   std::string bodies = "<geom type='plane' size='0 0 1'/>", equalities;
 
   Model model() const {
-    return compile(parse_mjcf("<mujoco><worldbody>" + bodies + "</worldbody><equality>" + equalities +
-                                  "</equality></mujoco>",
-                              "loops", "."));
+    return compile(parse_mjcf(
+        "<mujoco><worldbody>" + bodies + "</worldbody><equality>" + equalities + "</equality></mujoco>", "loops", "."));
   }
 
   /// A free capsule for each edge of a polyline, neighbours connected at its vertices, where they do not touch.

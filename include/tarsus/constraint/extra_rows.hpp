@@ -34,6 +34,9 @@ class ExtraRows {
   /// Their J and Σ: J x + Σ λ of bilateral rows, y + G J x of a path.
   void write_nodes(std::span<const Tangent> tangents, CoupledTrees& trees);
   void write_right(std::span<const double> force, std::span<double> right) const;  ///< [row] out
+  /// Takes J x + Σ λ of bilateral rows from their right sides: what rounding in a solve has left.
+  /// @param x [nv], of which data's links have the motion
+  void take_held(In<R> x, std::span<const double> impulse, std::span<double> right);
   /// J of them, dense [row][nv], until the next call.
   std::span<const double> jacobian();
 

@@ -108,6 +108,7 @@ class TreeOperator final : public StepOperator {
     bool many_trees = false;
     RowNodes nodes;                   ///< of bilateral rows and paths where there are many trees
     std::vector<double> joint_force;  ///< [nv]
+    std::vector<double> left;         ///< of a right side
     explicit Graph(const Model& model) : all(model), still(model) {}
   };
   struct Iterates {

@@ -79,7 +79,8 @@ class TreeRows final : public RowBlocks {
     };
     std::vector<Block> blocks;
     std::vector<double> solution;
-    AlignedVector<R> rows, impulse, impulse_before, impulse_by;  ///< [row]; before an extrapolation, and by what it moves
+    AlignedVector<R> rows, impulse, impulse_before,
+        impulse_by;  ///< [row]; before an extrapolation, and by what it moves
   };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
@@ -101,7 +102,7 @@ class TreeRows final : public RowBlocks {
   int bilateral_blocks_ = 0;
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
   Held held_;
-  std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
+  std::vector<int> pivot_, place_;  ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
   AlignedVector<R> Y_, u_, row_;  ///< row_: scratch
   Extrapolated extrapolated_;

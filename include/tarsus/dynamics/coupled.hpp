@@ -44,8 +44,8 @@ class RowNodes {
  public:
   static constexpr int kRows = 6;
   void clear() { first_row_.assign(1, 0), first_link_.assign(1, 0), links_.clear(); }
-  void add_link(int link);      ///< of the node that add() makes next; any number of times
-  void add(int nrow);           ///< that node: the next rows
+  void add_link(int link);  ///< of the node that add() makes next; any number of times
+  void add(int nrow);       ///< that node: the next rows
   int size() const { return int(first_row_.size()) - 1; }
   int rows() const { return first_row_.back(); }
   int first_row(int node) const { return first_row_[std::size_t(node)]; }
@@ -151,8 +151,8 @@ class CoupledTrees {
   std::vector<LinkPair> pairs_;
   RowNodes rows_;
   Order order_;
-  AlignedVector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
-  std::vector<Link> link_;       ///< then nodes of rows, here and below
+  AlignedVector<Block> blocks_;                        ///< [link] B_ll; then pairs, both ways
+  std::vector<Link> link_;                             ///< then nodes of rows, here and below
   std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
   AlignedVector<double> left_, right_;                 ///< H_xq and D⁻¹ H_qy
   std::vector<double> force_, joint_force_, motion_;   ///< [link][6]
