@@ -273,7 +273,7 @@ TEST(CoupledTrees, RopesCostWhatTheyAreLong) {
 }
 
 /// Rows without compliance to speak of, between bodies that bear on one another. Where one is eliminated along a
-/// direction in which nothing that is eliminated moves it, 1/Σ is the stiffness of what is left, and six digits are lost.
+/// direction in which nothing that is eliminated moves it, 1/Σ is the stiffness of what is left, and digits are lost.
 TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
   constexpr double kSigma = 1e-10;
   const int bodies = 30, nv = 6 * bodies;

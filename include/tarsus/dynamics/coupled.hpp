@@ -23,9 +23,9 @@
 //
 // A node of up to six rows is eliminated as a link of so many DoFs on the world, with Σ for K, B_el = J and B_le = -Jᵀ.
 // Its pivot is Σ and J H⁻¹ Jᵀ of what is eliminated. Along no direction may that be Σ alone, which is next to nothing,
-// while links that it couples are left: Σ⁻¹ would be their inertia. So each node has a floating tree to itself, one that
-// is eliminated and that it, or nodes that are eliminated, join to it; others wait until there is one, or no links are
-// left beside them. (To count directions is not enough: two points of a body have five, not six.)
+// while links that it couples are left: Σ⁻¹ would be their inertia. So each node has a floating tree to itself, one
+// that is eliminated and that it, or nodes that are eliminated, join to it; others wait until there is one, or no links
+// are left beside them. (To count directions is not enough: two points of a body have five, not six.)
 #pragma once
 
 #include <array>
