@@ -154,6 +154,42 @@ def among(path, side=10, gap=0.002):
     path.write_text(raised.replace("</worldbody>", boxes(side, gap) + "</worldbody>", 1))
 
 
+def linked(name, vertices, radius):
+    """Free capsules along a polyline, neighbours connected at its vertices, where they do not touch: (bodies, equalities)."""
+    bodies, equalities = "", ""
+    for i, (a, b) in enumerate(zip(vertices, vertices[1:])):
+        half = (b - a) / 2
+        end = half * (1 - 1.4 * radius / np.linalg.norm(half))
+        numbers = lambda x: " ".join(f"{v:.9g}" for v in x)  # noqa: E731
+        bodies += (f'<body name="{name}{i}" pos="{numbers((a + b) / 2)}"><freejoint/><geom type="capsule" size="{radius}" '
+                   f'fromto="{numbers(-end)} {numbers(end)}" density="800"/></body>')
+        if i + 2 < len(vertices):
+            equalities += f'<connect body1="{name}{i}" body2="{name}{i + 1}" anchor="{numbers(half)}"/>'
+    return bodies, equalities
+
+
+def chains(path, count=18, wall=0.45):
+    """Writes chains of five capsules across one another over the floor of a box."""
+    bodies, equalities = "", ""
+    for c in range(count):
+        layer = c // 3
+        line = [np.array([-0.4 + 0.16 * i, 0.25 * (c % 3 - 1) + (0.02 if i % 2 else -0.02), 0.1 + 0.1 * layer]) for i in range(6)]
+        more, rows = linked(f"c{c}_", [v[[1, 0, 2]] if layer % 2 else v for v in line], 0.025)
+        bodies, equalities = bodies + more, equalities + rows
+    walls = "".join(f'<geom type="box" size=".1 {wall + 0.2} 1" pos="{s * (wall + 0.1)} 0 1"/><geom type="box" size="{wall + 0.2} .1 1" pos="0 {s * (wall + 0.1)} 1"/>'
+                    for s in (-1, 1))
+    path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{walls}{bodies}</worldbody><equality>{equalities}</equality></mujoco>')
+
+
+def rope(path, links=100, count=10):
+    """Writes a rope of capsules over boxes."""
+    length = 0.1 * links
+    below = "".join(f'<body pos="{-length / 2 + length * (i + 0.5) / count} {0.03 if i % 2 else -0.03} 0.1"><freejoint/><geom type="box" size=".1 .1 .1" density="500"/></body>'
+                    for i in range(count))
+    bodies, equalities = linked("rope", [np.array([-length / 2 + 0.1 * i, 0.01 if i % 2 else -0.01, 0.3]) for i in range(links + 1)], 0.02)
+    path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{below}{bodies}</worldbody><equality>{equalities}</equality></mujoco>')
+
+
 def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, seconds=3.0, seeds=6, repeats=5, settle=SETTLE, warm=WARM, steps=STEPS):
     sides = Ours(path, kp, kd, limp), MuJoCo(path, kp, kd, limp)
     found = [([], [], [], [], []) for _ in sides]
@@ -207,6 +243,10 @@ def scenes(folder):
     yield "cube of 1000 boxes", (folder / "cube.xml",), {"settle": 5, "warm": 0, "steps": 15, "repeats": 1}
     among(folder / "among.xml")
     yield "humanoid on 1000 boxes", (folder / "among.xml",), {"settle": 1, "warm": 0, "steps": 60, "repeats": 1}
+    chains(folder / "chains.xml")
+    yield "heap of 18 chains", (folder / "chains.xml",), {"settle": 1, "warm": 0, "steps": 240, "repeats": 1}
+    rope(folder / "rope.xml")
+    yield "rope of 100 on boxes", (folder / "rope.xml",), {"settle": 1, "warm": 0, "steps": 240, "repeats": 1}
     for name in ("humanoid", "dog"):
         yield f"{name} falls", (MODELS / f"{name}.xml",), {"falls": True}
     for name in LIMP:

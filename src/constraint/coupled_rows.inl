@@ -1,5 +1,5 @@
 // TreeOperator where many contacts are between links, or slide: the contacts as blocks of CoupledTrees, exactly and
-// unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
+// unsymmetric as they are; bilateral rows and paths as nodes of its graph, or, of few trees, through its factors.
 #pragma once
 
 #include <algorithm>
@@ -30,56 +30,121 @@ void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<c
 template <class R>
 template <class F>
 void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F& counts) {
-  pairs_.clear();
+  graph_.pairs.clear();
   for (std::size_t c = 0; c < contacts.size(); ++c) {
     const CoupledTrees::LinkPair pair{contacts[c].a, contacts[c].b};
-    if (pair[1] >= 0 && (pairs_.empty() || pairs_.back() != pair) && counts(c)) pairs_.push_back(pair);
+    if (pair[1] >= 0 && (graph_.pairs.empty() || graph_.pairs.back() != pair) && counts(c))
+      graph_.pairs.push_back(pair);
   }
 }
 
+/// What does not depend on the step's forces.
 template <class R>
-bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts,
-                                 std::span<const double> y, double operations) {
-  acting_only_ = false, operations_.given = operations;
-  find_pairs(contacts, [](std::size_t) { return true; });
-  if (coupled_.analyze(pairs_, operations)) return true;
-  acting_only_ = true;
-  find_pairs(contacts, [&](std::size_t c) { return y[terms[c].first_row] > 0; });
-  return coupled_.analyze(pairs_, operations);
+void TreeOperator<R>::lay_out(std::span<const Term> terms, const RowGeometry& geometry,
+                              const BilateralRows<R>& bilateral) {
+  extra_.lay_out(terms, geometry, bilateral);
+  if (graph_.many_trees && bilateral.rows() > 0)
+    extra_.find_nodes(graph_.nodes);
+  else
+    graph_.nodes.clear();
 }
 
 template <class R>
-bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const Tangent> tangents,
-                                    std::span<const double> force) {
+bool TreeOperator<R>::eliminates(std::span<const Term> terms, const RowGeometry& geometry,
+                                 const BilateralRows<R>& bilateral, std::span<const double> y, double operations) {
+  graph_.acting_only = false, operations_.given = operations;
+  lay_out(terms, geometry, bilateral);
+  find_pairs(geometry.contacts, [](std::size_t) { return true; });
+  if (graph_.all.analyze(graph_.pairs, graph_.nodes, operations)) return true;
+  graph_.acting_only = true;
+  find_pairs(geometry.contacts, [&](std::size_t c) { return y[terms[c].first_row] > 0; });
+  return graph_.all.analyze(graph_.pairs, graph_.nodes, operations);
+}
+
+/// @return false: it would cost too much
+template <class R>
+bool TreeOperator<R>::find_order(std::span<const Tangent> tangents, std::span<const double> force) {
   const auto rests = [&](std::size_t c) {
     return idle(tangents[c], &force[terms_[c].first_row], geometry_.contacts[c].nrow);
   };
-  find_pairs(geometry_.contacts, [&](std::size_t c) { return !acting_only_ || !rests(c); });
-  if (!coupled_.analyze(pairs_, std::min(kMoreAct * operations_.given, operations_.left))) return false;
-  operations_.left -= coupled_.operations();
-  loads_.clear();
-  add_row_loads(tangents, force);
-  coupled_.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
+  find_pairs(geometry_.contacts, [&](std::size_t c) { return !graph_.acting_only || !rests(c); });
+  const double most = std::min(kMoreAct * operations_.given, operations_.left);
+  if (!graph_.all.analyze(graph_.pairs, graph_.nodes, most)) return false;
+  operations_.left -= graph_.all.operations();
+  return true;
+}
+
+template <class R>
+void TreeOperator<R>::add_contact_blocks(std::span<const Tangent> tangents, std::span<const double> force) {
+  CoupledTrees& trees = graph_.all;
   int pair = -1;
   places_.coupled.clear();
   for (std::size_t c = 0, k = 0; c < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
     const bool acts = k < places_.acting.size() && places_.acting[k].contact == int(c);
-    if (acting_only_ && !acts) continue;
-    if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
-    if (acts) places_.coupled.push_back(coupled_.place(contact.a, contact.b, pair)), ++k;
+    if (graph_.acting_only && !acts) continue;
+    if (contact.b >= 0 && (pair < 0 || graph_.pairs[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
+    if (acts) places_.coupled.push_back(trees.place(contact.a, contact.b, pair)), ++k;
   }
   constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.acting.data(), places_.coupled.data(),
                                         int(places_.acting.size()), tangents.data(), force.data(),
-                                        coupled_.blocks().data()->data(), coupled_.forces());
-  for (std::size_t i = 0; i < forces.bias.size(); ++i) coupled_.forces()[i] -= double(forces.bias[i]);
-  solution_.assign(forces.joint.begin(), forces.joint.end());
-  coupled_.factor();
-  coupled_.solve<R>(*data_, true, solution_, iterates_.next.x);
-  extra_.clear();
-  extra_.add_paths(tangents, force);
-  if (extra_.rows() > 0)
-    extra_.solve(coupled_, solution_, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
+                                        trees.blocks().data()->data(), trees.forces());
+}
+
+/// The trees and what is held, without terms.
+template <class R>
+CoupledTrees& TreeOperator<R>::factor_still() {
+  CoupledTrees& trees = graph_.still;
+  loads_.clear();
+  trees.analyze({}, graph_.nodes);
+  trees.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
+  extra_.write_nodes({}, trees);
+  trees.factor();
+  return trees;
+}
+
+template <class R>
+bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const Tangent> tangents,
+                                    std::span<const double> force) {
+  const bool still = tangents.empty();
+  CoupledTrees& trees = still ? graph_.still : graph_.all;
+  if (still ? !trees.analyze({}, graph_.nodes) : !find_order(tangents, force)) return false;
+  loads_.clear();
+  if (still) add_contact_forces(force);
+  add_row_loads(tangents, force);
+  trees.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
+  if (!still) add_contact_blocks(tangents, force);
+  for (std::size_t i = 0; i < forces.bias.size(); ++i) trees.forces()[i] -= double(forces.bias[i]);
+  if (has_nodes()) extra_.write_nodes(tangents, trees);
+  solution_.assign(trees.numbers(), 0.0);
+  std::vector<double>& joint_force = graph_.joint_force;
+  joint_force.assign(forces.joint.begin(), forces.joint.end());
+  trees.factor();
+  if (!has_nodes()) {
+    trees.solve(true, joint_force, solution_);
+    trees.finish<R>(solution_, *data_, iterates_.next.x);
+    extra_.clear();
+    extra_.add_paths(tangents, force);
+    if (extra_.rows() > 0)
+      extra_.solve(trees, joint_force, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
+    return true;
+  }
+  extra_.write_right(force, std::span(solution_).subspan(trees.first_row()));
+  bool loaded = true;
+  const std::size_t first = trees.first_row(), held = extra_.held().count();
+  const auto solve = [&](std::span<double> x) {
+    std::vector<double>& left = graph_.left;  // what rounding leaves of rows, where trees are stiff between them
+    left.assign(x.size(), 0.0);
+    std::copy_n(&x[first], held, &left[first]);
+    trees.solve(loaded, loaded ? joint_force : std::span<const double>(), x);
+    loaded = false;  // what follows are changes
+    trees.finish<R>(x, *data_, iterates_.next.x);
+    extra_.take_held(iterates_.next.x, x.subspan(first), std::span(left).subspan(first));
+    trees.solve(false, {}, left);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += left[i];
+  };
+  extra_.held().settle(solve, solution_, int(first), iterates_.now.held, iterates_.next.held);
+  trees.finish<R>(solution_, *data_, iterates_.next.x);
   return true;
 }
 

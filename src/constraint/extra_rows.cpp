@@ -9,10 +9,93 @@
 namespace tarsus {
 
 template <class R>
-void ExtraRows<R>::begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
-                         const BilateralRows<R>& bilateral) {
-  data_ = &data, terms_ = terms, geometry_ = geometry;
-  held_.begin(model_, data, h, bilateral, rows_);
+void ExtraRows<R>::lay_out(std::span<const Term> terms, const RowGeometry& geometry,
+                           const BilateralRows<R>& bilateral) {
+  terms_ = terms, geometry_ = geometry;
+  held_.lay_out(bilateral, rows_);
+}
+
+template <class R>
+void ExtraRows<R>::begin(BasicData<R>& data, double h) {
+  data_ = &data;
+  held_.begin(model_, data, h, rows_);
+}
+
+template <class R>
+void ExtraRows<R>::find_nodes(RowNodes& nodes) {
+  nodes.clear();
+  const auto add_joint = [&](int joint) {  // what moves along it
+    nodes.add_link(joint);
+    if (const int parent = model_.joints[joint].parent; parent >= 0) nodes.add_link(parent);
+  };
+  for (int b = 0; b < held_.blocks(); ++b) {
+    const typename DelassusRows<R>::Block block = rows_.block(b);
+    for (int first = 0; first < block.nrow; first += RowNodes::kRows) {
+      for (const int link : block.force ? std::span<const int>() : block.links) nodes.add_link(link);
+      for (const int link : {block.a, block.b}) {
+        if (link >= 0) block.joint ? add_joint(link) : nodes.add_link(link);
+      }
+      nodes.add(std::min(block.nrow - first, RowNodes::kRows));
+    }
+  }
+  for (const PathRow& path : geometry_.paths) {
+    if (path.on_link >= 0) continue;
+    for (const int dof : path.dofs) add_joint(model_.dof_joint[dof]);
+    nodes.add(1);
+  }
+}
+
+template <class R>
+void ExtraRows<R>::write_nodes(std::span<const Tangent> tangents, CoupledTrees& trees) {
+  int node = 0;
+  const auto write = [&](const typename DelassusRows<R>::Block& block, int row, int at) {
+    const auto number = [&](const R* from, int k) { return double(from[k * block.stride + row]); };
+    const auto along = [&](int link, int first) {
+      double numbers[6] = {};
+      for (int k = 0; k < model_.joints[link].nv(); ++k) numbers[k] = number(block.joint, first + k);
+      trees.add_joint_to_row(node, at, link, numbers);
+    };
+    int first = 0;
+    for (const int link : block.force ? std::span<const int>() : block.links)
+      along(link, first), first += model_.joints[link].nv();
+    for (const bool second : {false, true}) {
+      const int link = second ? block.b : block.a;
+      if (link < 0) continue;
+      const R* f = block.force + (second ? 6 * block.stride : 0);
+      trees.add_to_row(node, at, link,
+                       {{number(f, 0), number(f, 1), number(f, 2)}, {number(f, 3), number(f, 4), number(f, 5)}});
+      if (block.joint) along(link, second);
+    }
+  };
+  for (int b = 0; b < held_.blocks(); ++b) {
+    const typename DelassusRows<R>::Block block = rows_.block(b);
+    for (int row = 0; row < block.nrow; ++row) {
+      const int at = row % RowNodes::kRows;
+      trees.set_row(node, at, held_.diagonal()[block.first_row + row]);
+      write(block, row, at);
+      node += at + 1 == RowNodes::kRows || row + 1 == block.nrow;
+    }
+  }
+  for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
+    const PathRow& path = geometry_.paths[p];
+    if (path.on_link >= 0) continue;
+    const double tangent = tangents.empty() ? 0 : tangents[geometry_.first_path() + p].at[0][0];
+    for (std::size_t k = 0; k < path.dofs.size(); ++k) {
+      const int joint = model_.dof_joint[path.dofs[k]];
+      double numbers[6] = {};
+      numbers[path.dofs[k] - model_.joints[joint].qvel] = path.arm[k];
+      trees.add_joint_to_row(node, 0, joint, numbers, tangent);
+    }
+    ++node;
+  }
+}
+
+template <class R>
+void ExtraRows<R>::write_right(std::span<const double> force, std::span<double> right) const {
+  auto to = std::copy(held_.demand().begin(), held_.demand().end(), right.begin());
+  for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
+    if (geometry_.paths[p].on_link < 0) *to++ = force[terms_[geometry_.first_path() + p].first_row];
+  }
 }
 
 template <class R>
@@ -110,6 +193,14 @@ void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<con
   }
 }
 
+template <class R>
+void ExtraRows<R>::take_held(In<R> x, std::span<const double> impulse, std::span<double> right) {
+  rows_.keep(held_.blocks());
+  velocity_.resize(rows_.rows());
+  rows_.velocity_of(*data_, x, velocity_);
+  for (int i = 0; i < held_.count(); ++i) right[i] -= double(velocity_[i]) + held_.diagonal()[i] * impulse[i];
+}
+
 /// The extra rows' impulses, from A and J x₀.
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,
@@ -173,8 +264,10 @@ void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_forc
     }
   };
   along_rows(x, velocity_.data(), 1);
+  solution_.resize(trees.numbers());
   for (int j = 0; j < n; ++j) {
-    trees.solve<R>(*data_, false, J.subspan(std::size_t(j) * nv, nv), column_);
+    trees.solve(false, J.subspan(std::size_t(j) * nv, nv), solution_);
+    trees.finish<R>(solution_, *data_, column_);
     along_rows(column_, &gram_[j], ld);
   }
   solve_system(tangents, force, now, next);
@@ -182,7 +275,9 @@ void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_forc
   for (int j = 0; j < n; ++j) {
     for (int d = 0; d < nv; ++d) right_[d] += J[std::size_t(j) * nv + d] * double(impulse_[j]);
   }
-  trees.solve<R>(*data_, true, right_, x);
+  solution_.resize(trees.numbers());
+  trees.solve(true, right_, solution_);
+  trees.finish<R>(solution_, *data_, x);
 }
 
 template class ExtraRows<double>;

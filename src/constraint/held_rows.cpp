@@ -36,19 +36,23 @@ void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
   bilateral_.equalities->template evaluate<R>(data, 0, bilateral_.qpos, {}, rows, phi_, {}, {});
 }
 
-/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
 template <class R>
-void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
-                        DelassusRows<R>& rows) {
+void HeldRows<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& rows) {
   const bool same = bilateral.equalities && bilateral.equalities == bilateral_.equalities && blocks_ > 0 &&
                     blocks_ == bilateral.equalities->size();
   bilateral_ = bilateral;
+  same ? rows.keep(blocks_) : rows.clear();  // which links they are on stays, and only that was added
+  if (!same && count() > 0) bilateral_.equalities->template add_blocks<R>(rows);
+  blocks_ = rows.blocks();
+}
+
+/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
+template <class R>
+void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
   size_ = 0, contradict_ = false;
-  same ? rows.keep(blocks_) : rows.clear();  // which links they are on stays, and only that was added
   write(data, rows);
-  blocks_ = rows.blocks();
   if (m == 0) return;
   rows.sweep(model, data);
   mass_.resize(m), velocity_.resize(m);

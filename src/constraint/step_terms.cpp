@@ -17,7 +17,11 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), mass_(model), islands_(model), paths_(model) {
+    : model_(model),
+      options_(options),
+      mass_(model, TreeOperator<R>::kDenseDofs, options.piles.least_trees),
+      islands_(model),
+      paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
@@ -138,7 +142,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   if (costly) --warm_.last.sweep_steps;
   bool swept = costly && model_.njoint() >= piles.least_trees;
   if (!swept && model_.njoint() >= piles.least_trees) {
-    swept = !mass_.eliminates(terms_, geometry_.contacts, y_, piles.most_operations);
+    swept = !mass_.eliminates(terms_, all.geometry, bilateral, y_, piles.most_operations);
     if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
   if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);

@@ -18,7 +18,8 @@ constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
-constexpr double kMost = 10;       ///< times the operations of eliminates() that a step may take
+/// Times the operations of eliminates() that a step may take; where rows are nodes, each of whose sweeps needs a solve.
+constexpr double kMost = 10, kMostBesideNodes = 40;
 /// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
 /// would not fit into memory.
 constexpr int kMostDenseRows = 4096;
@@ -26,14 +27,17 @@ constexpr int kMostDenseRows = 4096;
 }  // namespace
 
 template <class R>
-TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
+TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees)
     : model_(model),
       small_(model.nv <= dense_dofs),
       loads_(model.njoint()),
       extra_(model),
       swept_(model),
       dense_(model),
-      coupled_(model) {
+      graph_(model) {
+  const auto roots =
+      std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
+  graph_.many_trees = !small_ && roots >= many_trees;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);
 }
@@ -48,7 +52,8 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
   }
-  extra_.begin(data, h, terms, geometry, bilateral);
+  lay_out(terms, geometry, bilateral);
+  extra_.begin(data, h);
   if (joint_force.empty()) {
     forces_.clear(model_.nv);
     prepare_loads<R>(model_, data);
@@ -72,7 +77,7 @@ In<R> TreeOperator<R>::settle(std::span<double> change) {
 
 template <class R>
 void TreeOperator<R>::restart() {
-  of_step_.solves = 0, operations_.left = kMost * operations_.given;
+  of_step_.solves = 0, operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;
   iterates_.first = true;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
 }
@@ -93,7 +98,7 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   }
   if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);
-  else if (coupled < kCrowd)
+  else if (coupled < kCrowd && !has_nodes())
     solve_tree(forces, tangents, force);
   else if (!solve_coupled(forces, tangents, force))
     return false;
@@ -190,7 +195,7 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   HeldRows<R>& held = extra_.held();
   if (held.count() > 0) {
     held.write(*data_, rows);
-    swept_.hold(*data_, held.diagonal());
+    has_nodes() ? swept_.hold(*data_, held.diagonal(), factor_still()) : swept_.hold(*data_, held.diagonal());
   }
   swept_.write(*data_, geometry_, terms);
   return swept_;

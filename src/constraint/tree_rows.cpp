@@ -37,7 +37,7 @@ TreeRows<R>::TreeRows(const Model& model)
 template <class R>
 DelassusRows<R>& TreeRows<R>::clear() {
   rows_.clear(), blocks_.clear(), points_.clear(), dofs_.clear(), Y_.clear();
-  bilateral_blocks_ = 0;
+  bilateral_blocks_ = 0, held_.trees = nullptr;
   return rows_;
 }
 
@@ -56,11 +56,23 @@ void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagona
   factor_lu(factors_, pivot_);
 }
 
+template <class R>
+void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees) {
+  rows_.sweep(model_, data);
+  bilateral_blocks_ = rows_.blocks();
+  held_.trees = &trees, held_.diagonal = diagonal;
+  for (AlignedVector<R>* v : {&held_.rows, &held_.impulse}) v->assign(rows_.rows(), R(0));
+}
+
 /// What is alone, and has no rows but those of contacts.
 template <class R>
 void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   is_body_ = alone_;
-  if (bilateral_blocks_ > 0) std::fill(is_body_.begin(), is_body_.end(), 0);
+  if (bilateral_blocks_ > 0 && !held_.trees) std::fill(is_body_.begin(), is_body_.end(), 0);
+  for (int b = 0; b < bilateral_blocks_; ++b) {  // rows along joints have no wrenches
+    const typename DelassusRows<R>::Block block = rows_.block(b);
+    for (const int link : block.force ? std::span<const int>() : block.links) is_body_[link] = 0;
+  }
   for (const int t : terms) {
     if (t >= geometry.first_path()) {
       for (const int dof : geometry.paths[t - geometry.first_path()].dofs) is_body_[model_.dof_joint[dof]] = 0;
@@ -171,8 +183,14 @@ void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, s
     add_path<R>(model_, geometry.paths[*t - geometry.first_path()], rows_, joints_);
   }
   rows_.sweep(model_, data);
+  held_.blocks.clear();
+  for (int b = 0; b < bilateral_blocks_ && held_.trees; ++b) {
+    const typename DelassusRows<R>::Block block = rows_.block(b);
+    const bool bodies_alone = std::all_of(block.links.begin(), block.links.end(), [&](int i) { return is_body_[i]; });
+    held_.blocks.push_back({block, !bodies_alone});
+  }
   for (Block& block : blocks_) {
-    if (bilateral_blocks_ > 0) widen_block(block);
+    if (bilateral_blocks_ > 0 && !held_.trees) widen_block(block);
   }
   rest();
 }
@@ -270,7 +288,7 @@ void TreeRows<R>::own_mass(int index, double* A, int to) {
 
 template <class R>
 void TreeRows<R>::rest() {
-  std::fill(u_.begin(), u_.end(), R(0));
+  std::fill(u_.begin(), u_.end(), R(0)), std::fill(held_.impulse.begin(), held_.impulse.end(), R(0));
   for (FreeBody& body : bodies) body.w = body.v = {0, 0, 0};
 }
 
@@ -279,6 +297,9 @@ void TreeRows<R>::extrapolate(const Extrapolation& by) {
   if (rows_.blocks() > 0) {  // of trees
     extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
     for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
+    const std::size_t rows = held_.trees ? held_.impulse.size() : 0;
+    held_.impulse_before.resize(rows, R(0)), held_.impulse_by.resize(rows, R(0));
+    for (std::size_t i = 0; i < rows; ++i) by(held_.impulse[i], held_.impulse_before[i], held_.impulse_by[i]);
   }
   static_assert(offsetof(FreeBody, v) == offsetof(FreeBody, w) + 3 * sizeof(double));
   extrapolated_.motion.resize(12 * bodies.size(), 0.0);
@@ -287,6 +308,49 @@ void TreeRows<R>::extrapolate(const Extrapolation& by) {
     double *const x = &body.w.x, *const p = before + 6;
     for (int k = 0; k < 6; ++k) by(x[k], before[k], p[k]);
     before += 12;
+  }
+}
+
+/// What bilateral rows of bodies see of their motions.
+template <class R>
+void TreeRows<R>::add_motions(const typename DelassusRows<R>::Block& block, double* Jx) const {
+  for (const bool second : {false, true}) {
+    const int link = second ? block.b : block.a;
+    if (!block.force || link < 0 || !is_body_[link]) continue;
+    const Vec3d w = bodies[link].w, v = bodies[link].v - cross(w, centre_[link]);
+    const R* f = block.force + (second ? 6 * block.stride : 0);
+    for (int k = 0; k < 3; ++k) {
+      for (int r = 0; r < block.nrow; ++r)
+        Jx[r] += double(f[k * block.stride + r]) * w[k] + double(f[(3 + k) * block.stride + r]) * v[k];
+    }
+  }
+}
+
+/// (A_BB + Σ) δ = -J x - Σ λ,  λ += δ,  x += M̂⁻¹ Jᵀ δ
+template <class R>
+void TreeRows<R>::hold() {
+  if (!held_.trees) return;
+  CoupledTrees& trees = *held_.trees;
+  held_.solution.assign(trees.numbers(), 0.0);
+  double* const change = &held_.solution[trees.first_row()];
+  std::fill(held_.rows.begin(), held_.rows.end(), R(0));
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    const int first = held_.blocks[b].rows.first_row;
+    if (held_.blocks[b].on_trees) rows_.velocity(b, u_.data(), &held_.rows[first]);
+    add_motions(held_.blocks[b].rows, change + first);
+  }
+  for (std::size_t i = 0; i < held_.rows.size(); ++i)
+    change[i] = -change[i] - double(held_.rows[i]) - held_.diagonal[i] * double(held_.impulse[i]);
+  trees.solve(false, {}, held_.solution);
+  for (std::size_t i = 0; i < held_.rows.size(); ++i) held_.rows[i] = R(change[i]), held_.impulse[i] += held_.rows[i];
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    if (held_.blocks[b].on_trees) rows_.push(b, &held_.rows[held_.blocks[b].rows.first_row], u_.data());
+  }
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    if (!is_body_[i]) continue;
+    const Vec3d w = get3(&held_.solution[6 * i]), v = get3(&held_.solution[6 * i + 3]);
+    bodies[i].w += w, bodies[i].v += v + cross(w, centre_[i]);
+    std::fill_n(&u_[model_.joints[i].qvel], 6, R(0));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/base/union_find.hpp"
 #include "tarsus/model/jcalc.inl"
 #include "tarsus/model/model.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -21,6 +22,28 @@ void add_cross(const Vec3d& r, double* x, const double* y, int stride) {
   x[0] += r.y * c - r.z * b, x[stride] += r.z * a - r.x * c, x[2 * stride] += r.x * b - r.y * a;
 }
 
+/// Trees that nodes of rows join as they are eliminated.
+struct JoinedTrees {
+  UnionFind sets;
+  std::vector<int> spare;  ///< [least of a set] floating trees of it that are eliminated, less its nodes
+
+  explicit JoinedTrees(int trees) : sets(trees), spare(std::size_t(trees), 0) {}
+  int spare_of(std::span<const int> trees) {
+    int sum = 0;
+    for (std::size_t k = 0; k < trees.size(); ++k) {
+      const int set = sets.find(trees[k]);
+      const auto same = [&](int other) { return sets.find(other) == set; };
+      if (std::none_of(trees.begin(), trees.begin() + std::ptrdiff_t(k), same)) sum += spare[std::size_t(set)];
+    }
+    return sum;
+  }
+  void join(std::span<const int> trees) {
+    const int sum = spare_of(trees);
+    for (const int tree : trees) sets.join(trees[0], tree);
+    spare[std::size_t(sets.find(trees[0]))] = sum - 1;
+  }
+};
+
 Block block_of(const ArticulatedInertia<double>& A) {
   const Sym3d &I = A.I, &M = A.M;
   const Mat3d& H = A.H;
@@ -34,10 +57,28 @@ Block block_of(const ArticulatedInertia<double>& A) {
 
 }  // namespace
 
+void RowNodes::add_link(int link) {
+  const auto first = links_.begin() + first_link_.back();
+  if (std::find(first, links_.end(), link) == links_.end()) links_.push_back(link);
+}
+
+void RowNodes::add(int nrow) { first_row_.push_back(rows() + nrow), first_link_.push_back(int(links_.size())); }
+
 CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(std::size_t(links_)) {
   for (int i = 0; i < links_; ++i) {
     const Joint& joint = model.joints[std::size_t(i)];
-    link_[std::size_t(i)] = {joint.parent, qvel_count(joint.type), joint.qvel, turns_on_axis(joint.type)};
+    const int root = joint.parent < 0 ? i : link_[std::size_t(joint.parent)].root;
+    link_[std::size_t(i)] = {joint.parent, root, qvel_count(joint.type), joint.qvel, turns_on_axis(joint.type)};
+  }
+  add_nodes();
+}
+
+/// Links of one, three or six DoFs along the first axes, and room for all.
+void CoupledTrees::add_nodes() {
+  link_.resize(std::size_t(links_));
+  for (int e = 0; e < rows_.size(); ++e) {
+    const int n = rows_.nrow(e);
+    link_.push_back({-1, -1, n == 1 ? 1 : n <= 3 ? 3 : 6, -1, true, {1, 0, 0}, {0, 0, 0}, identity3<double>()});
   }
   own_.resize(link_.size()), inverse_.resize(link_.size()), order_.adjacent.resize(link_.size());
   for (std::vector<double>* v : {&force_, &joint_force_, &motion_, &work_, &reduced_}) v->resize(6 * link_.size());
@@ -60,16 +101,21 @@ int CoupledTrees::connect(int a, int b) {
   return block;
 }
 
-bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
-  if (order_.known && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end()))
+bool CoupledTrees::analyze(std::span<const LinkPair> pairs, const RowNodes& rows, double most) {
+  const bool same = rows == rows_;
+  if (order_.known && same && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end()))
     return order_.operations <= most;
   order_.known = false, order_.operations = 0;
   pairs_.assign(pairs.begin(), pairs.end());
+  if (!same) rows_ = rows, add_nodes();
   for (std::vector<Neighbour>& list : order_.adjacent) list.clear();
-  order_.blocks = links_ + links_ % 2;  // pairs begin at an even number
-  order_.block_of_pair.clear(), order_.steps.clear(), order_.neighbour.clear(), order_.pair_block.clear(),
-      order_.panel_size = 0;
+  order_.blocks = int(link_.size() + link_.size() % 2);  // pairs begin at an even number
+  order_.block_of_pair.clear(), order_.block_of_row.clear(), order_.steps.clear(), order_.neighbour.clear(),
+      order_.pair_block.clear(), order_.panel_size = 0;
   for (const LinkPair& pair : pairs_) order_.block_of_pair.push_back(connect(pair[0], pair[1]));
+  for (int e = 0; e < rows_.size(); ++e) {
+    for (const int link : rows_.links(e)) order_.block_of_row.push_back(connect(link, links_ + e));
+  }
 
   std::vector<int> children(link_.size(), 0);
   for (const Link& joint : link_) {
@@ -78,25 +124,44 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
   using Candidate = std::array<int, 2>;  // neighbours, then the link's number, the larger the sooner
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
   std::vector<int> queued(link_.size(), -1);  // with so many neighbours; -2: done
+  JoinedTrees joined(links_);
+  std::vector<int> roots;
+  const auto trees_of = [&](int node) -> std::span<const int> {
+    roots.clear();
+    for (const int link : rows_.links(node - links_)) roots.push_back(link_[std::size_t(link)].root);
+    return roots;
+  };
+  const auto may_go = [&](int link) {
+    if (link < links_) return children[std::size_t(link)] == 0;
+    const std::vector<Neighbour>& others = order_.adjacent[std::size_t(link)];
+    return joined.spare_of(trees_of(link)) > 0 ||
+           std::all_of(others.begin(), others.end(), [&](const Neighbour& n) { return n.link >= links_; });
+  };
   const auto queue = [&](int link) {
     const int degree = int(order_.adjacent[std::size_t(link)].size());
-    if (queued[std::size_t(link)] == -2 || children[std::size_t(link)] > 0 || queued[std::size_t(link)] == degree)
-      return;
+    if (queued[std::size_t(link)] == -2 || queued[std::size_t(link)] == degree || !may_go(link)) return;
     queued[std::size_t(link)] = degree;
     ready.push({degree, -link});
   };
-  for (int i = 0; i < links_; ++i) queue(i);
+  for (int i = 0; i < int(link_.size()); ++i) queue(i);
   while (!ready.empty()) {
     const auto [degree, negative] = ready.top();
     const int link = -negative;
     ready.pop();
     if (queued[std::size_t(link)] != degree) continue;
+    if (!may_go(link)) {  // another has taken its tree
+      queued[std::size_t(link)] = -1;
+      continue;
+    }
     queued[std::size_t(link)] = -2;
     eliminate(link);
     const Step& step = order_.steps.back();
-    order_.operations += 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
+    const Link& joint = link_[std::size_t(link)];
+    order_.operations += 36.0 * step.count * step.count * joint.dofs;
     if (order_.operations > most) return false;
-    if (const int parent = link_[std::size_t(link)].parent; parent >= 0) --children[std::size_t(parent)];
+    if (joint.parent >= 0) --children[std::size_t(joint.parent)];
+    if (link >= links_) joined.join(trees_of(link));
+    if (joint.root == link && joint.dofs == 6) ++joined.spare[std::size_t(joined.sets.find(link))];
     for (int k = 0; k < step.count; ++k) queue(order_.neighbour[std::size_t(step.first + k)].link);
   }
   blocks_.resize(std::size_t(order_.blocks));
@@ -131,7 +196,11 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
                          std::span<const LinkLoad<R>> loads) {
   for (Block& block : blocks_) block.fill(0);
   std::fill(force_.begin(), force_.end(), 0.0), std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
-  for (std::size_t i = 0; i < link_.size(); ++i) {
+  for (int e = 0; e < rows_.size(); ++e) {
+    own_of(e).fill(0);
+    for (int row = 0; row < dofs_of(e); ++row) set_row(e, row, 1);
+  }
+  for (std::size_t i = 0; i < std::size_t(links_); ++i) {
     const LinkState<R>& state = data.links()[i];
     Link& link = link_[i];
     link.R = widen(state.R), link.offset = widen(state.r), link.axis = link.R.column_z();
@@ -154,6 +223,31 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
     }
     blocks_[i] = block_of(own);
   }
+}
+
+void CoupledTrees::add_to_row(int node, int row, int link, const Force<double>& wrench, double share) {
+  const std::span<const int> links = rows_.links(node);
+  const std::size_t k = std::size_t(std::find(links.begin(), links.end(), link) - links.begin());
+  const int block = order_.block_of_row[std::size_t(rows_.first_link(node)) + k];
+  double *pull = blocks_[std::size_t(block)].data() + row, *look = blocks_[std::size_t(block ^ 1)].data() + 8 * row;
+  for (int c = 0; c < 6; ++c) {
+    const double at = c < 3 ? wrench.n[c] : wrench.f[c - 3];
+    pull[8 * c] -= at, look[c] += share * at;
+  }
+}
+
+void CoupledTrees::add_joint_to_row(int node, int row, int link, const double* along, double share) {
+  const Link& joint = link_[std::size_t(link)];
+  Force<double> f{{0, 0, 0}, {0, 0, 0}};
+  if (joint.dofs == 1) {
+    (joint.turns ? f.n : f.f) = joint.axis * along[0];
+  } else {
+    f.n = joint.R * get3(along + joint.dofs - 3);
+    if (joint.dofs == 6) f.f = get3(along);
+  }
+  add_to_row(node, row, link, f, share);
+  if (joint.parent < 0) return;
+  add_to_row(node, row, joint.parent, {-(f.n + cross(joint.offset, f.f)), -f.f}, share);
 }
 
 void CoupledTrees::factor() {
@@ -193,19 +287,21 @@ std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* 
 }
 
 /// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
-void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
+void CoupledTrees::inward(bool loaded, std::span<const double> joint_force, std::span<const double> x) {
   const auto is_zero = [](double number) { return number == 0; };
   if (loaded)
     work_ = force_;
   else
     std::fill(work_.begin(), work_.end(), 0.0);
+  for (int e = 0; e < rows_.size(); ++e)
+    std::copy_n(&x[std::size_t(first_row() + rows_.first_row(e))], rows_.nrow(e), &work_[6 * node_of(e)]);
   for (const Step& step : order_.steps) {
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
     const std::size_t dofs = std::size_t(joint.dofs);
     double* f = &work_[6 * link];
-    const std::array<double, 6> g =
-        along_joint(link, f, loaded, joint_force.empty() ? nullptr : &joint_force[std::size_t(joint.qvel)]);
+    const std::array<double, 6> g = along_joint(
+        link, f, loaded, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
     if (!loaded && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
       std::fill_n(z, dofs, 0.0);  // of a row, which loads few
@@ -229,15 +325,13 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
   }
 }
 
-template <class R>
-void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x) {
-  inward(loaded, joint_force);
+void CoupledTrees::solve(bool loaded, std::span<const double> joint_force, std::span<double> x) {
+  inward(loaded, joint_force, x);
   for (std::size_t e = order_.steps.size(); e-- > 0;) {
     const Step& step = order_.steps[e];
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
-    double q[6];
-    std::copy_n(&reduced_[6 * link], 6, q);
+    double* q = &reduced_[6 * link];
     for (int k = 0; k < step.count; ++k) {
       const double* v = &motion_[6 * std::size_t(order_.neighbour[std::size_t(step.first + k)].link)];
       const double* right = right_.data() + step.panel + 8 * k;
@@ -245,34 +339,53 @@ void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double
         for (std::size_t c = 0; c < 6; ++c) q[d] -= right[std::size_t(d) * width + c] * v[c];
       }
     }
-    double* m = &motion_[6 * link];
-    Motion<double> v{};
-    if (joint.parent >= 0) {
-      const double* parent = &motion_[6 * std::size_t(joint.parent)];
-      v = shift(Motion<double>{get3(parent), get3(parent + 3)}, joint.offset);
-    }
-    R* out = x.data() + joint.qvel;
+    move(link, q, motion_.data() + 6 * link);
+  }
+  std::copy_n(reduced_.begin(), first_row(), x.begin());
+  for (int e = 0; e < rows_.size(); ++e)
+    std::copy_n(&reduced_[6 * node_of(e)], rows_.nrow(e), &x[std::size_t(first_row() + rows_.first_row(e))]);
+}
+
+/// X v_p + S q.
+void CoupledTrees::move(std::size_t link, const double* q, double* motion) const {
+  const Link& joint = link_[link];
+  Motion<double> v{};
+  if (joint.parent >= 0) {
+    const double* parent = motion - 6 * (std::ptrdiff_t(link) - joint.parent);
+    v = shift(Motion<double>{get3(parent), get3(parent + 3)}, joint.offset);
+  }
+  if (joint.dofs == 1)
+    (joint.turns ? v.w : v.v) += joint.axis * q[0];
+  else
+    v.w += get3(q);
+  if (joint.dofs == 6) v.v += get3(q + 3);
+  put3(motion, v.w), put3(motion + 3, v.v);
+}
+
+template <class R>
+void CoupledTrees::finish(std::span<const double> x, BasicData<R>& data, Out<R> velocity) {
+  for (std::size_t link = 0; link < std::size_t(links_); ++link) {
+    const Link& joint = link_[link];
+    const double *q = &x[6 * link], *m = &motion_[6 * link];
+    move(link, q, motion_.data() + 6 * link);
+    R* out = velocity.data() + joint.qvel;
     if (joint.dofs == 1) {
-      (joint.turns ? v.w : v.v) += joint.axis * q[0];
       out[0] = R(q[0]);
     } else {
       const Vec3d turned = transpose_mul(joint.R, get3(q));
-      v.w += get3(q);
-      if (joint.dofs == 6) v.v += get3(q + 3);
       for (int k = 0; k < 3; ++k) {
         if (joint.dofs == 6) out[k] = R(q[3 + k]);
         out[joint.dofs - 3 + k] = R(turned[k]);
       }
     }
-    put3(m, v.w), put3(m + 3, v.v);
-    for (int k = 0; k < 3; ++k) data.links()[link].a.w[k] = R(v.w[k]), data.links()[link].a.v[k] = R(v.v[k]);
+    for (int k = 0; k < 3; ++k) data.links()[link].a.w[k] = R(m[k]), data.links()[link].a.v[k] = R(m[3 + k]);
   }
 }
 
 #define TARSUS_INSTANTIATE(R)                                                            \
   template void CoupledTrees::begin<R>(const BasicData<R>&, In<R>, std::span<const int>, \
                                        std::span<const LinkLoad<R>>);                    \
-  template void CoupledTrees::solve<R>(BasicData<R>&, bool, std::span<const double>, Out<R>);
+  template void CoupledTrees::finish<R>(std::span<const double>, BasicData<R>&, Out<R>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

@@ -273,6 +273,7 @@ void Sweeps::sweep(bool back) {
   }
   back ? relax_points(0, place, true) : relax_points(place, points_->places(), false);
   conjugate_.due = false;
+  mass_->hold();
 }
 
 void Sweeps::extrapolate(const Extrapolation& by) {

@@ -145,7 +145,8 @@ void push_point(const ContactRows& point, int row, std::vector<FreeBody>& bodies
 }
 
 /// A = J M̂⁻¹ Jᵀ a column at a time: what all rows feel of a push on one; checked against each block's own.
-Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::span<const int> some, int* points) {
+Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::span<const int> some, int* points,
+                           bool holds) {
   std::vector<int> first{0};
   std::size_t term = 0;
   for (int b = 0; b < rows.blocks(); ++b) {
@@ -168,6 +169,7 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
       rows.rest();
       const Eigen::VectorXd unit = Eigen::VectorXd::Unit(n, r);
       rows.point(b) ? push_point(*rows.point(b), r, rows.bodies) : rows.push(b, unit.data());
+      rows.hold();
       for (int other = 0; other < rows.blocks(); ++other) {
         Eigen::VectorXd felt(first[other + 1] - first[other]);
         if (rows.point(other))
@@ -177,7 +179,7 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
         A.col(first[b] + r).segment(first[other], felt.size()) = felt;
       }
     }
-    if (rows.point(b)) continue;
+    if (rows.point(b) || holds) continue;  // a block's own mass is that of what is free where each sweep ends in hold()
     Eigen::MatrixXd own(n, n);
     rows.own_mass(b, own.data(), n);
     EXPECT_LT((own - A.block(first[b], first[b], n, n)).norm(), 1e-9 * own.norm());
@@ -283,13 +285,13 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       some.push_back(int(t));
       for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
     }
-    TreeOperator<double> tree(w.model, 0), dense(w.model, nv);
+    TreeOperator<double> tree(w.model, 0), dense(w.model, nv), graph(w.model, 0, 1);
     const auto swept = [&](TreeOperator<double>& mass) {
       w.advance_free();
       mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
-      return swept_mass(mass.row_blocks(some), terms, some, &points);
+      return swept_mass(mass.row_blocks(some), terms, some, &points, &mass == &graph && rows_held > 0);
     };
-    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense);
+    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense), A_graph = swept(graph);
     const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
@@ -308,6 +310,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     }
     EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-10 of the rows' inverse mass
     EXPECT_LT((A_dense - expected).norm(), 1e-7 * expected.norm());
+    EXPECT_LT((A_graph - expected).norm(), 1e-7 * expected.norm());
 
     // Tangents and forces: by extra rows or by the graph, and by the dense matrix once a step is hard.
     std::vector<Tangent> tangents;
@@ -323,8 +326,16 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       for (int k = 0; k < nv; ++k) Jx[Eigen::Index(J.size()) + k] = mass.change()[k];
       return Jx;
     };
-    const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense);
+    const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense), by_graph = changes(graph);
     EXPECT_LT((by_dense - by_tree).norm(), 1e-8 * by_tree.norm());
+    EXPECT_LT((by_graph - by_tree).norm(), 1e-8 * by_tree.norm());
+    const auto still = [&](TreeOperator<double>& mass) {
+      Eigen::VectorXd Jx(J.size());
+      mass.solve({}, force, {Jx.data(), J.size()});
+      return Jx;
+    };
+    const Eigen::VectorXd still_by_tree = still(tree);
+    EXPECT_LT((still(graph) - still_by_tree).norm(), 1e-8 * still_by_tree.norm());
 
     // The same from the step's start, x = v⁰ - v⁻ + what it was, with all terms and with few.
     std::vector<Tangent> few(terms.size());

@@ -1,4 +1,5 @@
-// Trees whose links bear on one another against the dense matrix, on 600 random trees over all types of joints.
+// Trees whose links bear on one another, and rows beside them, against the dense matrix, on 600 random trees over all
+// types of joints.
 #include "tarsus/dynamics/coupled.hpp"
 
 #include <gtest/gtest.h>
@@ -79,8 +80,64 @@ void add(const Dense& from, CoupledTrees::Block& to) {
   }
 }
 
+/// Rows on links and along joints, as nodes and as a dense J.
+struct Held {
+  RowNodes nodes;
+  std::vector<Vector> forces;  ///< [link of a row] a wrench, or what is along the joint
+  std::vector<std::array<int, 2>> row_and_link;
+  std::vector<bool> along_joint;
+  Dense J, sigma;
+
+  Held(Random& random, const CoupledWorld& w) {
+    const int n = w.model.njoint();
+    std::vector<Vector> rows;
+    for (int e = random.index(4); e > 0; --e) {
+      const int nrow = 1 + random.index(RowNodes::kRows), links = 1 + random.index(3);
+      std::vector<int> of;
+      for (int k = 0; k < links; ++k) {
+        of.push_back(random.index(n)), nodes.add_link(of.back());
+        if (const int parent = w.model.joints[of.back()].parent; parent >= 0) nodes.add_link(parent);
+      }
+      for (int r = 0; r < nrow; ++r) {
+        rows.push_back(Vector::Zero(w.model.nv));
+        for (const int link : of) {
+          const Joint& joint = w.model.joints[link];
+          along_joint.push_back(random.chance(0.5));
+          row_and_link.push_back({int(rows.size()) - 1, link});
+          Vector& f = forces.emplace_back(6);
+          for (int k = 0; k < 6; ++k) f[k] = random.uniform(-1, 1);
+          if (along_joint.back())
+            rows.back().segment(joint.qvel, joint.nv()) += f.head(joint.nv());
+          else
+            rows.back() += w.J[link].transpose() * f;
+        }
+      }
+      nodes.add(nrow);
+    }
+    J = Dense::Zero(nodes.rows(), w.model.nv), sigma = Dense::Zero(nodes.rows(), nodes.rows());
+    for (int r = 0; r < nodes.rows(); ++r) J.row(r) = rows[r], sigma(r, r) = random.uniform(0.1, 1);
+  }
+  void write(CoupledTrees& trees) const {
+    const auto node_of = [&](int row) {
+      int node = 0;
+      while (nodes.first_row(node + 1) <= row) ++node;
+      return node;
+    };
+    for (int r = 0; r < nodes.rows(); ++r) trees.set_row(node_of(r), r - nodes.first_row(node_of(r)), sigma(r, r));
+    for (std::size_t k = 0; k < forces.size(); ++k) {
+      const auto [row, link] = row_and_link[k];
+      const int node = node_of(row), at = row - nodes.first_row(node);
+      const double* f = forces[k].data();
+      if (along_joint[k])
+        trees.add_joint_to_row(node, at, link, f);
+      else
+        trees.add_to_row(node, at, link, {{f[0], f[1], f[2]}, {f[3], f[4], f[5]}});
+    }
+  }
+};
+
 TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
-  int pairs_seen = 0, on_a_branch = 0;
+  int pairs_seen = 0, on_a_branch = 0, rows_seen = 0;
   for (unsigned seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -120,9 +177,13 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
       load.joint.xx = 3, load.joint_force.x = 0.7;
       H(joint.qvel, joint.qvel) += 3, Q[joint.qvel] += 0.7;
     }
+    const Held held(random, w);
+    const int nv = w.model.nv, rows = held.nodes.rows();
+    rows_seen += rows;
     CoupledTrees trees(w.model);
-    trees.analyze(pairs);
-    AlignedVector<double> x(w.model.nv);
+    trees.analyze(pairs, held.nodes);
+    AlignedVector<double> x(nv);
+    std::vector<double> solution(trees.numbers());
     for (int again = 0; again < 2; ++again) {  // with blocks of other values, in the same order of elimination
       Dense sum = H;
       Vector force = Q;
@@ -142,17 +203,24 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
         for (int k = 0; k < 6; ++k) trees.forces()[6 * link + k] += f[k] = random.uniform();
         force += w.J[link].transpose() * f;
       }
-      const std::vector<double> more = random_vector(random, w.model.nv);
+      const std::vector<double> more = random_vector(random, nv), demand = random_vector(random, rows);
+      held.write(trees);
       trees.factor();
+      Dense whole(nv + rows, nv + rows);
+      whole << sum, -held.J.transpose(), held.J, held.sigma;
       for (const bool loaded : {true, false, true}) {  // one factor, several right sides
-        trees.solve<double>(w.data, loaded, more, x);
-        const Vector right =
-            (loaded ? force : Vector::Zero(w.model.nv)) + Eigen::Map<const Vector>(more.data(), w.model.nv);
-        const Vector expected = lu_solve(sum, right), found = Eigen::Map<Vector>(x.data(), w.model.nv);
-        EXPECT_LT((sum * found - right).norm(), 1e-10 * (sum.norm() * expected.norm() + right.norm()));
+        std::copy(demand.begin(), demand.end(), solution.begin() + trees.first_row());
+        trees.solve(loaded, more, solution);
+        trees.finish<double>(solution, w.data, x);
+        Vector right(nv + rows), found(nv + rows);
+        right << (loaded ? force : Vector::Zero(nv)) + Eigen::Map<const Vector>(more.data(), nv),
+            Eigen::Map<const Vector>(demand.data(), rows);
+        found << Eigen::Map<Vector>(x.data(), nv), Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
+        const Vector expected = lu_solve(whole, right);
+        EXPECT_LT((whole * found - right).norm(), 1e-10 * (whole.norm() * expected.norm() + right.norm()));
         EXPECT_LT((found - expected).norm(), 1e-7 * expected.norm());
         for (int link = 0; link < n; ++link) {
-          const Vector motion = w.J[link] * found;
+          const Vector motion = w.J[link] * found.head(nv);
           const Motion<double>& a = w.data.links()[link].a;
           for (int k = 0; k < 3; ++k) {
             EXPECT_NEAR(a.w[k], motion[k], 1e-10 * (1 + motion.norm()));
@@ -164,6 +232,121 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
   }
   EXPECT_GT(pairs_seen, 2000);
   EXPECT_GT(on_a_branch, 500);
+  EXPECT_GT(rows_seen, 1000);
+}
+
+/// Free bodies in a row, each connected to the next at a point.
+Model row_of_bodies(int bodies) {
+  ModelSpec spec;
+  for (int i = 0; i < bodies; ++i) {
+    BodySpec body("b" + std::to_string(i));
+    body.parent = 0, body.position = {0.2 * i, 0, 0};
+    JointSpec joint;
+    joint.name = "j" + std::to_string(i), joint.type = JointType::free;
+    body.joints.push_back(joint);
+    body.inertial = InertialSpec{1, {0, 0, 0}, {0.01, 0, 0, 0.01, 0, 0.01}, {}};
+    spec.bodies.push_back(body);
+  }
+  return compile(std::move(spec));
+}
+
+/// Points of two bodies that are one, three rows each.
+RowNodes connects(std::span<const Pair> pairs) {
+  RowNodes nodes;
+  for (const auto [a, b] : pairs) nodes.add_link(a), nodes.add_link(b), nodes.add(3);
+  return nodes;
+}
+
+/// What eliminates a rope costs in proportion to its length.
+TEST(CoupledTrees, RopesCostWhatTheyAreLong) {
+  double operations[2];
+  for (const int k : {0, 1}) {
+    const int bodies = k == 0 ? 100 : 400;
+    const Model model = row_of_bodies(bodies);
+    std::vector<Pair> pairs;
+    for (int i = 0; i + 1 < bodies; ++i) pairs.push_back({i, i + 1});
+    CoupledTrees trees(model);
+    ASSERT_TRUE(trees.analyze({}, connects(pairs)));
+    operations[k] = trees.operations();
+  }
+  EXPECT_LT(operations[1], 4.1 * operations[0]);
+}
+
+/// Rows without compliance to speak of, between bodies that bear on one another. Where one is eliminated along a
+/// direction in which nothing that is eliminated moves it, 1/Σ is the stiffness of what is left, and digits are lost.
+TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
+  constexpr double kSigma = 1e-10;
+  const int bodies = 30, nv = 6 * bodies;
+  const Model model = row_of_bodies(bodies);
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Data data(model);
+    AlignedVector<double> zero(nv), qacc(nv), x(nv);
+    kinematics<double>(model, data, data.qpos, data.qvel);
+    maba<double>(model, data, data.qpos, data.qvel, zero, zero, qacc);
+    prepare_loads<double>(model, data);
+    std::vector<double> M(std::size_t(nv) * nv);
+    crba<double>(model, data, data.qpos, M);
+    std::vector<Pair> joined, touching;
+    for (int i = 0; i + 1 < bodies; ++i) joined.push_back({i, i + 1});
+    for (int i = 0; i < 6; ++i) {  // meshes
+      const int a = random.index(bodies), b = random.index(bodies);
+      if (std::abs(a - b) > 1) joined.push_back({a, b});
+    }
+    std::set<Pair> known;
+    for (int i = 0; i < 40; ++i) {
+      const int a = random.index(bodies), b = random.index(bodies);
+      if (a < b && known.insert({a, b}).second) touching.push_back({a, b});
+    }
+    const RowNodes nodes = connects(joined);
+    CoupledTrees trees(model);
+    ASSERT_TRUE(trees.analyze(touching, nodes));
+    const std::vector<int> no_load(bodies, -1);
+    trees.begin<double>(data, zero, no_load, {});
+    const int rows = nodes.rows();
+    Dense whole = Dense::Zero(nv + rows, nv + rows);
+    whole.topLeftCorner(nv, nv) = Eigen::Map<Dense>(M.data(), nv, nv);
+    const auto place = [&](int link) {  // bodies' axes are the world's: (ω, v) of a link among the DoFs
+      return std::array<int, 6>{6 * link + 3, 6 * link + 4, 6 * link + 5, 6 * link, 6 * link + 1, 6 * link + 2};
+    };
+    for (std::size_t p = 0; p < touching.size(); ++p) {
+      const auto [a, b] = touching[p];
+      const Dense B = random_block(random, 12);
+      const int block = trees.place(a, b, int(p)).pair;
+      add(B.block(0, 0, 6, 6), trees.blocks()[a]), add(B.block(6, 6, 6, 6), trees.blocks()[b]);
+      add(B.block(0, 6, 6, 6), trees.blocks()[block]), add(B.block(6, 0, 6, 6), trees.blocks()[block ^ 1]);
+      for (int r = 0; r < 12; ++r) {
+        for (int c = 0; c < 12; ++c) whole(place(r < 6 ? a : b)[r % 6], place(c < 6 ? a : b)[c % 6]) += B(r, c);
+      }
+    }
+    for (int e = 0; e < nodes.size(); ++e) {
+      const Vec3d arms[2] = {random.vector(0.1), random.vector(0.1)};
+      for (int r = 0; r < 3; ++r) {
+        trees.set_row(e, r, kSigma), whole(nv + 3 * e + r, nv + 3 * e + r) = kSigma;
+        const Vec3d axis{r == 0 ? 1.0 : 0.0, r == 1 ? 1.0 : 0.0, r == 2 ? 1.0 : 0.0};
+        for (int side = 0; side < 2; ++side) {
+          const int link = joined[e][side];
+          const Force<double> f{cross(arms[side], axis) * (side ? -1.0 : 1.0), axis * (side ? -1.0 : 1.0)};
+          trees.add_to_row(e, r, link, f);
+          for (int k = 0; k < 6; ++k) {
+            const double at = k < 3 ? f.n[k] : f.f[k - 3];
+            whole(nv + 3 * e + r, place(link)[k]) += at, whole(place(link)[k], nv + 3 * e + r) -= at;
+          }
+        }
+      }
+    }
+    trees.factor();
+    Vector right(nv + rows), found(nv + rows);
+    for (int k = 0; k < nv + rows; ++k) right[k] = random.uniform(-1, 1);
+    std::vector<double> solution(trees.numbers());
+    std::copy_n(right.data() + nv, rows, solution.begin() + trees.first_row());
+    trees.solve(false, {right.data(), std::size_t(nv)}, solution);
+    trees.finish<double>(solution, data, x);
+    found << Eigen::Map<Vector>(x.data(), nv), Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
+    const Vector expected = lu_solve(whole, right);
+    EXPECT_LT((found - expected).norm(), 1e-9 * expected.norm());
+  }
 }
 
 /// The same of small models, with rows held: H x - Jᵀ λ = Q, J x + Σ λ = d.

@@ -18,9 +18,10 @@ class ExtraRows {
  public:
   explicit ExtraRows(const Model& model) : model_(model), rows_(model), u_(model.nv), column_(model.nv) {}
 
-  /// As TreeOperator::begin().
-  void begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
-             const BilateralRows<R>& bilateral);
+  /// Where rows are that do not depend on the step's forces: bilateral ones and paths.
+  void lay_out(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral);
+  /// As TreeOperator::begin(), after lay_out().
+  void begin(BasicData<R>& data, double h);
   HeldRows<R>& held() { return held_; }
 
   void clear();  ///< the bilateral rows alone
@@ -29,6 +30,14 @@ class ExtraRows {
   /// Those that are not on one link.
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   int rows() const { return rows_.rows(); }
+  /// The bilateral rows and paths as nodes of the graph, in the place of add_paths() and solve().
+  void find_nodes(RowNodes& nodes);
+  /// Their J and Σ: J x + Σ λ of bilateral rows, y + G J x of a path.
+  void write_nodes(std::span<const Tangent> tangents, CoupledTrees& trees);
+  void write_right(std::span<const double> force, std::span<double> right) const;  ///< [row] out
+  /// Takes J x + Σ λ of bilateral rows from their right sides: what rounding in a solve has left.
+  /// @param x [nv], of which data's links have the motion
+  void take_held(In<R> x, std::span<const double> impulse, std::span<double> right);
   /// J of them, dense [row][nv], until the next call.
   std::span<const double> jacobian();
 

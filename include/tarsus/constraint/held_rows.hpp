@@ -35,11 +35,11 @@ class HeldRows {
  public:
   using Solve = std::function<void(std::span<double>)>;
 
-  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What
-  /// is passed must live until the solve is over.
-  /// @param rows of this tree, the same ones each time: become those held and no others
-  void begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
-             DelassusRows<R>& rows);
+  /// Places of the rows alone. @param rows of this tree, the same ones each time: become those held and no others
+  void lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& rows);
+  /// A step of h seconds, after lay_out(). data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that
+  /// (LinkState::a). What is passed must live until the solve is over.
+  void begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows);
   int count() const { return bilateral_.rows(); }
   int blocks() const { return blocks_; }  ///< of begin()'s rows
   /// @param rows none, or those that this made of it before

@@ -6,8 +6,8 @@
 // (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
 // bilateral rows, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which
 // is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
-// (dynamics/coupled.hpp, decision 511); on small models, where a step is hard, all of it is one dense matrix over the
-// DoFs (constraint/dense_terms.hpp, decision 512).
+// (dynamics/coupled.hpp, decision 511), and where bilateral rows join many trees, these and paths are as well; on small
+// models, where a step is hard, all of it is one dense matrix over the DoFs (constraint/dense_terms.hpp, decision 512).
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,10 @@ class LinkLoads {
 template <class R>
 class TreeOperator final : public StepOperator {
  public:
-  /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard
-  explicit TreeOperator(const Model& model, int dense_dofs = 64);
+  static constexpr int kDenseDofs = 64, kManyTrees = 32;
+  /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard @param many_trees from
+  /// so many on bilateral rows are nodes of their graph
+  explicit TreeOperator(const Model& model, int dense_dofs = kDenseDofs, int many_trees = kManyTrees);
 
   /// A step of h seconds, x = v - v⁰. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as
   /// maba() leaves them; solves take the place of both. What is passed must live until the solve is over.
@@ -61,10 +63,11 @@ class TreeOperator final : public StepOperator {
   void restart();  ///< the same problem from x = 0
   /// Moves x = 0 from v⁻ to v⁰. @param change J (v⁰ - v⁻), or empty  @return v⁰ - v⁻
   In<R> settle(std::span<double> change);
-  /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, as begin()
-  /// and solve() then will. It gives up where it would take several times as many, or many times in all.
-  bool eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts, std::span<const double> y,
-                  double operations);
+  /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, and the
+  /// bilateral rows, as begin() and solve() then will. It gives up where it would take several times as many, or many
+  /// times in all.
+  bool eliminates(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral,
+                  std::span<const double> y, double operations);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
     return solve(forces_, tangents, force, change);
   }
@@ -98,6 +101,16 @@ class TreeOperator final : public StepOperator {
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
   };
+  struct Graph {
+    CoupledTrees all, still;                    ///< still: without contacts, for solves without tangents
+    std::vector<CoupledTrees::LinkPair> pairs;  ///< of contacts
+    bool acting_only = false;                   ///< these are of contacts that act, not of all that are near
+    bool many_trees = false;
+    RowNodes nodes;                   ///< of bilateral rows and paths where there are many trees
+    std::vector<double> joint_force;  ///< [nv]
+    std::vector<double> left;         ///< of a right side
+    explicit Graph(const Model& model) : all(model), still(model) {}
+  };
   struct Iterates {
     Iterate now, next, kept;
     bool first = true;  ///< there is no now yet
@@ -109,6 +122,11 @@ class TreeOperator final : public StepOperator {
   void find_acting(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
+  void lay_out(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral);
+  bool has_nodes() const { return graph_.nodes.size() > 0; }
+  void add_contact_blocks(std::span<const Tangent> tangents, std::span<const double> force);
+  CoupledTrees& factor_still();
+  bool find_order(std::span<const Tangent> tangents, std::span<const double> force);
   bool solve(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force,
              std::span<double> change);
   bool solve_coupled(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force);
@@ -137,9 +155,7 @@ class TreeOperator final : public StepOperator {
   } of_step_;
   TreeForces<R> forces_, none_;  ///< none_: no forces
   std::vector<double> solution_;
-  CoupledTrees coupled_;
-  std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
-  bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near
+  Graph graph_;
   Operations operations_;
 };
 

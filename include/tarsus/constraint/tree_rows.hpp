@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 #include "tarsus/solver/sweeps.hpp"
 
@@ -31,6 +32,9 @@ class TreeRows final : public RowBlocks {
   DelassusRows<R>& clear();
   /// Holds those rows. data has the factors of M̂. @param diagonal Σ
   void hold(const BasicData<R>& data, std::span<const double> diagonal);
+  /// The same, but that pushes move what is free, by these trees, which have the rows as nodes, first, and are factored
+  /// without terms; both must live as long.
+  void hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees);
   /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
 
@@ -52,6 +56,7 @@ class TreeRows final : public RowBlocks {
   void extrapolate(const Extrapolation& by) override;
   void velocity(int block, double* Jx) override;
   void push(int block, const double* change) override;
+  void hold() override;
 
  private:
   struct Block {
@@ -65,11 +70,24 @@ class TreeRows final : public RowBlocks {
     AlignedVector<R> u, u_by;
     std::vector<double> motion;  ///< [body] ω, v before; by what it moves them
   };
+  struct Held {  ///< bilateral rows by a graph of trees
+    CoupledTrees* trees = nullptr;
+    std::span<const double> diagonal;  ///< Σ
+    struct Block {
+      typename DelassusRows<R>::Block rows;
+      bool on_trees;  ///< not on bodies alone
+    };
+    std::vector<Block> blocks;
+    std::vector<double> solution;
+    AlignedVector<R> rows, impulse, impulse_before,
+        impulse_by;  ///< [row]; before an extrapolation, and by what it moves
+  };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
   void write_contact(const ContactRows& contact);
   void write_point(const ContactRows& contact);
   void write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
+  void add_motions(const typename DelassusRows<R>::Block& block, double* Jx) const;
   bool feel(const typename DelassusRows<R>::Block& block);
   void widen_block(Block& block);
   bool take_body(const LinkState<R>& link, std::size_t i);
@@ -83,7 +101,8 @@ class TreeRows final : public RowBlocks {
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
-  std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
+  Held held_;
+  std::vector<int> pivot_, place_;  ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
   AlignedVector<R> Y_, u_, row_;  ///< row_: scratch
   Extrapolated extrapolated_;

@@ -14,6 +14,18 @@
 //
 // Tips come first, and of what is left the link with the fewest neighbours. Without neighbours it is ABA at O(nlink);
 // free bodies are block elimination of a sparse matrix; between the two, the cost is that of the fill.
+//
+// Rows with an impulse of their own, as equality constraints have, are nodes of the same graph, beside the links that
+// they act on:
+//
+//     [ H   -Jᵀ ] [ x ]   [ Q ]
+//     [ J    Σ  ] [ λ ] = [ d ]
+//
+// A node of up to six rows is eliminated as a link of so many DoFs on the world, with Σ for K, B_el = J and B_le = -Jᵀ.
+// Its pivot is Σ and J H⁻¹ Jᵀ of what is eliminated. Along no direction may that be Σ alone, which is next to nothing,
+// while links that it couples are left: Σ⁻¹ would be their inertia. So each node has a floating tree to itself, one
+// that is eliminated and that it, or nodes that are eliminated, join to it; others wait until there is one, or no links
+// are left beside them. (To count directions is not enough: two points of a body have five, not six.)
 #pragma once
 
 #include <array>
@@ -27,6 +39,28 @@
 
 namespace tarsus {
 
+/// Where rows act that are nodes beside links: up to six rows each, and the links of each.
+class RowNodes {
+ public:
+  static constexpr int kRows = 6;
+  void clear() { first_row_.assign(1, 0), first_link_.assign(1, 0), links_.clear(); }
+  void add_link(int link);  ///< of the node that add() makes next; any number of times
+  void add(int nrow);       ///< that node: the next rows
+  int size() const { return int(first_row_.size()) - 1; }
+  int rows() const { return first_row_.back(); }
+  int first_row(int node) const { return first_row_[std::size_t(node)]; }
+  int nrow(int node) const { return first_row(node + 1) - first_row(node); }
+  int first_link(int node) const { return first_link_[std::size_t(node)]; }  ///< among all links of nodes
+  std::span<const int> links(int node) const {
+    return std::span<const int>(links_).subspan(std::size_t(first_link(node)),
+                                                std::size_t(first_link(node + 1) - first_link(node)));
+  }
+  bool operator==(const RowNodes&) const = default;
+
+ private:
+  std::vector<int> first_row_{0}, first_link_{0}, links_;
+};
+
 class CoupledTrees {
  public:
   using LinkPair = std::array<int, 2>;
@@ -36,10 +70,12 @@ class CoupledTrees {
 
   explicit CoupledTrees(const Model& model);
 
-  /// The order of elimination for these pairs of different links, each given once; nothing where they are as before.
+  /// The order of elimination for these pairs of different links, each given once, and these rows; nothing where they
+  /// are as before.
   /// @param most multiplications of factor() that are not too many  @return false: it would take more, and there is no
   /// order
-  bool analyze(std::span<const LinkPair> pairs, double most = std::numeric_limits<double>::infinity());
+  bool analyze(std::span<const LinkPair> pairs, const RowNodes& rows = {},
+               double most = std::numeric_limits<double>::infinity());
   double operations() const { return order_.operations; }  ///< multiplications of factor(), about
   /// B_ll = the links' inertias and loads, K and the joints' loads; all else zero. data: after prepare_loads().
   template <class R>
@@ -51,17 +87,30 @@ class CoupledTrees {
   }
   std::span<Block> blocks() { return blocks_; }  ///< to be added to; B_ll is block l
   double* forces() { return force_.data(); }     ///< [link][6] f_l, to be added to
+  /// Σ of row `row` of a node, once after begin().
+  void set_row(int node, int row, double sigma) { own_of(node)[std::size_t(row * (dofs_of(node) + 1))] = sigma; }
+  /// Adds to a row's J what it is of the motion of a link of its node. @param share of it, that is looked at; what it
+  /// pulls with is all of it
+  void add_to_row(int node, int row, int link, const Force<double>& wrench, double share = 1);
+  /// The same of what it is along a joint's DoFs, in qvel's axes; its node has the parent as well.
+  void add_joint_to_row(int node, int row, int link, const double* along, double share = 1);
 
   /// Once after the blocks are complete; they are lost.
   void factor();
-  /// x with the blocks that were factored; data.links()[l].a = J_l x.
+  /// What the blocks that were factored make of a right side.
   /// @param loaded with the forces that were added and those of the joints' loads @param joint_force Q [nv] or empty
+  /// @param x [numbers()] in: d from first_row() on; out: each link's numbers along its joint, world axes, angular
+  ///   before linear, and λ
+  void solve(bool loaded, std::span<const double> joint_force, std::span<double> x);
+  int numbers() const { return first_row() + rows_.rows(); }
+  int first_row() const { return 6 * links_; }
+  /// Such numbers as velocities; data.links()[l].a = J_l of them.
   template <class R>
-  void solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x);
+  void finish(std::span<const double> x, BasicData<R>& data, Out<R> velocity);
 
  private:
   struct Link {
-    int parent, dofs, qvel;
+    int parent, root, dofs, qvel;
     bool turns;      ///< about its axis, or slides along it
     Vec3d axis{};    ///< of a hinge or a slide
     Vec3d offset{};  ///< from the parent's origin
@@ -75,16 +124,21 @@ class CoupledTrees {
     std::size_t pairs, panel;  ///< of order_.pair_block [count][count], and of left_ and right_ [dofs][count][8]
     int parent_block;          ///< B_ip, -1: the link does not bear on its parent
   };
+  std::size_t node_of(int node) const { return std::size_t(links_ + node); }
+  int dofs_of(int node) const { return link_[node_of(node)].dofs; }
+  std::array<double, 36>& own_of(int node) { return own_[node_of(node)]; }
+  void add_nodes();
   int connect(int a, int b);
   const Neighbour* find(int a, int b) const;
   void eliminate(int link);
   std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
-  void inward(bool loaded, std::span<const double> joint_force);
+  void inward(bool loaded, std::span<const double> joint_force, std::span<const double> x);
+  void move(std::size_t link, const double* q, double* motion) const;
 
   struct Order {  ///< of the elimination, as analyze() found it
     bool known = false;
     double operations = 0;
-    std::vector<int> block_of_pair;
+    std::vector<int> block_of_pair, block_of_row;  ///< block_of_row: of a node's link, B_le
     std::vector<std::vector<Neighbour>> adjacent;  ///< of links that are left
     std::vector<Step> steps;
     std::vector<Neighbour> neighbour;
@@ -95,9 +149,10 @@ class CoupledTrees {
 
   int links_;
   std::vector<LinkPair> pairs_;
+  RowNodes rows_;
   Order order_;
-  AlignedVector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
-  std::vector<Link> link_;
+  AlignedVector<Block> blocks_;                        ///< [link] B_ll; then pairs, both ways
+  std::vector<Link> link_;                             ///< then nodes of rows, here and below
   std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
   AlignedVector<double> left_, right_;                 ///< H_xq and D⁻¹ H_qy
   std::vector<double> force_, joint_force_, motion_;   ///< [link][6]

@@ -76,6 +76,8 @@ class RowBlocks {
   virtual void extrapolate(const Extrapolation&) {}  ///< x, if it does so after every sweep since rest()
   virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
   virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
+  /// After each sweep, where a push alone does not hold the bilateral rows: x back onto them.
+  virtual void hold() {}
 };
 
 /// Of a problem that is solved by sweeps alone.
