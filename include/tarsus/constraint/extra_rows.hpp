@@ -71,6 +71,7 @@ class ExtraRows {
   DenseFactors factors_;                              ///< of the unknowns' system
   int leading_ = 0;                                   ///< of its columns and its right side
   std::vector<double> right_;                         ///< becomes the solution
+  std::vector<double> solution_;                      ///< of the trees
   std::vector<double> jacobian_;
   AlignedVector<R> u_, column_;  ///< [nv]
 };
