@@ -169,8 +169,6 @@ void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<con
   matrix.assign(std::size_t(k) * leading_, 0.0), right_.assign(leading_, 0.0);
   for (int i = 0; i < held; ++i) {
     for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + i] = A(i, unknown_[j]);
-  }
-  for (int i = 0; i < held; ++i) {
     matrix[std::size_t(i) * (leading_ + 1)] += held_.diagonal()[i];
     right_[i] = held_.demand()[i] - double(velocity_[i]);
   }

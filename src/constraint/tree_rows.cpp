@@ -348,7 +348,8 @@ void TreeRows<R>::hold() {
   }
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     if (!is_body_[i]) continue;
-    const Vec3d w = get3(&held_.solution[6 * i]), v = get3(&held_.solution[6 * i + 3]);
+    const double* const x = &held_.solution[6 * i];
+    const Vec3d w{x[0], x[1], x[2]}, v{x[3], x[4], x[5]};
     bodies[i].w += w, bodies[i].v += v + cross(w, centre_[i]);
     std::fill_n(&u_[model_.joints[i].qvel], 6, R(0));
   }
