@@ -628,14 +628,8 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     const bool good = worker.stepper.status(lane) == WorldStatus::ok;
     const bool solved = !rows || rows->status == StepStatus::converged || rows->status == StepStatus::swept;
     if (worker.behind && !(good && solved)) show_start(worker, world, lane);
-    if (!good) {
-      blame(worker, world, lane);
-      remember(worker, world, lane);
-      worker.live[at(lane)] = 0, all = false;  // its last good state stays
-      continue;
-    }
-    ++state_.steps[at(world)];
-    if (!solved && worker.alone && step_alone(worker, world)) {
+    if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities have become
+      ++state_.steps[at(world)];
       if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.alone->stepper, worker.alone->data);
       StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory, lane / width_);
@@ -644,6 +638,13 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
       worker.live[at(lane)] = 0, all = false;
       continue;
     }
+    if (!good) {
+      blame(worker, world, lane);
+      remember(worker, world, lane);
+      worker.live[at(lane)] = 0, all = false;  // its last good state stays
+      continue;
+    }
+    ++state_.steps[at(world)];
     state_.reports[at(world)] = report_of(worker.stepper, lane);
     if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.stepper, worker.data, lane);
     if (rows && width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
