@@ -225,11 +225,8 @@ bool StepTerms<R>::stiffen_ranges(In<R> velocity) {
     const RangeSpring spring({double(step_.qpos[range.qpos]), turn.x, turn.y, turn.z}, force);
     const double found = h * h * spring.stiffness, has = limits_.inertia.empty() ? 0 : limits_.inertia[range.qvel];
     if (found <= has) continue;
-    if (has == 0) {
-      if (!spring.turns_far(at(velocity, range.qvel), h)) continue;
-      const double K = step_.data->joint_inertia[range.qvel];
-      if (found <= K + least_inertia<R>(model_, step_.data->own, 1, 0, range.joint)) continue;
-    }
+    const double K = step_.data->joint_inertia[range.qvel];
+    if (has == 0 && !spring.is_needed(model_, *step_.data, 0, range.joint, K, at(velocity, range.qvel), h)) continue;
     if (limits_.inertia.empty()) limits_.inertia.assign(model_.nv, R(0)), limits_.force = limits_.inertia;
     const double inertia = kRangeSpringFactor * found;
     const Vec3d push = spring.across(at(step_.qvel, range.qvel)) * (-inertia / h);

@@ -5,6 +5,7 @@
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/dynamics/spring_rule.hpp"
 #include "tarsus/model/jcalc.inl"
 
@@ -264,8 +265,8 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
     one_.drags.clear();
     if (step.implicit && !passive.immersions().empty()) {
-      find_drags(world, step.dt, own);
-      mend_lift(world, step.dt, own);
+      find_drags(data, world, step.dt);
+      mend_lift(data, world, step.dt);
     }
     std::fill(one_.tendon_bias.begin(), one_.tendon_bias.end(), 0.0);
     if (is_.heavy_paths)
@@ -389,17 +390,17 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
 /// to step: with x = h K/m, K_s = K (1 + x/(1 + x)) goes over to the tangent, of second order, and nothing swings.
 /// Their arms follow the others.
 template <class R>
-void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
+void Servos<R>::find_drags(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
   const auto part = [](const Force<double>& force, int i) { return i < 3 ? force.n[i] : force.f[i - 3]; };
   one_.arm.resize(std::size_t(model_.nv));
-  const bool heavy = own && !own->inertia.empty();
+  const bool heavy = data.own && !data.own[world / width_].inertia.empty();
   const PassiveForces& passive = actuation_.passive();
   for (std::size_t k = 0; k < passive.immersions().size(); ++k) {
     const Immersion& body = passive.immersions()[k];
     const Mat3d& axes = body.pose.R;
     const Force<double> inverse =
-        heavy ? passive.inverse_mass(k, own_inertia(body.link, world, own)) : body.inverse_mass;
+        heavy ? passive.inverse_mass(k, inertia_of(model_, data, body.link, world)) : body.inverse_mass;
     for (int i = 0; i < 6; ++i) {
       const double inverse_mass = part(inverse, i), resisted = dt * part(body.fluid.resistance, i);
       if (!(resisted * inverse_mass >= kDragFelt)) continue;
@@ -421,7 +422,7 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
 
 /// Lift of what floats becomes that of the mean velocity.
 template <class R>
-void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
+void Servos<R>::mend_lift(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
   const std::span<const Immersion> all = actuation_.passive().immersions();
   for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
@@ -434,21 +435,13 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
       push_arm(body, -1, world);
     }
     const LinkState<double>& link = links[one.link];
-    const RigidInertia<double> mine = own_inertia(one.link, world, own);
+    const RigidInertia<double> mine = inertia_of(model_, data, one.link, world);
     const RigidInertia<double> inertia{mine.mass, link.R * mine.h, rotate(link.R, mine.I)};
     const Vec3d w = one.pose.R * one.velocity.w, v = one.pose.R * one.velocity.v;
     const Motion<double> velocity{w, v - cross(w, one.pose.p - link.o)};
     find_arm(one, link.o, turning_over(all.subspan(first, next - first), link.o, inertia, velocity, dt));
     push_arm(one, 1, world);
   }
-}
-
-/// The link's inertia along its axes, in this world.
-template <class R>
-RigidInertia<double> Servos<R>::own_inertia(int link, int world, const WorldTable<R>* own) const {
-  if (!own || own->inertia.empty()) return model_inertia(model_.view<double>().link[link], identity3<double>());
-  const auto n = [&](int k) { return double(own->inertia[std::size_t((10 * link + k) * width_ + world % width_)]); };
-  return {n(0), {n(1), n(2), n(3)}, {n(4), n(5), n(6), n(7), n(8), n(9)}};
 }
 
 /// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.
