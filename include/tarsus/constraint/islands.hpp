@@ -47,9 +47,7 @@ class Islands {
   std::vector<int> trees_;   ///< [least root of a set] its trees
   std::vector<char> piled_;  ///< [term]
   // Of the last part().
-  std::vector<int> of_;  ///< [term] in the whole
-  std::vector<Term> terms_;
-  std::vector<TermRow> rows_;
+  PartOfTerms part_;
   std::vector<ContactRows> contacts_;
   std::vector<JointRows> joints_;
   std::vector<PathRow> paths_;
