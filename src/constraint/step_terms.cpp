@@ -19,7 +19,7 @@ template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model),
       options_(options),
-      mass_(model, TreeOperator<R>::kDenseDofs, options.piles.least_trees),
+      mass_(model, kDenseDofs, options.piles.least_trees),
       islands_(model),
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);

@@ -125,7 +125,7 @@ struct SensorSet::Scratch {
   struct Sides {
     std::vector<Solid> first, second;
   };
-  std::vector<Sides> sides;  // Sensor::object of distance sensors
+  std::vector<Sides> sides;                   // Sensor::object of distance sensors
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
@@ -208,8 +208,7 @@ void SensorSet::add(const SensorSpec& spec) {
     if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
     if (kind->target == SensorTarget::shapes) add_shapes(spec, s);
     if (!is_computed(spec)) s.kind = SensorKind::none;
-    if (s.kind == SensorKind::insidesite)
-      s.zone = zone_of(site_place(model_, attribute(spec, "site"), spec.where));
+    if (s.kind == SensorKind::insidesite) s.zone = zone_of(site_place(model_, attribute(spec, "site"), spec.where));
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
       const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
       s.frame = place.frame, s.body = place.body;

@@ -28,6 +28,11 @@ ForceRow falling(double force, double stiffness, double damping, double speed, d
   return row;
 }
 
+/// No more than that range of forces allows.
+void narrow(ForceRow& row, double low, double high) {
+  row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
+}
+
 }  // namespace
 
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
@@ -74,15 +79,13 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
-    is_.plain_only = is_.plain_only && a.plain;
-    is_.has_motors = is_.has_motors || a.motor;
+    is_.plain_only &= a.plain, is_.has_motors |= a.motor.has_value();
   }
   for (int v = 0; v < model.nv; ++v) joined_[v].count += actuation_.compensates(v);
   if (is_.has_motors) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
   one_.tendon_bias.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
-    is_.heavy_paths =
-        is_.heavy_paths || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
+    is_.heavy_paths |= actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty();
   one_.qpos.resize(model.nq), one_.qvel.resize(model.nv);
   one_.ctrl.resize(model.nu), one_.act.resize(model.na);
 }
@@ -121,12 +124,11 @@ void Servos<R>::find_joined() {
     if (!a.plain || !a.active) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
-    is_.damped_by_control = is_.damped_by_control || a.gain[2] != 0;
     const bool by_control = a.gain[2] != 0;
+    is_.damped_by_control |= by_control;
     if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
-    const double ends[] = {g * a.force_range[0], g * a.force_range[1]};
-    j.low += a.force_limited ? std::min(ends[0], ends[1]) : -kInfinity;
-    j.high += a.force_limited ? std::max(ends[0], ends[1]) : kInfinity;
+    const auto [low, high] = std::minmax({g * a.force_range[0], g * a.force_range[1]});
+    j.low += a.force_limited ? low : -kInfinity, j.high += a.force_limited ? high : kInfinity;
     j.servo = true;
     if (by_control) continue;
     j.kp += g * g * a.stiffness(0), j.kd += g * g * a.damping(0);
@@ -474,12 +476,10 @@ void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
     const double share = actuation_.tendon_share(a);
     for (double* x : {&force, &row.force, &row.slope, &row.low, &row.high}) *x = share > 0 ? share * *x : 0;
   }
-  const auto within = [&row](const std::array<double, 2>& range) {
-    row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
-  };
-  if (a.force_limited) within(a.force_range);
-  if (!a.shares_tendon && a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited)
-    within(actuation_.tendons()[a.tendon].force_range);
+  if (a.force_limited) narrow(row, a.force_range[0], a.force_range[1]);
+  if (a.shares_tendon || a.tendon < 0) return;
+  const Tendon& tendon = actuation_.tendons()[a.tendon];
+  if (tendon.force_limited) narrow(row, tendon.force_range[0], tendon.force_range[1]);
 }
 
 /// A servo's row. What it gives to a joint whose range bounds the sum of several actuators counts
@@ -492,9 +492,8 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
   };
   if (row.dofs.size() == 1 && joined_[row.dofs[0]].count == 1 && row.arm[0] != 0) {
     if (const auto* range = range_of(row.dofs[0])) {
-      const double ends[] = {(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]};
-      const double low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
-      row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
+      const auto [low, high] = std::minmax({(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]});
+      narrow(row, low, high);
     }
   } else {
     for (std::size_t k = 0; k < row.dofs.size(); ++k) {

@@ -73,7 +73,7 @@ struct RowsReport {
 /// Islands that sweeps solve in the place of Newton's method: those of `least_trees` or more, in steps whose contacts
 /// between links take more than `most_operations` to eliminate once (decision 511).
 struct PileOptions {
-  int least_trees = 32;
+  int least_trees = kManyTrees;
   double most_operations = 1e7;
   SweepOptions sweeps;
 };
