@@ -83,9 +83,12 @@ void put_in_group(const EqualityConstants<R>& c, int index, int lane, EqualityGr
   group.scale[lane] = c.scale;
 }
 
-/// Puts the last of the constraints into a group where it can be in one.
+}  // namespace
+
+/// Into a group too, where it can be in one.
 template <class R>
-void find_group(std::vector<EqualityConstants<R>>& all, std::vector<EqualityGroup<R>>& groups) {
+void EqualitySet::Constants<R>::add(const EqualityConstants<R>& constants) {
+  all.push_back(constants);
   EqualityConstants<R>& c = all.back();
   const bool weld = c.kind == EqualityKind::weld;
   if ((!weld && c.kind != EqualityKind::connect) || c.a < 0 || c.swapped || (c.b < 0 && !c.to_world)) return;
@@ -102,20 +105,15 @@ void find_group(std::vector<EqualityConstants<R>>& all, std::vector<EqualityGrou
   groups.push_back(group);
 }
 
-}  // namespace
-
 EqualitySet::EqualitySet(const Model& model) : model_(&model) {}
 EqualitySet::~EqualitySet() = default;
 EqualitySet::EqualitySet(EqualitySet&&) noexcept = default;
 EqualitySet& EqualitySet::operator=(EqualitySet&&) noexcept = default;
 
-template <>
-EqualityList<double> EqualitySet::list<double>() const {
-  return {constants_.data(), size(), groups_.data(), int(groups_.size())};
-}
-template <>
-EqualityList<float> EqualitySet::list<float>() const {
-  return {constants_float_.data(), size(), groups_float_.data(), int(groups_float_.size())};
+template <class R>
+EqualityList<R> EqualitySet::list() const {
+  const auto& [all, groups] = std::get<Constants<R>>(constants_);
+  return {all.data(), int(all.size()), groups.data(), int(groups.size())};
 }
 
 /// Between what the two bodies ride on something must be able to move.
@@ -148,9 +146,7 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   c.to_world = c.b < 0 && is_identity(c.Rb);
   rows_ += e.nrow;
   equalities_.push_back(std::move(e));
-  constants_.push_back(c);
-  constants_float_.push_back(to_float(c));
-  find_group(constants_, groups_), find_group(constants_float_, groups_float_);
+  std::get<0>(constants_).add(c), std::get<1>(constants_).add(to_float(c));
   users_.resize(equalities_.size());
   return size() - 1;
 }
@@ -283,7 +279,7 @@ template <class R>
 void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
   if (rows.blocks() > 0) throw ValueError("rows", std::to_string(rows.blocks()) + " blocks", "none yet");
   for (int i = 0; i < size(); ++i) {
-    const EqualityConstants<double>& c = constants_[i];
+    const EqualityConstants<double>& c = std::get<0>(constants_).all[i];
     if (users_[i].evaluate) {
       rows.add_joint_block(users_[i].joints, c.nrow);
       continue;
@@ -316,7 +312,7 @@ void EqualitySet::find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) con
   const int pad = row_width<R>(rows.width());
   R* force = nullptr;
   for (int i = 0; i < size(); ++i) {
-    const EqualityConstants<double>& c = constants_[i];
+    const EqualityConstants<double>& c = std::get<0>(constants_).all[i];
     targets[i] = {};
     if (c.kind == EqualityKind::user || c.kind == EqualityKind::tendon) continue;
     if (!force) force = rows.block(i).force;
@@ -362,7 +358,7 @@ template <class R>
     if (!users_[i].evaluate) continue;
     const auto block = rows.block(i);
     for (int lane = 0; lane < width; ++lane)
-      user_rows<R>(*model_, users_[i], constants_[i].first_row, width, lane, qpos, qvel, block, phi, rate, bias);
+      user_rows<R>(*model_, users_[i], equalities_[i].first_row, width, lane, qpos, qvel, block, phi, rate, bias);
   }
 }
 

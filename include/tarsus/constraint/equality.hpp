@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tarsus/dynamics/delassus.hpp"
@@ -141,6 +142,12 @@ class EqualitySet {
   void evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi, Out<R> rate,
                       Out<R> bias) const;
 
+  template <class R>
+  struct Constants {
+    std::vector<EqualityConstants<R>> all;
+    std::vector<EqualityGroup<R>> groups;
+    void add(const EqualityConstants<R>& constants);
+  };
   struct TendonRow {
     int row, a, b;                                         ///< tendons; b -1: none
     std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
@@ -150,10 +157,7 @@ class EqualitySet {
   std::vector<Equality> equalities_;
   std::vector<TendonRow> tendon_rows_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
-  std::vector<EqualityConstants<double>> constants_;
-  std::vector<EqualityConstants<float>> constants_float_;
-  std::vector<EqualityGroup<double>> groups_;
-  std::vector<EqualityGroup<float>> groups_float_;
+  std::tuple<Constants<double>, Constants<float>> constants_;
   int rows_ = 0;
   bool has_users_ = false;
 };
