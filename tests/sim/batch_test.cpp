@@ -903,7 +903,7 @@ bool acts(WorldParameter which, const Model& model, const BatchOptions& options)
   if (which == WorldParameter::friction_scale) return options.step.rows.contacts && !ContactGeometry(model).empty();
   return which != WorldParameter::force_scale || options.drives->limited();
 }
-WorldParameters one(WorldParameter which, const std::vector<double>& numbers) {
+WorldParameters only(WorldParameter which, const std::vector<double>& numbers) {
   WorldParameters all;
   all[which] = numbers;
   return all;
@@ -916,7 +916,7 @@ void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
       const std::vector<double> own = own_numbers(batch.model(), which, world);
       all.insert(all.end(), own.begin(), own.end());
     }
-    batch.set_parameters(one(which, all));
+    batch.set_parameters(only(which, all));
   }
 }
 
@@ -1009,7 +1009,7 @@ void expect_masses_of_one_change_nothing() {
   const int worlds = 20;
   Batch<R> plain(model, worlds, options), own(model, worlds, options);
   EXPECT_EQ(plain.pack_width(), 1);
-  own.set_parameters(one(WorldParameter::mass_scale, std::vector<double>(at(worlds * model.nbody()), 1.0)));
+  own.set_parameters(only(WorldParameter::mass_scale, std::vector<double>(at(worlds * model.nbody()), 1.0)));
   std::mt19937 random(2);
   std::normal_distribution<double> normal;
   for (std::size_t i = 0; i < plain.qvel().size(); ++i) plain.qvel()[i] = own.qvel()[i] = R(2 * normal(random));
@@ -1039,7 +1039,7 @@ TEST(BatchParameters, EachOfThemActs) {
       const std::vector<double> own = own_numbers(model, which, 1);
       std::vector<double> all(std::size_t(3) * at(n), 1);
       std::copy(own.begin(), own.end(), all.begin() + n);
-      batch.set_parameters(one(which, all), std::vector<std::uint8_t>{0, 1, 0});
+      batch.set_parameters(only(which, all), std::vector<std::uint8_t>{0, 1, 0});
     });
     EXPECT_EQ(one[0], plain[0]) << name(which);
     EXPECT_NE(one[1], plain[1]) << name(which);
@@ -1109,14 +1109,14 @@ TEST(BatchParameters, DampingIsAJointsOwn) {
   for (const char* damping : {"1", "0 1", "0 0 1"}) {
     const Model model = pendulum(damping);
     Batch<double> batch(model, 2, {});
-    EXPECT_THROW(batch.set_parameters(one(WorldParameter::damping_scale, negative)), ValueError);
-    batch.set_parameters(one(WorldParameter::damping_scale, some));
+    EXPECT_THROW(batch.set_parameters(only(WorldParameter::damping_scale, negative)), ValueError);
+    batch.set_parameters(only(WorldParameter::damping_scale, some));
     batch.qvel()[0] = batch.qvel()[1] = 3;
     batch.rollout({.steps = 20});
     EXPECT_LT(std::abs(batch.qvel()[1]), std::abs(batch.qvel()[0])) << damping;
   }
   const Model free = pendulum("0");
-  EXPECT_THROW(Batch<double>(free, 2, {}).set_parameters(one(WorldParameter::damping_scale, some)), ValueError);
+  EXPECT_THROW(Batch<double>(free, 2, {}).set_parameters(only(WorldParameter::damping_scale, some)), ValueError);
 }
 
 TEST(BatchParameters, WhatDoesNotFitIsNamed) {
@@ -1125,7 +1125,7 @@ TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   Batch<double> batch(model, 2, options);
   const auto message = [&](WorldParameter which, const std::vector<double>& values) -> std::string {
     try {
-      batch.set_parameters(one(which, values));
+      batch.set_parameters(only(which, values));
     } catch (const Error& e) {
       return e.what();
     }
@@ -1148,7 +1148,8 @@ TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(message(WorldParameter::kp_scale, {2, 0}), "");
   batch.set_drives({});
   EXPECT_TRUE(batch.parameter(WorldParameter::kp_scale).empty());
-  EXPECT_THROW(batch.set_parameters(one(WorldParameter::mass_scale, {1, 1}), std::vector<std::uint8_t>(3)), ShapeError);
+  EXPECT_THROW(batch.set_parameters(only(WorldParameter::mass_scale, {1, 1}), std::vector<std::uint8_t>(3)),
+               ShapeError);
 }
 
 // -- captures ---------------------------------------------------------------------------------------------------------
