@@ -56,7 +56,7 @@ TermSet Islands::part(const TermSet& all, bool piles) {
       paths_.push_back(g.paths[t - g.first_path()]);
   }
   part_.take(all.free_velocity, free_), part_.take(all.y, y_), part_.take(all.impulse, impulse_);
-  return {part_.terms, part_.rows, free_, {contacts_, joints_, paths_}, y_, impulse_};
+  return {{part_.terms, part_.rows, free_}, {contacts_, joints_, paths_}, y_, impulse_};
 }
 
 void Islands::put_back(const TermSet& all) const { part_.put(y_, all.y), part_.put(impulse_, all.impulse); }

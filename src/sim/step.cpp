@@ -399,8 +399,9 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
   if (implicit_products) force_of(data, qpos, qvel);
-  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
-                     false);
+  // rk4 without projection pulls errors back in about SPOOK's default time.
+  const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift, false);
 }
 
 template <class R>
@@ -443,12 +444,6 @@ void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
 template <class R>
 double Stepper<R>::loop_step(double dt) const {
   return options_.loops == LoopMode::spook ? dt : 0;
-}
-
-/// rk4 without projection pulls errors back in about SPOOK's default time.
-template <class R>
-double Stepper<R>::loop_drift(double dt) const {
-  return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
 /// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰, or after pass 1 of

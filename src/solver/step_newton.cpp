@@ -47,13 +47,6 @@ void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   for (std::size_t i = 0; i < from.size(); ++i) next_.velocity[i] += from[i];
 }
 
-/// Newton's on the natural map at the iterate at hand. @return Σ ρ² N² there
-double StepNewton::natural_solve(StepOperator& mass, bool changes) {
-  const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
-  linear_solve(mass, changes);
-  return start;
-}
-
 void StepNewton::point(double t, Iterate& out) const {
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) {
     out.velocity[i] = now_.velocity[i] + t * (next_.velocity[i] - now_.velocity[i]);
@@ -102,8 +95,9 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   const double far = !early ? 0 : short_ ? kUnbounded : contact_residual_;
   const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, far, mass.sweeps());
   if (sweeps > 0) sweep(mass, sweeps);
-  const double start = natural_solve(mass, mass.takes_changes());
-  short_ = false;
+  const bool changes = mass.takes_changes();
+  const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
+  linear_solve(mass, changes), short_ = false;
   if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {

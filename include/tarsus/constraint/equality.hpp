@@ -132,7 +132,6 @@ class EqualitySet {
   void check_joint(const std::string& name, int joint) const;
   EqualityConstants<double> between(const Equality& equality, const Vec3d& point_a, const Vec3d& point_b) const;
   int add_spec_pair(const EqualitySpec& spec);
-  int add_spec_joint(const EqualitySpec& spec);
   int add_spec_tendon(const EqualitySpec& spec);
   template <class R>
   EqualityList<R> list() const;

@@ -16,14 +16,9 @@ namespace tarsus {
 std::vector<int> tree_roots(const Model& model);
 
 /// Terms of one solve, and where their rows act.
-struct TermSet {
-  std::span<const Term> terms;
-  std::span<const TermRow> rows;
-  std::span<const double> free_velocity;
+struct TermSet : StepProblem {
   RowGeometry geometry;
   std::span<double> y, impulse;  ///< [row], in and out
-
-  StepProblem problem() const { return {terms, rows, free_velocity}; }
 };
 
 class Islands {

@@ -217,7 +217,6 @@ class Stepper {
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
-  double loop_drift(double dt) const;
   bool finite_lane(In<R> values, int n, int world) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);

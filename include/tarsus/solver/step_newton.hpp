@@ -179,7 +179,6 @@ class StepNewton {
   void newton(StepOperator& mass, bool early);
   void sweep(StepOperator& mass, int count);
   void linear_solve(StepOperator& mass, bool changes);
-  double natural_solve(StepOperator& mass, bool changes);
   double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
