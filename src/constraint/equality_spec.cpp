@@ -30,14 +30,6 @@ Frame find_frame(const Model& model, const EqualitySpec& spec, const std::string
   return {found(body, spec, "site", name), {rotation(normalized(site->orientation)), site->position}};
 }
 
-int find_joint(const Model& model, const EqualitySpec& spec, const std::string& name) {
-  return found(model.find_joint(name), spec, "joint", name);
-}
-
-int find_tendon(const TendonSet& tendons, const EqualitySpec& spec, const std::string& name) {
-  return found(index_of(tendons, name), spec, "tendon", name);
-}
-
 /// Length, moment arms and J̇ q̇ of tendons at one state; kept between calls.
 class TendonState {
  public:
@@ -87,17 +79,13 @@ int EqualitySet::add_spec_pair(const EqualitySpec& spec) {
                   spec.anchor);
 }
 
-int EqualitySet::add_spec_joint(const EqualitySpec& spec) {
-  const int first = find_joint(*model_, spec, spec.first);
-  return add_joint(spec.name, first, spec.second.empty() ? -1 : find_joint(*model_, spec, spec.second),
-                   spec.polynomial);
-}
-
 /// l_a - r_a = Σ c_k (l_b - r_b)^k, r the lengths at qpos0; l_a - r_a = c_0 without a second tendon.
 int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   const auto state = std::make_shared<TendonState>(*model_, TendonSet::of(*model_));
-  const int a = find_tendon(state->tendons(), spec, spec.first),
-            b = spec.second.empty() ? -1 : find_tendon(state->tendons(), spec, spec.second);
+  const auto find = [&](const std::string& name) {
+    return found(index_of(state->tendons(), name), spec, "tendon", name);
+  };
+  const int a = find(spec.first), b = spec.second.empty() ? -1 : find(spec.second);
   for (const int t : {a, b}) {
     for (std::size_t k = 0; t >= 0 && k < state->tendons()[t].path.size(); ++k) {
       if (state->tendons()[t].path[k].frame.mocap >= 0)
@@ -165,11 +153,14 @@ void EqualitySet::add_tendon_forces(std::span<const double> qpos, std::span<cons
 int EqualitySet::add_from_spec(int index) {
   const EqualitySpec& spec = model_->spec.equalities.at(index);
   int added = -1;
+  const auto joint = [&](const std::string& name) { return found(model_->find_joint(name), spec, "joint", name); };
   try {
     switch (spec.type) {
       case EqualityType::connect:
       case EqualityType::weld: added = add_spec_pair(spec); break;
-      case EqualityType::joint: added = add_spec_joint(spec); break;
+      case EqualityType::joint:
+        added = add_joint(spec.name, joint(spec.first), spec.second.empty() ? -1 : joint(spec.second), spec.polynomial);
+        break;
       case EqualityType::tendon: added = add_spec_tendon(spec); break;
       case EqualityType::distance:
         throw InputError(spec.where, "equality \"" + spec.name + "\": distance between shapes is not supported");

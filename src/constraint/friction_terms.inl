@@ -23,7 +23,7 @@ void StepTerms<R>::add_friction_loss() {
       const double mass = joint_inverse_mass(rows);
       Term term;
       term.lower = -step_.h * joint.friction_loss, term.upper = step_.h * joint.friction_loss;
-      add_joint_term(Kind::friction_loss, 8 * std::uint64_t(i) + k, term, rows, {compliance(0, mass), 0, 0, mass});
+      add_joint_term({Kind::friction_loss, 8 * std::uint64_t(i) + k}, term, rows, {compliance(0, mass), 0, 0, mass});
     }
   }
 }

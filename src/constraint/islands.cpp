@@ -43,19 +43,11 @@ int Islands::find_piles(const TermSet& all, int least, bool together) {
 }
 
 TermSet Islands::part(const TermSet& all, bool piles) {
-  of_.clear(), terms_.clear(), rows_.clear(), contacts_.clear(), joints_.clear(), paths_.clear();
-  free_.clear(), y_.clear(), impulse_.clear();
+  part_.clear(), contacts_.clear(), joints_.clear(), paths_.clear();
   const RowGeometry& g = all.geometry;
   for (std::size_t t = 0; t < all.terms.size(); ++t) {
     if ((piled_[t] != 0) != piles) continue;
-    Term term = all.terms[t];
-    const std::size_t first = term.first_row, end = first + term.nrow;
-    term.first_row = int(rows_.size());
-    of_.push_back(int(t)), terms_.push_back(term);
-    for (std::size_t k = first; k < end; ++k) {
-      rows_.push_back(all.rows[k]), free_.push_back(all.free_velocity[k]);
-      y_.push_back(all.y[k]), impulse_.push_back(all.impulse[k]);
-    }
+    part_.add(all.terms[t], all.rows);
     if (int(t) < g.first_joint())
       contacts_.push_back(g.contacts[t]);
     else if (int(t) < g.first_path())
@@ -63,15 +55,10 @@ TermSet Islands::part(const TermSet& all, bool piles) {
     else
       paths_.push_back(g.paths[t - g.first_path()]);
   }
-  return {terms_, rows_, free_, {contacts_, joints_, paths_}, y_, impulse_};
+  part_.take(all.free_velocity, free_), part_.take(all.y, y_), part_.take(all.impulse, impulse_);
+  return {{part_.terms, part_.rows, free_}, {contacts_, joints_, paths_}, y_, impulse_};
 }
 
-void Islands::put_back(const TermSet& all) const {
-  for (std::size_t k = 0; k < of_.size(); ++k) {
-    const int to = all.terms[of_[k]].first_row, from = terms_[k].first_row;
-    std::copy_n(&y_[from], terms_[k].nrow, &all.y[to]);
-    std::copy_n(&impulse_[from], terms_[k].nrow, &all.impulse[to]);
-  }
-}
+void Islands::put_back(const TermSet& all) const { part_.put(y_, all.y), part_.put(impulse_, all.impulse); }
 
 }  // namespace tarsus

@@ -91,39 +91,47 @@ struct LaneDetector {
     const int key = contact_key(pair, feature);
     const Vec3<T> to_a = flipped ? -n : n;
     if (m.shape[p.b].link >= 0) {
-      const auto of = [](const Vec3<T>& v, int l) { return Vec3<Real<T>>{v.x[l], v.y[l], v.z[l]}; };
       for (int l = 0; l < kLanes; ++l) {
-        if (where[l]) add_crossing(l, key, of(to_a, l), of(point, l), distance[l]);
+        if (where[l]) add_crossing(l, key, to_a, point, distance);
       }
       return;
     }
-    const T friction = p.condim == 1       ? T(Real<T>(0))
-                       : pack.own_friction ? reinterpret_cast<const T*>(pack.own_friction)[pair]
-                                           : T(p.friction);
     Mask<T> left = where;
     for (int* at = &s.first[m.shape[p.a].link]; any_lane(left);) {
       LaneContact<T>& c = slot(at);
       const Mask<T> here = left & ~c.live;
       left = left & ~here;
       at = &c.next;
-      if (!any_lane(here)) continue;
-      const auto put = [here](T x, T& to) { to = select(here, x, to); };
-      c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key)), c.pair = c.pair | (here & all_bits<T>(pair));
-      c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
-      put(distance - T(p.margin), c.distance), put(distance - T(p.margin), c.gap), put(friction, c.friction),
-          put(T(p.compliance), c.compliance);
-      put(T(p.damping_time), c.damping_time);
-      if (p.law >= 0) {
-        const LaneSolverRow<T> row(m.law[p.law], distance - T(p.margin));
-        put(row.share, c.share), put(row.pull, c.damping_time), put(row.relative_compliance, c.relative_compliance);
-        put(row.gap_share * c.gap, c.gap);
-      }
-      if (p.condim > 3) {
-        LaneSpin<T>& spin = spin_of(c);
-        spin.live = spin.live | here;
-        put(T(p.torsional), spin.torsional), put(T(p.rolling), spin.rolling);
-      }
+      if (any_lane(here)) write(c, here, key, to_a, point, distance);
     }
+  }
+  /// A contact of this pair in the lanes `here`.
+  void write(LaneContact<T>& c, Mask<T> here, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
+    const LanePair<Real<T>>& p = m.pair[pair];
+    const T zero = T(Real<T>(0)), gap = distance - T(p.margin);
+    const T friction = p.condim == 1       ? zero
+                       : pack.own_friction ? reinterpret_cast<const T*>(pack.own_friction)[pair]
+                                           : T(p.friction);
+    const auto put = [here](T x, T& to) { to = select(here, x, to); };
+    c.live = c.live | here;
+    c.key = (c.key & ~here) | (here & all_bits<T>(key)), c.pair = (c.pair & ~here) | (here & all_bits<T>(pair));
+    c.n = select<T>(here, n, c.n), c.point = select<T>(here, point, c.point);
+    put(gap, c.distance), put(gap, c.gap), put(friction, c.friction), put(T(p.compliance), c.compliance);
+    put(T(p.damping_time), c.damping_time), put(zero, c.relative_compliance), put(zero, c.share);
+    if (p.law >= 0) {
+      const LaneSolverRow<T> row(m.law[p.law], gap);
+      put(row.share, c.share), put(row.pull, c.damping_time), put(row.relative_compliance, c.relative_compliance);
+      put(row.gap_share * gap, c.gap);
+    }
+    if (p.condim <= 3 && c.spin < 0) return;
+    LaneSpin<T>& spin = spin_of(c);
+    spin.live = p.condim > 3 ? spin.live | here : spin.live & ~here;
+    put(T(p.torsional), spin.torsional), put(T(p.rolling), spin.rolling);
+  }
+  static Mask<T> lane(int l) {
+    Mask<T> here = no_lanes<T>();
+    here[l] = -1;
+    return here;
   }
   /// MuJoCo's law, where steps resolve it, begins where shapes touch.
   bool touches_only() const { return m.pair[pair].law >= 0 && m.law[m.pair[pair].law].resolved; }
@@ -146,7 +154,7 @@ struct LaneDetector {
   }
 
   /// One world's contact between two links, in the first slot that this world has free.
-  void add_crossing(int l, int key, const Vec3<Real<T>>& n, const Vec3<Real<T>>& point, Real<T> distance) {
+  void add_crossing(int l, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
     const LanePair<Real<T>>& p = m.pair[pair];
     int slot = crossings[l];
     if (slot == m.most_crossings) {  // the deepest stay
@@ -155,35 +163,14 @@ struct LaneDetector {
       for (int k = 1; k < m.most_crossings; ++k) {
         if (s.crossing[k].distance[l] > s.crossing[slot].distance[l]) slot = k;
       }
-      if (!(distance - p.margin < s.crossing[slot].distance[l])) return;
+      if (!(distance[l] - p.margin < s.crossing[slot].distance[l])) return;
     } else {
       ++crossings[l];
     }
     LaneContact<T>& c = s.crossing[slot];
     if (slot == s.ncrossing) clear(s.crossing[s.ncrossing++]);
     c.a[l] = m.shape[p.a].link, c.b[l] = m.shape[p.b].link;
-    set_lane(c, l, key, n, point, distance);
-  }
-  /// One world's numbers of a contact of this pair.
-  void set_lane(LaneContact<T>& c, int l, int key, const Vec3<Real<T>>& n, const Vec3<Real<T>>& point,
-                Real<T> distance) {
-    const LanePair<Real<T>>& p = m.pair[pair];
-    c.live[l] = -1, c.key[l] = key, c.pair[l] = pair;
-    for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
-    c.distance.set(l, distance - p.margin), c.gap.set(l, distance - p.margin);
-    const Real<T> friction = pack.own_friction ? pack.own_friction[pair * kLanes + l] : p.friction;
-    c.friction.set(l, p.condim == 1 ? Real<T>(0) : friction);
-    c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
-    c.relative_compliance.set(l, 0), c.share.set(l, 0);
-    if (p.law >= 0) {
-      const LaneSolverRow<T> row(m.law[p.law], c.distance);
-      c.share.set(l, row.share[l]), c.damping_time.set(l, row.pull[l]);
-      c.relative_compliance.set(l, row.relative_compliance[l]), c.gap.set(l, row.gap_share[l] * c.gap[l]);
-    }
-    if (p.condim <= 3 && c.spin < 0) return;
-    LaneSpin<T>& spin = spin_of(c);
-    spin.live[l] = p.condim > 3 ? -1 : 0;
-    spin.torsional.set(l, p.torsional), spin.rolling.set(l, p.rolling);
+    write(c, lane(l), key, n, point, distance);
   }
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
@@ -341,20 +328,20 @@ struct LaneDetector {
       for (int k = 0; k < count; ++k) {
         const ContactPoint& found = points[k];
         if (touches_only() && found.distance > double(m.pair[pair].margin)) continue;
-        const Vec3<T> at = {T(Real<T>(found.position.x)), T(Real<T>(found.position.y)), T(Real<T>(found.position.z))};
         const auto narrow = [](const Vec3d& v, Real<T> by) {
-          return Vec3<Real<T>>{by * Real<T>(v.x), by * Real<T>(v.y), by * Real<T>(v.z)};
+          return Vec3<T>{T(by * Real<T>(v.x)), T(by * Real<T>(v.y)), T(by * Real<T>(v.z))};
         };
-        const Vec3<Real<T>> n = narrow(found.normal, sign), point = narrow(found.position, 1);
-        if (!may_meet(at, {T(n.x), T(n.y), T(n.z)}, T(Real<T>(found.distance)))[l]) continue;
+        const Vec3<T> n = narrow(found.normal, sign), point = narrow(found.position, 1);
+        const T distance = T(Real<T>(found.distance));
+        if (!may_meet(point, n, distance)[l]) continue;
         const int key = contact_key(pair, found.feature);
         if (crossing) {
-          add_crossing(l, key, n, point, Real<T>(found.distance));
+          add_crossing(l, key, n, point, distance);
           continue;
         }
         int* free = &s.first[m.shape[m.pair[pair].a].link];
         while (*free >= 0 && s.contact[*free].live[l]) free = &s.contact[*free].next;
-        set_lane(slot(free), l, key, n, point, Real<T>(found.distance));
+        write(slot(free), lane(l), key, n, point, distance);
       }
     }
   }

@@ -397,18 +397,16 @@ template <class R>
 bool LaneTerms<R>::turns_ranges(const BasicData<R>& data, double h, int world, In<R> joint_inertia, In<R> next) const {
   const Tables& t = *tables_;
   const std::size_t pack = std::size_t(world / width_), lane = std::size_t(world % width_), w = std::size_t(width_);
-  const WorldTable<R>* own = data.own ? &data.own[pack] : nullptr;
-  bool far = false;
+  bool needed = false;
   each_ball(data, world, next, [&](std::size_t i, const Quat<R>& turn, const Vec3<R>& rate) {
     const double force = double(t.packs[pack].report.limit[std::size_t(t.balls[i]) * w + lane]);
-    if (far || !(force > 0)) return;
+    if (needed || !(force > 0)) return;
     const RangeSpring spring({double(turn.w), double(turn.x), double(turn.y), double(turn.z)}, force);
-    if (!spring.turns_far(widen(rate), h)) return;
     const int joint = t.limits[std::size_t(t.balls[i])], dof = model_.joints[std::size_t(joint)].qvel;
     const double K = double(joint_inertia[(pack * std::size_t(model_.nv) + std::size_t(dof)) * w + lane]);
-    far = h * h * spring.stiffness > K + least_inertia<R>(model_, own, width_, int(lane), joint);
+    needed = spring.is_needed(model_, data, world, joint, K, widen(rate), h);
   });
-  return far;
+  return needed;
 }
 
 template <class R>

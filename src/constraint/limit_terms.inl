@@ -70,21 +70,19 @@ void StepTerms<R>::add_limits() {
     const int i = range.joint;
     const double way = range.axial ? 0 : kLimitReach + step_.h * norm3(&step_.qvel[range.qvel]);
     each_end(range, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
-      const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      if (joined({Kind::limit, identity})) return;
-      limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i], false);
+      const Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};
+      if (!joined(name)) limits_.near[name.identity] = add_bound(name, rows, gap, limits_.solver[i], false);
     });
   }
-  for (const auto& [name, rows, gap, miss] : limits_.joined) {
-    if (name.kind == Kind::limit)
-      add_bound(name.kind, name.identity, rows, gap, limits_.solver[std::size_t(rows.joint)], true);
+  for (const auto& end : limits_.joined) {
+    if (end.name.kind == Kind::limit) add_bound(end.name, end.rows, end.gap, limits_.solver[end.rows.joint], true);
   }
 }
 
 /// g = gap >= 0 along a joint's row, where the joint comes near.  @param anyway wherever it is
 /// @param solver MuJoCo's parameters where somebody gave them  @return there is one
 template <class R>
-bool StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
+bool StepTerms<R>::add_bound(const Name& name, const JointRows& rows, double gap,
                              const std::optional<SolverParameters>& solver, bool anyway) {
   const double speed = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
   const double ahead =
@@ -94,7 +92,7 @@ bool StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows&
   if (!bound_row(rows, gap, speed, solver, numbers)) return false;
   Term term;
   term.lower = 0, term.upper = kUnbounded;
-  add_joint_term(kind, identity, term, rows, numbers);
+  add_joint_term(name, term, rows, numbers);
   return true;
 }
 
@@ -122,8 +120,8 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
 template <class R>
 void StepTerms<R>::add_user_limits() {
   for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size(); ++k) {  // laid out once more
-    const auto& [name, rows, gap, near] = limits_.users[k];
-    if (near || joined(name)) add_bound(name.kind, name.identity, rows, gap, {}, true);
+    const auto& user = limits_.users[k];
+    if (user.near || joined(user.name)) add_bound(user.name, user.rows, user.gap, {}, true);
   }
   if (!limits_.joined.empty()) return;
   limits_.users.clear();
@@ -137,8 +135,9 @@ void StepTerms<R>::add_user_limits() {
     const bool axial = has_axis(joint.type);
     const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
                          axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
-    limits_.users.push_back({{Kind::user_limit, i}, rows, value->gap, false});
-    limits_.users.back().near = add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
+    const Name name{Kind::user_limit, i};
+    limits_.users.push_back({.name = name, .rows = rows, .gap = value->gap});
+    limits_.users.back().near = add_bound(name, rows, value->gap, {}, false);
   }
 }
 
@@ -225,11 +224,8 @@ bool StepTerms<R>::stiffen_ranges(In<R> velocity) {
     const RangeSpring spring({double(step_.qpos[range.qpos]), turn.x, turn.y, turn.z}, force);
     const double found = h * h * spring.stiffness, has = limits_.inertia.empty() ? 0 : limits_.inertia[range.qvel];
     if (found <= has) continue;
-    if (has == 0) {
-      if (!spring.turns_far(at(velocity, range.qvel), h)) continue;
-      const double K = step_.data->joint_inertia[range.qvel];
-      if (found <= K + least_inertia<R>(model_, step_.data->own, 1, 0, range.joint)) continue;
-    }
+    const double K = step_.data->joint_inertia[range.qvel];
+    if (has == 0 && !spring.is_needed(model_, *step_.data, 0, range.joint, K, at(velocity, range.qvel), h)) continue;
     if (limits_.inertia.empty()) limits_.inertia.assign(model_.nv, R(0)), limits_.force = limits_.inertia;
     const double inertia = kRangeSpringFactor * found;
     const Vec3d push = spring.across(at(step_.qvel, range.qvel)) * (-inertia / h);

@@ -44,7 +44,7 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
     geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
   else
     geometry_.paths.push_back(path);
-  add_term(Kind::path, index, term, &numbers, &speed, &free);
+  add_term({Kind::path, index}, term, &numbers, &speed, &free);
 }
 
 template <class R>

@@ -1,5 +1,6 @@
 #include "constraint/range_spring.hpp"
 
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/solver/term.hpp"
 
 namespace tarsus {
@@ -26,20 +27,16 @@ bool holds_light_link(const Model& model, int joint) {
 }
 
 template <class R>
-double least_inertia(const Model& model, const WorldTable<R>* own, int width, int lane, int joint) {
-  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
-  const auto least = [&](int link) {
-    if (!own || own->inertia.empty()) return eigen(inertia[std::size_t(link)].I).values.z;
-    const auto at = [&](int k) {
-      return double(own->inertia[std::size_t(10 * link + k) * std::size_t(width) + std::size_t(lane)]);
-    };
-    return eigen(Sym3d{at(4), at(5), at(6), at(7), at(8), at(9)}).values.z;
-  };
+bool RangeSpring::is_needed(const Model& model, const BasicData<R>& data, int world, int joint, double K,
+                            const Vec3d& rate, double h) const {
+  constexpr double kTurned = 0.1;  // [rad]
+  if (!(h * norm(across(rate)) > kTurned)) return false;
+  const auto least = [&](int link) { return eigen(inertia_of(model, data, link, world).I).values.z; };
   const int parent = model.joints[std::size_t(joint)].parent;
-  return parent < 0 ? least(joint) : std::min(least(joint), least(parent));
+  return h * h * stiffness > K + (parent < 0 ? least(joint) : std::min(least(joint), least(parent)));
 }
 
-template double least_inertia<double>(const Model&, const WorldTable<double>*, int, int, int);
-template double least_inertia<float>(const Model&, const WorldTable<float>*, int, int, int);
+template bool RangeSpring::is_needed(const Model&, const Data&, int, int, double, const Vec3d&, double) const;
+template bool RangeSpring::is_needed(const Model&, const DataFloat&, int, int, double, const Vec3d&, double) const;
 
 }  // namespace tarsus

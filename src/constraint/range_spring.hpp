@@ -15,8 +15,7 @@
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/math/rotation.hpp"
-#include "tarsus/model/model.hpp"
-#include "tarsus/model/world_table.hpp"
+#include "tarsus/model/data.hpp"
 
 namespace tarsus {
 
@@ -49,16 +48,11 @@ struct RangeSpring {
     stiffness = 0.5 * force * std::abs(turn.w) / sine, axis = v * (1 / sine);
   }
   Vec3d across(const Vec3d& rate) const { return rate - axis * dot(axis, rate); }
-  /// Whether a step of h seconds that ends with that rate turns the force far.
-  bool turns_far(const Vec3d& rate, double h) const {
-    constexpr double kTurned = 0.1;  // [rad]
-    return h * norm(across(rate)) > kTurned;
-  }
+  /// Whether a step of h seconds that ends with that rate turns the force far, and is too long for the joint's links.
+  /// @param K joint inertia
+  template <class R>
+  bool is_needed(const Model& model, const BasicData<R>& data, int world, int joint, double K, const Vec3d& rate,
+                 double h) const;
 };
-
-/// Least moment of inertia of a joint's link or its parent, about any axis through their origins [kg m²].
-/// @param own null: as in the model
-template <class R>
-double least_inertia(const Model& model, const WorldTable<R>* own, int width, int lane, int joint);
 
 }  // namespace tarsus

@@ -19,7 +19,7 @@ template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model),
       options_(options),
-      mass_(model, TreeOperator<R>::kDenseDofs, options.piles.least_trees),
+      mass_(model, kDenseDofs, options.piles.least_trees),
       islands_(model),
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
@@ -58,26 +58,25 @@ void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double
 
 /// `speed` and `free` are those of set_row().
 template <class R>
-int StepTerms<R>::add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
-                           const double* free) {
+int StepTerms<R>::add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free) {
   term.first_row = int(rows_.size());
   const std::size_t end = rows_.size() + std::size_t(term.nrow);
   rows_.resize(end), free_rows_.resize(end), y_.resize(end);
   for (int k = 0; k < term.nrow; ++k) set_row(term.first_row + k, rows[k], speed[k], free[k]);
-  terms_.push_back(term), names_.push_back({kind, identity});
+  terms_.push_back(term), names_.push_back(name);
   return int(terms_.size()) - 1;
 }
 
 /// A term on one joint whose rows are alike; a ball's target is set by the caller.
 template <class R>
-int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& joint, TermRow row) {
+int StepTerms<R>::add_joint_term(const Name& name, Term term, const JointRows& joint, TermRow row) {
   double speed[3], free[3];
   joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   joint_velocity(model_, step_.data->links(), joint, step_.free.data(), free);
   term.nrow = joint.nrow;
   const TermRow rows[3] = {row, row, row};
   geometry_.joints.push_back(joint);
-  return add_term(kind, identity, term, rows, speed, free);
+  return add_term(name, term, rows, speed, free);
 }
 
 template <class R>
@@ -107,17 +106,14 @@ double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
 
 template <class R>
 void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double stiffness, double lower, double upper) {
-  const std::uint64_t identity =
-      8 * std::uint64_t(joint.joint) + (joint.part == JointRows::Part::linear ? 1 + (joint.e.y != 0   ? 1
-                                                                                     : joint.e.z != 0 ? 2
-                                                                                                      : 0)
-                                                                              : 0);
+  const int axis = joint.part != JointRows::Part::linear ? 0 : joint.e.y != 0 ? 2 : joint.e.z != 0 ? 3 : 1;
   Term term;
   term.law = joint.nrow == 3 ? Law::ball : Law::interval;
   term.lower = lower, term.upper = upper;
   const double inverse_mass = joint_inverse_mass(joint);
   stiffness = std::max(stiffness, kLeastStiffness / inverse_mass);
-  const int index = add_joint_term(Kind::drive, identity, term, joint, {1 / stiffness, 0, 0, inverse_mass});
+  const int index = add_joint_term({Kind::drive, 8 * std::uint64_t(joint.joint) + std::uint64_t(axis)}, term, joint,
+                                   {1 / stiffness, 0, 0, inverse_mass});
   double speed[3];
   joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   for (int k = 0; k < joint.nrow; ++k) {
@@ -136,7 +132,8 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   recall();
   if (!limits_.joined.empty()) start_from_try();
-  const TermSet all{terms_, rows_, free_rows_, {geometry_.contacts, geometry_.joints, geometry_.paths}, y_, impulse_};
+  const RowGeometry geometry{geometry_.contacts, geometry_.joints, geometry_.paths};
+  const TermSet all{{terms_, rows_, free_rows_}, geometry, y_, impulse_};
   const PileOptions& piles = options_.piles;
   const bool costly = warm_.last.sweep_steps > 0;
   if (costly) --warm_.last.sweep_steps;
@@ -191,7 +188,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
   StepStatus status = StepStatus::converged;
   double residual = 0;
   if (!pile) {
-    const NewtonReport solved = newton_.solve(mass_, set.problem(), options, set.y, set.impulse);
+    const NewtonReport solved = newton_.solve(mass_, set, options, set.y, set.impulse);
     report_.iterations = solved.iterations;
     finite = solved.finite, residual = solved.residual;
     if (!solved.converged) status = StepStatus::too_many_iterations;
@@ -201,7 +198,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
     }
   }
   if (pile) {
-    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.piles.sweeps, set.y, set.impulse);
+    const SweepReport solved = sweeps_.solve(mass_, set, options_.piles.sweeps, set.y, set.impulse);
     report_.sweeps = std::max(report_.sweeps, solved.sweeps);
     finite = solved.finite, residual = solved.residual;
     status = residual > options.tolerance ? StepStatus::swept : StepStatus::converged;

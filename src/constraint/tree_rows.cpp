@@ -99,21 +99,16 @@ bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
   return same && skew;
 }
 
+/// A contact of which one side is a body, the other a body, the world or a tree.
 template <class R>
-void TreeRows<R>::write_point(const ContactRows& contact) {
+void TreeRows<R>::write_contact(const ContactRows& contact) {
+  Block block{.terms = 1, .point = int(points_.size())};
   ContactRows& point = points_.emplace_back();
   point.nrow = contact.nrow;
   if (is_body_[contact.a]) point.a = contact.a, point.arm_a = contact.arm_a - centre_[contact.a];
   if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
   std::copy_n(contact.axis, 3, point.axis);
-}
-
-/// A contact of which one side is a body, the other a body, the world or a tree.
-template <class R>
-void TreeRows<R>::write_contact(const ContactRows& contact) {
-  Block block{.terms = 1, .point = int(points_.size())};
-  write_point(contact);
-  const bool tree_a = points_.back().a < 0, tree_b = contact.b >= 0 && points_.back().b < 0;
+  const bool tree_a = point.a < 0, tree_b = contact.b >= 0 && point.b < 0;
   if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion and does not roll
     block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
     const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);

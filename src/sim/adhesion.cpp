@@ -12,20 +12,14 @@ Adhesion::Adhesion(const Model& model, const ActuatorSet& actuators) : model_(mo
     if (actuators[i].transmission == TransmissionType::body && actuators[i].active) grips_.push_back({i, {}});
   }
   if (grips_.empty()) return;
-  const ContactGeometry geometry(model);
-  const std::span<const ContactShape> shapes = geometry.shapes();
-  for (const ContactShape& s : shapes) {
-    const GeomSpec& geom = model.spec.bodies[s.body].geoms[s.geom];
-    solids_.push_back({solid_shape(model.spec, geom),
-                       {s.link, Transformd{s.pose.rotation, s.pose.position}, s.mocap},
-                       geom.margin + geom.gap});
-  }
+  geometry_ = ContactGeometry(model);
+  const std::span<const ContactShape> shapes = geometry_.shapes();
   for (Grip& grip : grips_) {
     const ActuatorSpec& spec = model.spec.actuators[grip.actuator];
     const int body = body_named(model, spec.target, spec.where);
     for (int a = 0; a < int(shapes.size()); ++a) {
       for (int b = a + 1; b < int(shapes.size()); ++b) {
-        if ((shapes[a].body == body || shapes[b].body == body) && geometry.may_touch(a, b))
+        if ((shapes[a].body == body || shapes[b].body == body) && geometry_.may_touch(a, b))
           grip.pairs.push_back({a, b});
       }
     }
@@ -37,16 +31,23 @@ void Adhesion::add(const LinkState<double>* links, std::span<const double> force
     int a, b;
     ContactPoint point;
   };
+  const auto pose = [&](const ContactShape& s) -> ShapePose {
+    const Transformd X = world_pose(links, {s.link, Transformd{s.pose.rotation, s.pose.position}, s.mocap});
+    return {X.p, X.R};
+  };
+  const auto reach = [&](const ContactShape& s) {
+    const GeomSpec& geom = model_.spec.bodies[s.body].geoms[s.geom];
+    return geom.margin + geom.gap;
+  };
   std::vector<Pull> pulls;
   for (const Grip& grip : grips_) {
     pulls.clear();
     for (const auto& [a, b] : grip.pairs) {
-      const Solid &first = solids_[a], &second = solids_[b];
-      const Transformd X = world_pose(links, first.frame), Y = world_pose(links, second.frame);
+      const ContactShape &first = geometry_.shapes()[a], &second = geometry_.shapes()[b];
       std::array<ContactPoint, kMaxManifold> points;
-      const int count = collide(first.shape.shape, {X.p, X.R}, second.shape.shape, {Y.p, Y.R},
-                                std::max(0.0, first.reach + second.reach), points);
-      for (int k = 0; k < count; ++k) pulls.push_back({first.frame.link, second.frame.link, points[k]});
+      const int count = collide(first.shape, pose(first), second.shape, pose(second),
+                                std::max(0.0, reach(first) + reach(second)), points);
+      for (int k = 0; k < count; ++k) pulls.push_back({first.link, second.link, points[k]});
     }
     for (const Pull& pull : pulls) {
       const double share = force[grip.actuator] / double(pulls.size());

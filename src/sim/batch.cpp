@@ -553,11 +553,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
     worker.stepper.revive(lane);
   }
   const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) { turn_in(worker, from, to, n); };
-  turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
-  turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
-  turn(state_.ctrl, worker.data.ctrl, model_.nu);
-  turn(state_.mocap_pos, worker.data.mocap_pos, 3 * model_.nmocap());
-  turn(state_.mocap_quat, worker.data.mocap_quat, 4 * model_.nmocap());
+  tarsus::each_input(model_, state_, worker.data, turn);
   if (!options_.drives) return true;
   turn(state_.qpos_target, worker.qpos_target, model_.nq), turn(state_.qvel_target, worker.qvel_target, model_.nv);
   return true;
@@ -571,10 +567,7 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   const auto take = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
     std::ranges::copy(part(std::span<const R>(from), n, world), to.begin());
   };
-  take(state_.qpos, one.data.qpos, model_.nq), take(state_.qvel, one.data.qvel, model_.nv);
-  take(state_.tau, one.data.tau, model_.nv), take(state_.act, one.data.act, model_.na);
-  take(state_.ctrl, one.data.ctrl, model_.nu), take(state_.mocap_pos, one.data.mocap_pos, 3 * model_.nmocap());
-  take(state_.mocap_quat, one.data.mocap_quat, 4 * model_.nmocap());
+  tarsus::each_input(model_, state_, one.data, take);
   take(state_.qpos_target, one.qpos_target, model_.nq), take(state_.qvel_target, one.qvel_target, model_.nv);
   const Drives* drives = options_.drives ? &*options_.drives : nullptr;
   one.data.own = nullptr;
@@ -764,25 +757,21 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
   const int numbers = worker.sensors->numbers();
   worker.numbers.resize(at(numbers));
   for (int world = first; world < first + count; ++world) {
-    worker.state.clear();
+    worker.state.clear(), worker.state.reserve(at(nq + 2 * nv + model_.nu + model_.na + 7 * model_.nmocap()));
     const auto add = [&](AlignedVector<R>& from, int n) {
       const std::span<R> mine = part(from, n, world);
-      worker.state.insert(worker.state.end(), mine.begin(), mine.end());
+      return std::span<const double>(worker.state.insert(worker.state.end(), mine.begin(), mine.end()), at(n));
     };
-    add(state_.qpos, nq), add(state_.qvel, nv), add(state_.qacc, nv), add(state_.ctrl, model_.nu),
-        add(state_.act, model_.na), add(state_.mocap_pos, 3 * model_.nmocap()),
-        add(state_.mocap_quat, 4 * model_.nmocap());
-    const std::span<const double> all = worker.state;
     static const StepForces kUnknown{false, {}, {}, {}, {}, {}};
     const bool felt = !worker.felt.empty(), good = status(world) == WorldStatus::ok;
     const SensorInput input{time(world),
-                            all.subspan(0, at(nq)),
-                            all.subspan(at(nq), at(nv)),
-                            all.subspan(at(nq + nv), at(nv)),
-                            all.subspan(at(nq + 2 * nv), at(model_.nu)),
-                            all.subspan(at(nq + 2 * nv + model_.nu), at(model_.na)),
-                            all.last(7 * at(model_.nmocap())).first(3 * at(model_.nmocap())),
-                            all.last(4 * at(model_.nmocap())),
+                            add(state_.qpos, nq),
+                            add(state_.qvel, nv),
+                            add(state_.qacc, nv),
+                            add(state_.ctrl, model_.nu),
+                            add(state_.act, model_.na),
+                            add(state_.mocap_pos, 3 * model_.nmocap()),
+                            add(state_.mocap_quat, 4 * model_.nmocap()),
                             !felt  ? kNoForces
                             : good ? worker.felt[at(world - first)]
                                    : kUnknown,
@@ -813,12 +802,11 @@ int Batch<R>::sensor_numbers() const {
 template <class R>
 void Batch<R>::look_at(int world, Worker& worker) {
   Data& one = *worker.one;
-  const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
-  std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
-  const std::span<R> place = part(state_.mocap_pos, 3 * model_.nmocap(), world),
-                     turn = part(state_.mocap_quat, 4 * model_.nmocap(), world);
-  std::copy(place.begin(), place.end(), one.mocap_pos.begin());
-  std::copy(turn.begin(), turn.end(), one.mocap_quat.begin());
+  const auto take = [&](AlignedVector<R>& from, AlignedVector<double>& to) {
+    std::ranges::copy(part(from, int(to.size()), world), to.begin());
+  };
+  take(state_.qpos, one.qpos), take(state_.qvel, one.qvel);
+  take(state_.mocap_pos, one.mocap_pos), take(state_.mocap_quat, one.mocap_quat);
   one.own = tables_.empty() ? nullptr : &worker.one_table;
   if (one.own)
     fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);

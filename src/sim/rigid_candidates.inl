@@ -57,6 +57,7 @@ void RigidWorld<R>::find_all_candidates() {
   w.skin = n == 0 ? 0 : 0.16 * smallest;
   w.candidates.clear();
   const double reach = options_.margin + w.skin;
+  const auto centre = [&](int i) { return w.rounds[at(i)].centre; };
   if (n > 1) {
     auto& [x, y, z, radius] = w.columns;
     for (auto& column : w.columns) column.resize(n);
@@ -74,11 +75,9 @@ void RigidWorld<R>::find_all_candidates() {
   }
   for (int plane = 0; plane < int(w.planes.size()); ++plane) {
     const BodyShape& p = shapes_[at(w.planes[at(plane)])];
-    const Vec3d normal = p.local.rotation.column_z();
-    for (std::size_t i = 0; i < n; ++i) {
-      const double distance = dot(normal, w.rounds[i].centre - p.local.position) - w.rounds[i].radius;
-      if (distance <= reach && may_touch(shapes_[at(w.owners[i].shape)], p))
-        w.candidates.push_back({int(i), -1 - plane, -1, -1});
+    for (int i = 0; i < int(n); ++i) {
+      if (within_reach(i, -1 - plane, reach, centre) && may_touch(shapes_[at(w.owners[at(i)].shape)], p))
+        w.candidates.push_back({i, -1 - plane, -1, -1});
     }
   }
   group_candidates();
@@ -145,21 +144,23 @@ bool RigidWorld<R>::update_candidates() {
   return true;
 }
 
-/// Whether a pair is a candidate by its found positions.
+/// Whether the two of a candidate are so near. @param place of a round shape's number
 template <class R>
-bool RigidWorld<R>::within_reach(int first, int second) const {
+template <class F>
+bool RigidWorld<R>::within_reach(int first, int second, double reach, const F& place) const {
   const Workspace& w = *work_;
-  const std::size_t i = at(first);
-  const Vec3d p = w.found[i];
-  const double reach = options_.margin + w.skin;
+  const double radius = w.rounds[at(first)].radius;
   if (second < 0) {
     const ShapePose& plane = shapes_[at(w.planes[at(-1 - second)])].local;
-    return dot(plane.rotation.column_z(), p - plane.position) - w.rounds[i].radius <= reach;
+    return dot(plane.rotation.column_z(), place(first) - plane.position) - radius <= reach;
   }
-  const std::size_t j = at(second);
-  const Vec3d d = p - w.found[j];
-  const double sum = w.rounds[i].radius + w.rounds[j].radius + reach;
+  const Vec3d d = place(first) - place(second);
+  const double sum = radius + w.rounds[at(second)].radius + reach;
   return dot(d, d) <= sum * sum;
+}
+template <class R>
+bool RigidWorld<R>::were_within_reach(int first, int second) const {
+  return within_reach(first, second, options_.margin + work_->skin, [this](int i) { return work_->found[at(i)]; });
 }
 
 /// Movers' candidates that are out of reach go; those that stay are remembered.
@@ -170,7 +171,7 @@ void RigidWorld<R>::drop_candidates() {
   std::size_t to = 0;
   for (const auto& c : w.candidates) {
     const bool moved = w.moved[at(c.first)] || (c.second >= 0 && w.moved[at(c.second)]);
-    if (moved && !within_reach(c.first, c.second)) {
+    if (moved && !were_within_reach(c.first, c.second)) {
       w.loose -= c.slot < 0;
       continue;
     }
@@ -186,7 +187,7 @@ template <class R>
 void RigidWorld<R>::add_candidates(int mover) {
   Workspace& w = *work_;
   const auto add = [&](int first, int second) {
-    if (!within_reach(first, second)) return;
+    if (!were_within_reach(first, second)) return;
     if (std::binary_search(w.kept.begin(), w.kept.end(), pair_of(first, second))) return;
     const int other = second < 0 ? w.planes[at(-1 - second)] : w.owners[at(second)].shape;
     if (!may_touch(shapes_[at(w.owners[at(first)].shape)], shapes_[at(other)])) return;

@@ -206,26 +206,13 @@ void RigidWorld<R>::detect_round() {
     own.depth = {};
     own.hits.clear();
     const ThreadTeam::Range range = team_->share(int(w.candidates.size()), thread);
-    const double margin = options_.margin;
     for (int k = range.begin; k < range.end; ++k) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
       if (!w.still.empty() && still(w.owners[at(i)].body) && still(j < 0 ? -1 : w.owners[at(j)].body)) {
         last = -1;
         continue;
       }
-      const auto& [p, radius_a] = w.rounds[at(i)];
-      if (j < 0) {
-        const ShapePose& plane = shapes_[at(w.planes[at(-1 - j)])].local;
-        if (dot(plane.rotation.column_z(), p - plane.position) - radius_a <= margin)
-          own.hits.push_back(k);
-        else
-          last = -1;
-        continue;
-      }
-      const auto& [q, radius_b] = w.rounds[at(j)];
-      const Vec3d d = p - q;
-      const double sum = radius_a + radius_b + margin;
-      if (dot(d, d) <= sum * sum)
+      if (within_reach(i, j, options_.margin, [&](int k) { return w.rounds[at(k)].centre; }))
         own.hits.push_back(k);
       else
         last = -1;

@@ -88,9 +88,13 @@ bool feels(SensorKind kind) {
          kind == tendonlimitfrc;
 }
 
-bool inside(GeomType type, const Vec3d& size, const Vec3d& p) {
+SiteZone zone_of(const SitePlace& site) { return {site.frame, site.spec->type, site.spec->size}; }
+
+bool inside(const SiteZone& zone, const LinkState<double>* links, const Vec3d& point) {
   const auto squared = [](double x) { return x * x; };
-  switch (type) {
+  const Transformd X = world_pose(links, zone.frame);
+  const Vec3d p = transpose_mul(X.R, point - X.p), &size = zone.size;
+  switch (zone.type) {
     case GeomType::sphere: return norm(p) <= size.x;
     case GeomType::capsule: return norm(Vec3d{p.x, p.y, std::max(0.0, std::abs(p.z) - size.y)}) <= size.x;
     case GeomType::cylinder: return squared(p.x) + squared(p.y) <= squared(size.x) && std::abs(p.z) <= size.y;
@@ -121,13 +125,7 @@ struct SensorSet::Scratch {
   struct Sides {
     std::vector<Solid> first, second;
   };
-  std::vector<Sides> sides;  // Sensor::object of distance sensors
-  struct Zone {
-    LinkFrame frame;
-    GeomType type;
-    Vec3d size;
-  };
-  std::vector<Zone> zones;                    // ContactQuery::Side::zone
+  std::vector<Sides> sides;                   // Sensor::object of distance sensors
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
@@ -199,8 +197,7 @@ void SensorSet::add(const SensorSpec& spec) {
     if (s.kind == SensorKind::rangefinder) add_ray_fields(spec, s);
     if (kind->target == SensorTarget::site && attribute(spec, "camera").empty()) {
       const SitePlace site = site_place(model_, attribute(spec, "site"), spec.where);
-      s.frame = site.frame, s.body = site.body;
-      s.zone = site.spec->type, s.zone_size = site.spec->size;
+      s.frame = site.frame, s.body = site.body, s.zone = zone_of(site);
     }
     if (kind->target == SensorTarget::joint) s.object = named("joint", model_.find_joint(attribute(spec, "joint")));
     if (kind->target == SensorTarget::tendon)
@@ -211,10 +208,7 @@ void SensorSet::add(const SensorSpec& spec) {
     if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
     if (kind->target == SensorTarget::shapes) add_shapes(spec, s);
     if (!is_computed(spec)) s.kind = SensorKind::none;
-    if (s.kind == SensorKind::insidesite) {
-      const SitePlace site = site_place(model_, attribute(spec, "site"), spec.where);
-      s.reference = site.frame, s.zone = site.spec->type, s.zone_size = site.spec->size;
-    }
+    if (s.kind == SensorKind::insidesite) s.zone = zone_of(site_place(model_, attribute(spec, "site"), spec.where));
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
       const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
       s.frame = place.frame, s.body = place.body;
@@ -270,9 +264,11 @@ void SensorSet::find_links() {
     if (s.kind == jointactfrc || target == SensorTarget::tendon || target == SensorTarget::actuator)
       needs_actuation_ = true;
     else
-      use(s.frame.link), use(s.reference.link);
+      use(s.frame.link), use(s.reference.link), use(s.zone.frame.link);
   }
-  for (const Scratch::Zone& zone : scratch_->zones) use(zone.frame.link);
+  for (const ContactQuery& query : contact_queries_) {
+    if (query.first.zone) use(query.first.zone->frame.link);
+  }
   for (const Scratch::Sides& sides : scratch_->sides) {
     for (const auto* side : {&sides.first, &sides.second}) {
       for (const Scratch::Solid& solid : *side) use(solid.frame.link);
@@ -396,9 +392,7 @@ void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
     const std::string geom = side_attribute(spec, "geom", first), body = side_attribute(spec, "body", first),
                       subtree = side_attribute(spec, "subtree", first), site = first ? attribute(spec, "site") : "";
     if (!site.empty()) {
-      const SitePlace place = site_place(model_, site, spec.where);
-      to.zone = int(scratch_->zones.size());
-      scratch_->zones.push_back({place.frame, place.spec->type, place.spec->size});
+      to.zone = zone_of(site_place(model_, site, spec.where));
     } else if (!geom.empty()) {
       const GeomPlace place = geom_place(model_, geom, spec.where);
       to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
@@ -466,11 +460,7 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
     case geomdist:
     case geomnormal:
     case geomfromto: read_gap(s, out); break;
-    case insidesite: {
-      const Transformd X = world_pose(links, s.reference);
-      *out = inside(s.zone, s.zone_size, transpose_mul(X.R, world_pose(links, s.frame).p - X.p));
-      break;
-    }
+    case insidesite: *out = inside(s.zone, links, world_pose(links, s.frame).p); break;
     case velocimeter: store_in(local(world_velocity(links, s.frame).v), out); break;
     case gyro: store_in(local(world_velocity(links, s.frame).w), out); break;
     case magnetometer: store_in(local(model_.spec.option.magnetic), out); break;
@@ -645,7 +635,7 @@ double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
     if (pressure <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
     const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the body that feels it
     const Vec3d origin = transpose_mul(X.R, c.point - X.p), direction = transpose_mul(X.R, away);
-    if (ray_shape(s.zone, s.zone_size, origin, direction) >= 0) sum += pressure;
+    if (ray_shape(s.zone.type, s.zone.size, origin, direction) >= 0) sum += pressure;
   }
   return sum;
 }
@@ -658,12 +648,6 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     return (side.bodies.empty() || side.bodies[body]) && (side.geom < 0 || side.geom == geom);
   };
   const LinkState<double>* const links = actuation_.data().links();
-  const auto within = [&](const ContactQuery::Side& side, const Vec3d& point) {
-    if (side.zone < 0) return true;
-    const Scratch::Zone& zone = scratch_->zones[side.zone];
-    const Transformd X = world_pose(links, zone.frame);
-    return inside(zone.type, zone.size, transpose_mul(X.R, point - X.p));
-  };
   const auto rank = [&](int body, int geom) {  // MuJoCo's order of a contact's two geoms
     return std::tuple(model_.spec.bodies[body].geoms[geom].type, body, geom);
   };
@@ -673,7 +657,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     write_contact(query, double(found.size()), point, turned, to);
   };
   for (const TouchPoint& c : state.forces.contacts) {
-    if (c.distance > c.margin || !within(query.first, c.point)) continue;
+    if (c.distance > c.margin || (query.first.zone && !inside(*query.first.zone, links, c.point))) continue;
     TouchPoint turned{c.body_b, c.body_a, c.geom_b, c.geom_a, c.point, -c.normal, c.distance, -c.force, -c.torque};
     const bool straight = is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a),
                crossed = is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b),

@@ -5,6 +5,7 @@
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/dynamics/spring_rule.hpp"
 #include "tarsus/model/jcalc.inl"
 
@@ -25,6 +26,11 @@ ForceRow falling(double force, double stiffness, double damping, double speed, d
   row.force = force - stiffness * dt * rule.ahead * speed;
   row.slope = dt * damping + dt * dt * rule.share * stiffness;
   return row;
+}
+
+/// No more than that range of forces allows.
+void narrow(ForceRow& row, double low, double high) {
+  row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
 }
 
 }  // namespace
@@ -73,15 +79,13 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
-    is_.plain_only = is_.plain_only && a.plain;
-    is_.has_motors = is_.has_motors || a.motor;
+    is_.plain_only &= a.plain, is_.has_motors |= a.motor.has_value();
   }
   for (int v = 0; v < model.nv; ++v) joined_[v].count += actuation_.compensates(v);
   if (is_.has_motors) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
   one_.tendon_bias.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
-    is_.heavy_paths =
-        is_.heavy_paths || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
+    is_.heavy_paths |= actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty();
   one_.qpos.resize(model.nq), one_.qvel.resize(model.nv);
   one_.ctrl.resize(model.nu), one_.act.resize(model.na);
 }
@@ -120,12 +124,11 @@ void Servos<R>::find_joined() {
     if (!a.plain || !a.active) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
-    is_.damped_by_control = is_.damped_by_control || a.gain[2] != 0;
     const bool by_control = a.gain[2] != 0;
+    is_.damped_by_control |= by_control;
     if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
-    const double ends[] = {g * a.force_range[0], g * a.force_range[1]};
-    j.low += a.force_limited ? std::min(ends[0], ends[1]) : -kInfinity;
-    j.high += a.force_limited ? std::max(ends[0], ends[1]) : kInfinity;
+    const auto [low, high] = std::minmax({g * a.force_range[0], g * a.force_range[1]});
+    j.low += a.force_limited ? low : -kInfinity, j.high += a.force_limited ? high : kInfinity;
     j.servo = true;
     if (by_control) continue;
     j.kp += g * g * a.stiffness(0), j.kd += g * g * a.damping(0);
@@ -264,8 +267,8 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
     one_.drags.clear();
     if (step.implicit && !passive.immersions().empty()) {
-      find_drags(world, step.dt, own);
-      mend_lift(world, step.dt, own);
+      find_drags(data, world, step.dt);
+      mend_lift(data, world, step.dt);
     }
     std::fill(one_.tendon_bias.begin(), one_.tendon_bias.end(), 0.0);
     if (is_.heavy_paths)
@@ -389,17 +392,17 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
 /// to step: with x = h K/m, K_s = K (1 + x/(1 + x)) goes over to the tangent, of second order, and nothing swings.
 /// Their arms follow the others.
 template <class R>
-void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
+void Servos<R>::find_drags(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
   const auto part = [](const Force<double>& force, int i) { return i < 3 ? force.n[i] : force.f[i - 3]; };
   one_.arm.resize(std::size_t(model_.nv));
-  const bool heavy = own && !own->inertia.empty();
+  const bool heavy = data.own && !data.own[world / width_].inertia.empty();
   const PassiveForces& passive = actuation_.passive();
   for (std::size_t k = 0; k < passive.immersions().size(); ++k) {
     const Immersion& body = passive.immersions()[k];
     const Mat3d& axes = body.pose.R;
     const Force<double> inverse =
-        heavy ? passive.inverse_mass(k, own_inertia(body.link, world, own)) : body.inverse_mass;
+        heavy ? passive.inverse_mass(k, inertia_of(model_, data, body.link, world)) : body.inverse_mass;
     for (int i = 0; i < 6; ++i) {
       const double inverse_mass = part(inverse, i), resisted = dt * part(body.fluid.resistance, i);
       if (!(resisted * inverse_mass >= kDragFelt)) continue;
@@ -421,7 +424,7 @@ void Servos<R>::find_drags(int world, double dt, const WorldTable<R>* own) {
 
 /// Lift of what floats becomes that of the mean velocity.
 template <class R>
-void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
+void Servos<R>::mend_lift(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
   const std::span<const Immersion> all = actuation_.passive().immersions();
   for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
@@ -434,21 +437,13 @@ void Servos<R>::mend_lift(int world, double dt, const WorldTable<R>* own) {
       push_arm(body, -1, world);
     }
     const LinkState<double>& link = links[one.link];
-    const RigidInertia<double> mine = own_inertia(one.link, world, own);
+    const RigidInertia<double> mine = inertia_of(model_, data, one.link, world);
     const RigidInertia<double> inertia{mine.mass, link.R * mine.h, rotate(link.R, mine.I)};
     const Vec3d w = one.pose.R * one.velocity.w, v = one.pose.R * one.velocity.v;
     const Motion<double> velocity{w, v - cross(w, one.pose.p - link.o)};
     find_arm(one, link.o, turning_over(all.subspan(first, next - first), link.o, inertia, velocity, dt));
     push_arm(one, 1, world);
   }
-}
-
-/// The link's inertia along its axes, in this world.
-template <class R>
-RigidInertia<double> Servos<R>::own_inertia(int link, int world, const WorldTable<R>* own) const {
-  if (!own || own->inertia.empty()) return model_inertia(model_.view<double>().link[link], identity3<double>());
-  const auto n = [&](int k) { return double(own->inertia[std::size_t((10 * link + k) * width_ + world % width_)]); };
-  return {n(0), {n(1), n(2), n(3)}, {n(4), n(5), n(6), n(7), n(8), n(9)}};
 }
 
 /// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.
@@ -481,12 +476,10 @@ void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
     const double share = actuation_.tendon_share(a);
     for (double* x : {&force, &row.force, &row.slope, &row.low, &row.high}) *x = share > 0 ? share * *x : 0;
   }
-  const auto within = [&row](const std::array<double, 2>& range) {
-    row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
-  };
-  if (a.force_limited) within(a.force_range);
-  if (!a.shares_tendon && a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited)
-    within(actuation_.tendons()[a.tendon].force_range);
+  if (a.force_limited) narrow(row, a.force_range[0], a.force_range[1]);
+  if (a.shares_tendon || a.tendon < 0) return;
+  const Tendon& tendon = actuation_.tendons()[a.tendon];
+  if (tendon.force_limited) narrow(row, tendon.force_range[0], tendon.force_range[1]);
 }
 
 /// A servo's row. What it gives to a joint whose range bounds the sum of several actuators counts
@@ -499,9 +492,8 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
   };
   if (row.dofs.size() == 1 && joined_[row.dofs[0]].count == 1 && row.arm[0] != 0) {
     if (const auto* range = range_of(row.dofs[0])) {
-      const double ends[] = {(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]};
-      const double low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
-      row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
+      const auto [low, high] = std::minmax({(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]});
+      narrow(row, low, high);
     }
   } else {
     for (std::size_t k = 0; k < row.dofs.size(); ++k) {

@@ -205,15 +205,13 @@ struct Stepper<R>::Alone {
     ground_force.resize(data.size(3 * model.njoint()));
   }
   /// Takes the step that world `world` of `lanes` would.
-  void step(const BasicData<R>& lanes, int world, const Drives* drives, In<R> targets, In<R> target_rates) {
+  void step(const Model& model, const BasicData<R>& lanes, int world, const Drives* drives, In<R> targets,
+            In<R> target_rates) {
     const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
       if (!from.empty()) lanes.get(from, n, world, to);
     };
-    take(lanes.qpos, data.qpos, data.nq()), take(lanes.qvel, data.qvel, data.nv());
-    take(lanes.tau, data.tau, data.nv()), take(lanes.ctrl, data.ctrl, data.nu()), take(lanes.act, data.act, data.na());
-    take(lanes.mocap_pos, data.mocap_pos, 3 * data.nmocap()),
-        take(lanes.mocap_quat, data.mocap_quat, 4 * data.nmocap());
-    take(targets, qpos_target, data.nq()), take(target_rates, qvel_target, data.nv());
+    each_input(model, lanes, data, take);
+    take(targets, qpos_target, model.nq), take(target_rates, qvel_target, model.nv);
     data.time = lanes.time;
     if (drives)
       stepper.step(data, *drives, targets.empty() ? In<R>() : In<R>(qpos_target),
@@ -256,7 +254,7 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
     one.last = true;
     if (status_[world] == WorldStatus::ok) {
       one.stepper.revive(0);
-      one.step(data, world, drives, qpos_target, qvel_target);
+      one.step(model_, data, world, drives, qpos_target, qvel_target);
       status_[world] = one.stepper.status(0);
       clock_.take(one.stepper.clock_);
       data.set(data.qpos, model_.nq, world, one.data.qpos), data.set(data.qvel, model_.nv, world, one.data.qvel);
@@ -282,7 +280,7 @@ void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos
     if (status_[world] != WorldStatus::ok || solved == StepStatus::converged || solved == StepStatus::swept) continue;
     Alone& one = single(world);
     one.stepper.restart(one.data, 0);
-    one.step(data, world, drives, qpos_target, qvel_target);
+    one.step(model_, data, world, drives, qpos_target, qvel_target);
     if (one.stepper.status(0) != WorldStatus::ok) continue;
     data.set(next_.qpos, model_.nq, world, one.data.qpos), data.set(next_.qvel, model_.nv, world, one.data.qvel);
     data.set(data.qacc, model_.nv, world, one.data.qacc);
@@ -334,19 +332,15 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
 /// Marks the worlds that bring numbers in which are not finite.
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
-  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(data.ctrl) &&
-      finite<R>(data.act) && finite<R>(data.mocap_pos) && finite<R>(data.mocap_quat) && finite<R>(qpos_target) &&
-      finite<R>(qvel_target))
-    return;
+  const auto all = [&](const auto& good) {
+    bool found = good(qpos_target, model_.nq) && (qvel_target.empty() || good(qvel_target, model_.nv));
+    each_input(model_, data, data, [&](In<R> values, In<R>, int n) { found = found && good(values, n); });
+    return found;
+  };
+  if (all([](In<R> values, int) { return finite<R>(values); })) return;
   for (int world = 0; world < data.worlds(); ++world) {
-    if (status_[world] != WorldStatus::ok) continue;
-    const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
-                      finite_lane(data.tau, model_.nv, world) && finite_lane(qpos_target, model_.nq, world) &&
-                      finite_lane(data.ctrl, model_.nu, world) && finite_lane(data.act, model_.na, world) &&
-                      finite_lane(data.mocap_pos, 3 * model_.nmocap(), world) &&
-                      finite_lane(data.mocap_quat, 4 * model_.nmocap(), world) &&
-                      (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
-    if (!good) status_[world] = WorldStatus::bad_input;
+    const auto good = [&](In<R> values, int n) { return finite_lane(values, n, world); };
+    if (status_[world] == WorldStatus::ok && !all(good)) status_[world] = WorldStatus::bad_input;
   }
 }
 
@@ -405,8 +399,9 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
   if (implicit_products) force_of(data, qpos, qvel);
-  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
-                     false);
+  // rk4 without projection pulls errors back in about SPOOK's default time.
+  const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift, false);
 }
 
 template <class R>
@@ -449,12 +444,6 @@ void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
 template <class R>
 double Stepper<R>::loop_step(double dt) const {
   return options_.loops == LoopMode::spook ? dt : 0;
-}
-
-/// rk4 without projection pulls errors back in about SPOOK's default time.
-template <class R>
-double Stepper<R>::loop_drift(double dt) const {
-  return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
 /// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰, or after pass 1 of

@@ -12,12 +12,6 @@ namespace tarsus {
 
 namespace {
 
-constexpr WorldParameter kAll[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
-                                   WorldParameter::gravity,    WorldParameter::friction_scale,
-                                   WorldParameter::kp_scale,   WorldParameter::kd_scale,
-                                   WorldParameter::force_scale};
-static_assert(std::size(kAll) == kWorldParameters);
-
 /// Index of each body's first geom, and their number.
 std::vector<int> first_geoms(const Model& model) {
   std::vector<int> first{0};
@@ -55,16 +49,17 @@ std::span<const double> WorldParameters::of(const Model& model, WorldParameter w
 
 WorldParameters WorldParameters::world(const Model& model, int world) const {
   WorldParameters out;
-  for (const WorldParameter which : kAll) {
-    const std::span<const double> mine = of(model, which, world);
-    out[which].assign(mine.begin(), mine.end());
+  for (int k = 0; k < kWorldParameters; ++k) {
+    const std::span<const double> mine = of(model, WorldParameter(k), world);
+    out.values[at(k)].assign(mine.begin(), mine.end());
   }
   return out;
 }
 
 void WorldParameters::check_sizes(const Model& model, int worlds) const {
-  for (const WorldParameter which : kAll) {
-    const std::vector<double>& own = (*this)[which];
+  for (int k = 0; k < kWorldParameters; ++k) {
+    const std::vector<double>& own = values[at(k)];
+    const WorldParameter which = WorldParameter(k);
     if (!own.empty()) check_size(name(which), own.size(), at(worlds) * at(numbers(model, which)));
   }
 }

@@ -48,8 +48,8 @@ struct ContactKernel {
   LaneBody<T> a, b;
   Sym3<T> ia, ib;
 
-  TARSUS_INLINE T get(int field) const { return load<T>(f + field * kLanes); }
-  TARSUS_INLINE void put(int field, T x) const { store<T>(f + field * kLanes, x); }
+  TARSUS_INLINE T get(int field) const { return load_rows<T>(f + field * kLanes); }
+  TARSUS_INLINE void put(int field, T x) const { store_rows(f + field * kLanes, x); }
   TARSUS_INLINE Vec3<T> get3(int field) const { return {get(field), get(field + 1), get(field + 2)}; }
   TARSUS_INLINE void put3(int field, const Vec3<T>& x) const {
     put(field, x.x), put(field + 1, x.y), put(field + 2, x.z);
@@ -186,7 +186,7 @@ struct ContactKernel {
       const Vec3<T> n = k.get3(kNormal);
       T dn;
       const T dt = k.tangent_diagonal(n, dn);
-      const T vn = dot(n, k.relative(n)), g = k.get(kTarget), e = load<T>(args.restitution + batch * kLanes);
+      const T vn = dot(n, k.relative(n)), g = k.get(kTarget), e = load_rows<T>(args.restitution + batch * kLanes);
       const T epsilon = mul_add(k.get(kInverseNormal), dn, k.get(kCompliance));
       const T damping = one / mul_add(T(R(4)) / h, k.get(kInverseTangent), one);  // 1/(1 + 4τ/h)
       const auto apart = g > zero;

@@ -6,17 +6,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-template <class T>
-TARSUS_INLINE T load(const Real<T>* p) {
-  T r;
-  __builtin_memcpy(&r, p, sizeof(T));
-  return r;
-}
-template <class T>
-TARSUS_INLINE void store(Real<T>* p, T x) {
-  __builtin_memcpy(p, &x, sizeof(T));
-}
-
 #if defined(__AVX2__)
 
 TARSUS_INLINE void transpose4(__m256& a, __m256& b, __m256& c, __m256& d) {  // within each half
@@ -68,7 +57,7 @@ TARSUS_INLINE void gather_records(const R* base, const int* body, Pack<R, W>* ou
   for (int k = 0; k < 8; ++k) {
     R numbers[W];
     for (int lane = 0; lane < W; ++lane) numbers[lane] = base[8 * std::size_t(body[lane]) + std::size_t(k)];
-    out[k] = load<Pack<R, W>>(numbers);
+    out[k] = load_rows<Pack<R, W>>(numbers);
   }
 }
 template <class R, int W>

@@ -113,13 +113,9 @@ bool FrictionPath::join(const StepProblem& problem, std::span<const double> velo
 /// @return false: there are too many rows, or the operator gave up
 bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double rounding) {
   Problem& p = problem_;
-  p.terms.clear(), p.row.clear(), p.rows.clear();
+  p.clear();
   for (std::size_t t = 0; t < acted_.size(); ++t) {
-    if (!acted_[t]) continue;
-    Term& term = p.terms.emplace_back(problem.terms[t]);
-    const int first = term.first_row;
-    term.first_row = int(p.row.size());
-    for (int r = first; r < first + term.nrow; ++r) p.row.push_back(r), p.rows.push_back(problem.rows[r]);
+    if (acted_[t]) p.add(problem.terms[t], problem.rows);
   }
   const std::size_t n = p.row.size();
   if (n > kMostRows) return false;

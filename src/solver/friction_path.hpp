@@ -36,13 +36,10 @@ class FrictionPath {
   /// [row] x = ρ y [m/s | rad/s], then s
   using Point = std::vector<double>;
 
-  struct Problem {            ///< of the terms on the way
-    std::vector<Term> terms;  ///< first_row is here
-    std::vector<TermRow> rows;
-    std::vector<int> row;      ///< in the whole problem
-    std::vector<double> A;     ///< [row][row] J M̂⁻¹ Jᵀ
-    std::vector<double> free;  ///< [row] J v where they carry nothing
-    std::vector<double> rho;   ///< [row] ρ
+  struct Problem : PartOfTerms {  ///< of the terms on the way
+    std::vector<double> A;        ///< [row][row] J M̂⁻¹ Jᵀ
+    std::vector<double> free;     ///< [row] J v where they carry nothing
+    std::vector<double> rho;      ///< [row] ρ
   };
   struct Derivatives {                 ///< of what is missed at the point looked at last
     std::vector<double> missed;        ///< [row] ρ N [m/s | rad/s]

@@ -6,16 +6,9 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/index.hpp"
-#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
-
-namespace {
-
-std::string at_row(const char* what, int row) { return std::string(what) + " of row " + std::to_string(row); }
-
-}  // namespace
 
 RowProblem::RowProblem(std::vector<double> inverse_mass) : inverse_mass_(std::move(inverse_mass)) {}
 
@@ -35,7 +28,8 @@ int RowProblem::add_row(std::span<const int> columns, std::span<const double> va
   if (blocks_.empty()) throw ValueError("row", "0", "a block opened before it");
   for (std::size_t k = 0; k < columns.size(); ++k) {
     if (columns[k] < 0 || columns[k] >= nu()) {
-      throw ValueError(at_row("column", nrow()), std::to_string(columns[k]), "0 to " + std::to_string(nu() - 1));
+      throw ValueError("column of row " + std::to_string(nrow()), std::to_string(columns[k]),
+                       "0 to " + std::to_string(nu() - 1));
     }
     rows_.column.push_back(columns[k]);
     effect_.push_back(values[k]);
@@ -45,36 +39,6 @@ int RowProblem::add_row(std::span<const int> columns, std::span<const double> va
   numbers_.push_back(numbers);
   ++blocks_.back().count;
   return nrow() - 1;
-}
-
-void RowProblem::check() const {
-  for (double x : inverse_mass_) {
-    if (!(x >= 0) || !std::isfinite(x)) throw ValueError("inverse_mass", number_text(x), "finite, not negative");
-  }
-  std::vector<char> interval(at(nrow()), 0);
-  for (const RowBlock& block : blocks_) {
-    const bool tied = block.cone != RowCone::interval;
-    if (tied && (block.reference < 0 || block.reference >= block.first || !interval[at(block.reference)])) {
-      throw ValueError(at_row("reference", block.first), std::to_string(block.reference), "an earlier interval row");
-    }
-    if (tied && !(block.coefficient >= 0 && std::isfinite(block.coefficient))) {
-      throw ValueError(at_row("coefficient", block.first), number_text(block.coefficient), "finite, not negative");
-    }
-    for (int row = block.first; row < block.first + block.count; ++row) {
-      const RowNumbers& n = numbers(row);
-      if (!(n.compliance >= 0) || !std::isfinite(n.compliance)) {
-        throw ValueError(at_row("compliance", row), number_text(n.compliance), "finite, not negative");
-      }
-      if (!std::isfinite(n.target)) throw ValueError(at_row("target", row), number_text(n.target), "finite");
-      if (!tied && !(n.lower <= n.upper)) {
-        throw ValueError(at_row("lower bound", row), number_text(n.lower), "at most " + number_text(n.upper));
-      }
-      for (double w : effect(row)) {
-        if (!std::isfinite(w)) throw ValueError(at_row("effect", row), number_text(w), "finite");
-      }
-      interval[at(row)] = !tied;
-    }
-  }
 }
 
 double RowProblem::residual(int row, std::span<const double> u, double multiplier) const {

@@ -47,13 +47,6 @@ void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   for (std::size_t i = 0; i < from.size(); ++i) next_.velocity[i] += from[i];
 }
 
-/// Newton's on the natural map at the iterate at hand. @return Σ ρ² N² there
-double StepNewton::natural_solve(StepOperator& mass, bool changes) {
-  const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
-  linear_solve(mass, changes);
-  return start;
-}
-
 void StepNewton::point(double t, Iterate& out) const {
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) {
     out.velocity[i] = now_.velocity[i] + t * (next_.velocity[i] - now_.velocity[i]);
@@ -102,8 +95,9 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   const double far = !early ? 0 : short_ ? kUnbounded : contact_residual_;
   const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, far, mass.sweeps());
   if (sweeps > 0) sweep(mass, sweeps);
-  const double start = natural_solve(mass, mass.takes_changes());
-  short_ = false;
+  const bool changes = mass.takes_changes();
+  const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
+  linear_solve(mass, changes), short_ = false;
   if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
@@ -146,55 +140,39 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
   }
 }
 
-/// These terms with their rows, and where they are now.
-void StepNewton::gather_acting(std::span<const int> terms) {
-  acting_.terms.clear(), acting_.rows.clear(), acting_.free_velocity.clear();
-  Iterate& now = acting_.newton->now_;
-  now.velocity.clear(), now.impulse.clear();
-  for (const int t : terms) {
-    Term& term = acting_.terms.emplace_back(problem_.terms[t]);
-    const int first = term.first_row, end = first + term.nrow;
-    term.first_row = int(acting_.rows.size());
-    acting_.rows.insert(acting_.rows.end(), &problem_.rows[first], &problem_.rows[0] + end);
-    now.velocity.insert(now.velocity.end(), &now_.velocity[first], &now_.velocity[0] + end);
-    now.impulse.insert(now.impulse.end(), &now_.impulse[first], &now_.impulse[0] + end);
-  }
-}
-
 /// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
 bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   const bool far = short_ || contact_residual_ > kFarOff;
   if (acting_.rounds == kActingRounds) return false;
   if (acting_.rounds == 0 && !far && int(history_.size()) <= kBeforeActing) return false;
   const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
-  if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.terms.size())) return false;
+  if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.part.terms.size())) return false;
   StepOperator* const rows = mass.alone(terms);
   if (!rows) return false;
   ++acting_.rounds;
   if (!acting_.newton) acting_.newton = std::make_unique<StepNewton>();
-  gather_acting(terms);
   StepNewton& inner = *acting_.newton;
+  PartOfTerms& part = acting_.part;
+  part.clear();
+  for (const int t : terms) part.add(problem_.terms[t], problem_.rows);
+  part.take(now_.velocity, inner.now_.velocity), part.take(now_.impulse, inner.now_.impulse);
   const bool met = inner.refine(*rows, acting_, far, tolerance, std::min(most, kActingIterations));
   iterations_ += inner.iterations_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  auto from = inner.best_.impulse.begin();
-  for (const int t : terms) {
-    const Term& term = problem_.terms[t];
-    std::copy_n(from, term.nrow, &now_.impulse[term.first_row]), from += term.nrow;
-  }
+  part.put(inner.best_.impulse, now_.impulse);
   apply_impulses(mass, problem_, now_.impulse, now_.velocity), short_ = false;
   if (!met) acting_.rounds = kActingRounds;
   return true;
 }
 
-/// From the iterate at hand, which gather_acting() left. @param far sweeps come first
+/// From the iterate at hand. @param far sweeps come first
 bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most) {
-  acting.free_velocity.resize(acting.rows.size());
-  own_ = problem_ = {acting.terms, acting.rows, acting.free_velocity};
+  acting.free_velocity.resize(acting.part.rows.size());
+  own_ = problem_ = {acting.part.terms, acting.part.rows, acting.free_velocity};
   begin_problem();
   best_ = now_, acting_.rounds = kActingRounds;
   mass.solve({}, now_.impulse, acting.free_velocity);
-  for (std::size_t i = 0; i < acting.rows.size(); ++i)
+  for (std::size_t i = 0; i < acting.free_velocity.size(); ++i)
     acting.free_velocity[i] = now_.velocity[i] - acting.free_velocity[i];
   sweeps_.begin(problem_, true);
   history_.clear(), short_ = far;

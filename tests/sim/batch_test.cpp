@@ -933,6 +933,11 @@ bool acts(WorldParameter which, const Model& model, const BatchOptions& options)
   if (which == WorldParameter::friction_scale) return options.step.rows.contacts && !ContactGeometry(model).empty();
   return which != WorldParameter::force_scale || options.drives->limited();
 }
+WorldParameters only(WorldParameter which, const std::vector<double>& numbers) {
+  WorldParameters all;
+  all[which] = numbers;
+  return all;
+}
 void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
   for (const WorldParameter which : kAllParameters) {
     if (!acts(which, batch.model(), batch.options())) continue;
@@ -941,7 +946,7 @@ void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
       const std::vector<double> own = own_numbers(batch.model(), which, world);
       all.insert(all.end(), own.begin(), own.end());
     }
-    batch.set_parameter(which, all);
+    batch.set_parameters(only(which, all));
   }
 }
 
@@ -1034,7 +1039,7 @@ void expect_masses_of_one_change_nothing() {
   const int worlds = 20;
   Batch<R> plain(model, worlds, options), own(model, worlds, options);
   EXPECT_EQ(plain.pack_width(), 1);
-  own.set_parameter(WorldParameter::mass_scale, std::vector<double>(at(worlds * model.nbody()), 1.0), {});
+  own.set_parameters(only(WorldParameter::mass_scale, std::vector<double>(at(worlds * model.nbody()), 1.0)));
   std::mt19937 random(2);
   std::normal_distribution<double> normal;
   for (std::size_t i = 0; i < plain.qvel().size(); ++i) plain.qvel()[i] = own.qvel()[i] = R(2 * normal(random));
@@ -1064,7 +1069,7 @@ TEST(BatchParameters, EachOfThemActs) {
       const std::vector<double> own = own_numbers(model, which, 1);
       std::vector<double> all(std::size_t(3) * at(n), 1);
       std::copy(own.begin(), own.end(), all.begin() + n);
-      batch.set_parameter(which, all, std::vector<std::uint8_t>{0, 1, 0});
+      batch.set_parameters(only(which, all), std::vector<std::uint8_t>{0, 1, 0});
     });
     EXPECT_EQ(one[0], plain[0]) << name(which);
     EXPECT_NE(one[1], plain[1]) << name(which);
@@ -1134,14 +1139,14 @@ TEST(BatchParameters, DampingIsAJointsOwn) {
   for (const char* damping : {"1", "0 1", "0 0 1"}) {
     const Model model = pendulum(damping);
     Batch<double> batch(model, 2, {});
-    EXPECT_THROW(batch.set_parameter(WorldParameter::damping_scale, negative), ValueError);
-    batch.set_parameter(WorldParameter::damping_scale, some);
+    EXPECT_THROW(batch.set_parameters(only(WorldParameter::damping_scale, negative)), ValueError);
+    batch.set_parameters(only(WorldParameter::damping_scale, some));
     batch.qvel()[0] = batch.qvel()[1] = 3;
     batch.rollout({.steps = 20});
     EXPECT_LT(std::abs(batch.qvel()[1]), std::abs(batch.qvel()[0])) << damping;
   }
   const Model free = pendulum("0");
-  EXPECT_THROW(Batch<double>(free, 2, {}).set_parameter(WorldParameter::damping_scale, some), ValueError);
+  EXPECT_THROW(Batch<double>(free, 2, {}).set_parameters(only(WorldParameter::damping_scale, some)), ValueError);
 }
 
 TEST(BatchParameters, WhatDoesNotFitIsNamed) {
@@ -1150,7 +1155,7 @@ TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   Batch<double> batch(model, 2, options);
   const auto message = [&](WorldParameter which, const std::vector<double>& values) -> std::string {
     try {
-      batch.set_parameter(which, values);
+      batch.set_parameters(only(which, values));
     } catch (const Error& e) {
       return e.what();
     }
@@ -1173,7 +1178,7 @@ TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(message(WorldParameter::kp_scale, {2, 0}), "");
   batch.set_drives({});
   EXPECT_TRUE(batch.parameter(WorldParameter::kp_scale).empty());
-  EXPECT_THROW(batch.set_parameter(WorldParameter::mass_scale, std::vector<double>{1, 1}, std::vector<std::uint8_t>(3)),
+  EXPECT_THROW(batch.set_parameters(only(WorldParameter::mass_scale, {1, 1}), std::vector<std::uint8_t>(3)),
                ShapeError);
 }
 

@@ -116,6 +116,35 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"../shared/data/menagerie/boston_dynamics_spot/scene.xml", 100, 0.5, 0.1, 0.001, 0.1},
                     Case{"../shared/data/menagerie/unitree_g1/scene.xml", 300, 2, 0.03}));
 
+/// Worlds in a batch, and each of them alone as well, under no drives.
+struct Twice {
+  Batch<double> batch;
+  std::vector<Data> alone;
+  Twice(const Model& model, int worlds)
+      : batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)}),
+        alone(std::size_t(worlds), Data(model)) {}
+  /// So many steps from where `alone` is; after each f(step, world, report of it alone).
+  template <class F>
+  void run(int steps, const F& f) {
+    const Model& model = batch.model();
+    ASSERT_GT(batch.pack_width(), 1);
+    std::vector<std::unique_ptr<Stepper<double>>> steppers;
+    for (const Data& data : alone) {
+      const std::size_t world = steppers.size();
+      std::copy(data.qpos.begin(), data.qpos.end(), &batch.qpos()[world * std::size_t(model.nq)]);
+      std::copy(data.qvel.begin(), data.qvel.end(), &batch.qvel()[world * std::size_t(model.nv)]);
+      steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
+    }
+    for (int step = 0; step < steps; ++step) {
+      ASSERT_EQ(batch.step(), 0);
+      for (std::size_t world = 0; world < alone.size(); ++world) {
+        ASSERT_EQ(steppers[world]->step(alone[world]), 0);
+        f(step, int(world), steppers[world]->rows()->report());
+      }
+    }
+  }
+};
+
 /// Bodies that fall as one a hair apart, the lowest about to land: the others' contacts are there before they approach.
 TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
   const int n = 4, worlds = 16;
@@ -126,29 +155,18 @@ TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
   }
   const Model model = compile(
       parse_mjcf("<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + bodies + "</worldbody></mujoco>", "t", "."));
-  Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
-  ASSERT_GT(batch.pack_width(), 1);
-  std::vector<Data> alone;
-  std::vector<std::unique_ptr<Stepper<double>>> steppers;
+  Twice twice(model, worlds);
   for (int world = 0; world < worlds; ++world) {
-    alone.emplace_back(model);
-    for (int i = 0; i < n; ++i) alone.back().qvel[6 * i + 2] = -0.2 * (world % 8);
-    std::copy(alone.back().qvel.begin(), alone.back().qvel.end(), batch.qvel().begin() + world * model.nv);
+    for (int i = 0; i < n; ++i) twice.alone[std::size_t(world)].qvel[6 * i + 2] = -0.2 * (world % 8);
   }
-  for (Data& data : alone) steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
-  for (int step = 0; step < 40; ++step) {
-    ASSERT_EQ(batch.step(), 0);
-    for (int world = 0; world < worlds; ++world) {
-      Data& data = alone[std::size_t(world)];
-      ASSERT_EQ(steppers[std::size_t(world)]->step(data), 0);
-      const WorldReport& lane = batch.reports()[std::size_t(world)];
-      EXPECT_LT(lane.penetration, 5e-3) << step << ": " << world;
-      EXPECT_NEAR(lane.penetration, steppers[std::size_t(world)]->rows()->report().penetration, 1e-4) << step;
-      if (step == 0) {
-        EXPECT_EQ(lane.contacts, steppers[std::size_t(world)]->rows()->report().contacts) << world;
-      }
+  twice.run(40, [&](int step, int world, const RowsReport& alone) {
+    const WorldReport& lane = twice.batch.reports()[std::size_t(world)];
+    EXPECT_LT(lane.penetration, 5e-3) << step << ": " << world;
+    EXPECT_NEAR(lane.penetration, alone.penetration, 1e-4) << step;
+    if (step == 0) {
+      EXPECT_EQ(lane.contacts, alone.contacts) << world;
     }
-  }
+  });
 }
 
 /// A wall of 2 cm stops what comes at up to 400 m/s, seven metres a step, wherever the step before it ends; SPOOK alone
@@ -162,29 +180,17 @@ TEST(LaneSteps, WhatIsFastDoesNotPassThroughWalls) {
             shape + "'/></body></worldbody></mujoco>",
         "t", "."));
     const int worlds = 32;
-    Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
-    ASSERT_GT(batch.pack_width(), 1);
-    std::vector<Data> alone;
-    std::vector<std::unique_ptr<Stepper<double>>> steppers;
+    Twice twice(model, worlds);
     for (int world = 0; world < worlds; ++world) {
-      Data& data = alone.emplace_back(model);
+      Data& data = twice.alone[std::size_t(world)];
       data.qpos[0] = -3 + 0.1 * (world / 4), data.qpos[1] = 0.1, data.qpos[2] = 0.07;
       data.qvel[0] = speeds[std::size_t(world % 4)];
-      std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
-      std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
     }
-    for (Data& data : alone) steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
-    for (int step = 0; step < 30; ++step) {
-      ASSERT_EQ(batch.step(), 0);
-      for (int world = 0; world < worlds; ++world) {
-        Data& data = alone[std::size_t(world)];
-        ASSERT_EQ(steppers[std::size_t(world)]->step(data), 0);
-        const double lane = batch.qpos()[std::size_t(world * model.nq)];
-        EXPECT_NEAR(data.qpos[0], lane, 1e-6) << step << ": " << world;
-        EXPECT_LT(data.qpos[0], step < 29 ? -0.005 : -0.029)
-            << shape << ": " << speeds[std::size_t(world % 4)] << " m/s";
-      }
-    }
+    twice.run(30, [&](int step, int world, const RowsReport&) {
+      const double alone = twice.alone[std::size_t(world)].qpos[0];
+      EXPECT_NEAR(alone, twice.batch.qpos()[std::size_t(world * model.nq)], 1e-6) << step << ": " << world;
+      EXPECT_LT(alone, step < 29 ? -0.005 : -0.029) << shape << ": " << speeds[std::size_t(world % 4)] << " m/s";
+    });
   }
 }
 
@@ -268,26 +274,17 @@ TEST(LaneSteps, NoBallTurnsThroughItsRange) {
     for (const double rate : {20.0, 60.0, 120.0, 170.0}) starts.push_back({turn, {0, rate, 0}});
   }
   const int worlds = int(starts.size());
-  Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
-  std::vector<Data> alone;
+  Twice twice(model, worlds);
   for (int world = 0; world < worlds; ++world) {
     const auto& [turn, rate] = starts[std::size_t(world)];
     const Quatd q = exp_map(turn);
-    Data& data = alone.emplace_back(model);
-    const double numbers[4] = {q.w, q.x, q.y, q.z};
-    std::copy_n(numbers, 4, data.qpos.begin()), std::copy_n(numbers, 4, &batch.qpos()[std::size_t(4 * world)]);
-    for (int k = 0; k < 3; ++k) data.qvel[k] = batch.qvel()[std::size_t(3 * world + k)] = rate[k];
+    Data& data = twice.alone[std::size_t(world)];
+    data.qpos = {q.w, q.x, q.y, q.z}, data.qvel = {rate.x, rate.y, rate.z};
   }
-  std::vector<std::unique_ptr<Stepper<double>>> steppers;
-  for (Data& data : alone) steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
-  for (int step = 0; step < 10; ++step) {
-    ASSERT_EQ(batch.step(), 0);
-    for (int world = 0; world < worlds; ++world) {
-      ASSERT_EQ(steppers[std::size_t(world)]->step(alone[std::size_t(world)]), 0);
-      EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 0.65) << world << " " << step;
-      EXPECT_LE(angle(alone[std::size_t(world)].qpos), 0.65) << world << " " << step;
-    }
-  }
+  twice.run(10, [&](int step, int world, const RowsReport&) {
+    EXPECT_LE(angle(twice.batch.qpos().subspan(std::size_t(4 * world), 4)), 0.65) << world << " " << step;
+    EXPECT_LE(angle(twice.alone[std::size_t(world)].qpos), 0.65) << world << " " << step;
+  });
 }
 
 /// A turn that would go past half of one ends beyond the range all the same, not on the other side of it.

@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tarsus/dynamics/delassus.hpp"
@@ -57,8 +58,6 @@ struct Equality {
 
 template <class R>
 struct EqualityConstants;
-template <class R>
-struct EqualityGroup;
 template <class R>
 struct EqualityList;
 template <class R>
@@ -131,7 +130,6 @@ class EqualitySet {
   void check_joint(const std::string& name, int joint) const;
   EqualityConstants<double> between(const Equality& equality, const Vec3d& point_a, const Vec3d& point_b) const;
   int add_spec_pair(const EqualitySpec& spec);
-  int add_spec_joint(const EqualitySpec& spec);
   int add_spec_tendon(const EqualitySpec& spec);
   template <class R>
   EqualityList<R> list() const;
@@ -150,10 +148,7 @@ class EqualitySet {
   std::vector<Equality> equalities_;
   std::vector<TendonRow> tendon_rows_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
-  std::vector<EqualityConstants<double>> constants_;
-  std::vector<EqualityConstants<float>> constants_float_;
-  std::vector<EqualityGroup<double>> groups_;
-  std::vector<EqualityGroup<float>> groups_float_;
+  std::tuple<std::vector<EqualityConstants<double>>, std::vector<EqualityConstants<float>>> constants_;
   int rows_ = 0;
   bool has_users_ = false;
 };

@@ -16,14 +16,9 @@ namespace tarsus {
 std::vector<int> tree_roots(const Model& model);
 
 /// Terms of one solve, and where their rows act.
-struct TermSet {
-  std::span<const Term> terms;
-  std::span<const TermRow> rows;
-  std::span<const double> free_velocity;
+struct TermSet : StepProblem {
   RowGeometry geometry;
   std::span<double> y, impulse;  ///< [row], in and out
-
-  StepProblem problem() const { return {terms, rows, free_velocity}; }
 };
 
 class Islands {
@@ -47,9 +42,7 @@ class Islands {
   std::vector<int> trees_;   ///< [least root of a set] its trees
   std::vector<char> piled_;  ///< [term]
   // Of the last part().
-  std::vector<int> of_;  ///< [term] in the whole
-  std::vector<Term> terms_;
-  std::vector<TermRow> rows_;
+  PartOfTerms part_;
   std::vector<ContactRows> contacts_;
   std::vector<JointRows> joints_;
   std::vector<PathRow> paths_;

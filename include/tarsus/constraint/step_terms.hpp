@@ -73,7 +73,7 @@ struct RowsReport {
 /// Islands that sweeps solve in the place of Newton's method: those of `least_trees` or more, in steps whose contacts
 /// between links take more than `most_operations` to eliminate once (decision 511).
 struct PileOptions {
-  int least_trees = 32;
+  int least_trees = kManyTrees;
   double most_operations = 1e7;
   SweepOptions sweeps;
 };
@@ -189,9 +189,8 @@ class StepTerms {
     bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
   };
   ContactMotion motion(std::size_t contact) const;
-  int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
-               const double* free);
-  int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
+  int add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free);
+  int add_joint_term(const Name& name, Term term, const JointRows& rows, TermRow row);
   /// Sum over the terms of `count` identities from this one on.
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void take_contacts(std::vector<LinkContact>& contacts);
@@ -206,8 +205,8 @@ class StepTerms {
             In<R> velocity);
   bool bound_row(const JointRows& rows, double gap, double speed, const std::optional<SolverParameters>& solver,
                  TermRow& numbers) const;
-  bool add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
-                 const std::optional<SolverParameters>& solver, bool anyway);
+  bool add_bound(const Name& name, const JointRows& rows, double gap, const std::optional<SolverParameters>& solver,
+                 bool anyway);
   /// Of rows without a compliance of their own: R of options_.relative_compliance, both in the inverse mass.
   static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
@@ -253,20 +252,14 @@ class StepTerms {
     std::vector<Range> ranges;                            ///< of all joints that have one
     std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
     std::vector<char> near;                               ///< [joint][2] this end of its range is a term
-    struct Joined {
+    struct Bound {
       Name name;
       JointRows rows;
       double gap;
-      double miss;  ///< of v⁺ without it [m/s | rad/s]
+      double miss = 0;    ///< of what joined: of v⁺ without it [m/s | rad/s]
+      bool near = false;  ///< of users': it is a term
     };
-    std::vector<Joined> joined;
-    struct User {
-      Name name;
-      JointRows rows;
-      double gap;
-      bool near;  ///< it is a term
-    };
-    std::vector<User> users;  ///< of this step, that have a row
+    std::vector<Bound> joined, users;  ///< users': of this step, that have a row
     // Of the try that passed them:
     std::vector<Name> names;
     std::vector<Term> terms;

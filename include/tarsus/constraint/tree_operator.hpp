@@ -45,10 +45,11 @@ class LinkLoads {
   int used_ = 0;
 };
 
+inline constexpr int kDenseDofs = 64, kManyTrees = 32;
+
 template <class R>
 class TreeOperator final : public StepOperator {
  public:
-  static constexpr int kDenseDofs = 64, kManyTrees = 32;
   /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard @param many_trees from
   /// so many on bilateral rows are nodes of their graph
   explicit TreeOperator(const Model& model, int dense_dofs = kDenseDofs, int many_trees = kManyTrees);

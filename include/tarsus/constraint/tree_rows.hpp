@@ -85,7 +85,6 @@ class TreeRows final : public RowBlocks {
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
   void write_contact(const ContactRows& contact);
-  void write_point(const ContactRows& contact);
   void write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void add_motions(const typename DelassusRows<R>::Block& block, double* Jx) const;
   bool feel(const typename DelassusRows<R>::Block& block);

@@ -21,17 +21,12 @@ class Adhesion {
   void add(const LinkState<double>* links, std::span<const double> force, std::span<double> row) const;
 
  private:
-  struct Solid {
-    SolidShape shape;
-    LinkFrame frame;
-    double reach;  ///< margin and gap [m]
-  };
   struct Grip {
     int actuator;
-    std::vector<std::pair<int, int>> pairs;  ///< of solids
+    std::vector<std::pair<int, int>> pairs;  ///< of shapes
   };
   const Model& model_;
-  std::vector<Solid> solids_;
+  ContactGeometry geometry_;
   std::vector<Grip> grips_;
 };
 

@@ -189,11 +189,6 @@ class Batch {
   /// @throws ShapeError; ValueError for a number out of range, and where the batch has nothing that it could act on;
   /// then all stay as they are
   void set_parameters(const WorldParameters& given, std::span<const std::uint8_t> mask = {});
-  void set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask = {}) {
-    WorldParameters one;
-    one[which].assign(values.begin(), values.end());
-    set_parameters(one, mask);
-  }
   /// [worlds][n], or empty: as in the model and the drives.
   std::span<const double> parameter(WorldParameter which) const { return state_.parameters[which]; }
   /// All as in the model and the drives again.

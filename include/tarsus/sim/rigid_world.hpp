@@ -167,7 +167,9 @@ class RigidWorld {
   void find_candidates();
   void find_all_candidates();
   bool update_candidates();
-  bool within_reach(int first, int second) const;
+  template <class F>
+  bool within_reach(int first, int second, double reach, const F& place) const;
+  bool were_within_reach(int first, int second) const;
   void drop_candidates();
   void add_candidates(int mover);
   void group_candidates();

@@ -15,11 +15,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus {
+
+/// The inside of a site.
+struct SiteZone {
+  LinkFrame frame;
+  GeomType type = GeomType::sphere;
+  Vec3d size{};
+};
 
 struct Sensor {
   std::string name;
@@ -31,8 +39,7 @@ struct Sensor {
   int body = -1;                       ///< that it sits on
   bool has_reference = false;
   double cutoff = 0;
-  GeomType zone = GeomType::sphere;  ///< touch: the site's shape
-  Vec3d zone_size{};
+  SiteZone zone;  ///< touch, insidesite
   Location where;
 };
 
@@ -74,9 +81,9 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
 /// A contact sensor: which contacts, how many of them, what of each.
 struct ContactQuery {
   struct Side {
-    int geom = -1;             ///< among its body's, -1: any
-    std::vector<char> bodies;  ///< [nbody] whose; empty: anybody's
-    int zone = -1;             ///< among SensorSet's zones: the contact point is within a site
+    int geom = -1;                 ///< among its body's, -1: any
+    std::vector<char> bodies;      ///< [nbody] whose; empty: anybody's
+    std::optional<SiteZone> zone;  ///< that the contact point is within
   };
   enum Field : unsigned { found = 1, force = 2, torque = 4, distance = 8, position = 16, normal = 32, tangent = 64 };
   enum class Order { none, nearest, strongest, net };  ///< net: one force and torque for all

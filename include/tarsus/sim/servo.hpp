@@ -100,9 +100,8 @@ class Servos {
   double tendon_return(int world, int tendon) const;
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, double dt);
-  void find_drags(int world, double dt, const WorldTable<R>* own);
-  void mend_lift(int world, double dt, const WorldTable<R>* own);
-  RigidInertia<double> own_inertia(int link, int world, const WorldTable<R>* own) const;
+  void find_drags(const BasicData<R>& data, int world, double dt);
+  void mend_lift(const BasicData<R>& data, int world, double dt);
   void find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force);
   void push_arm(const Immersion& body, double factor, int world);
   void add_drag_rows(int world);

@@ -98,6 +98,13 @@ struct TendonForces {
   double friction = 0;  ///< its dry friction, along its length
 };
 
+/// f(array of a, array of b, numbers of a world) for what a step reads of both, besides drives' targets.
+template <class A, class B, class F>
+void each_input(const Model& m, A& a, B& b, const F& f) {
+  f(a.qpos, b.qpos, m.nq), f(a.qvel, b.qvel, m.nv), f(a.tau, b.tau, m.nv), f(a.act, b.act, m.na);
+  f(a.ctrl, b.ctrl, m.nu), f(a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f(a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
+}
+
 /// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself. Keeps its
 /// scratch between calls; not for use by two threads at once.
 template <class R>
@@ -210,7 +217,6 @@ class Stepper {
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
-  double loop_drift(double dt) const;
   bool finite_lane(In<R> values, int n, int world) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);

@@ -44,7 +44,7 @@ struct RowNumbers {
 
 class RowProblem {
  public:
-  /// @param inverse_mass [nu] D⁻¹ >= 0, finite   @throws ValueError
+  /// @param inverse_mass [nu] D⁻¹ >= 0, finite
   explicit RowProblem(std::vector<double> inverse_mass = {});
 
   /// Empties the rows, keeps their storage.
@@ -52,11 +52,8 @@ class RowProblem {
   /// Opens a block; the rows added next belong to it. @return its number
   int add_block(RowCone cone, int reference = -1, double coefficient = 0);
   /// Adds a row to the last block: W's entries by coordinate. An interval row uses lower and upper.
-  /// @return its number
+  /// @return its number  @throws ShapeError, ValueError for a column outside u, and before any block
   int add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers);
-  /// @throws ValueError with the row's number: a column outside u, a number that is not finite, Σ < 0, lower > upper,
-  ///         μ < 0, a reference that is not an earlier interval row
-  void check() const;
 
   int nu() const { return static_cast<int>(inverse_mass_.size()); }
   int nrow() const { return rows_.nrow(); }

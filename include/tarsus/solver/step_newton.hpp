@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tarsus/solver/sweeps.hpp"
@@ -91,6 +92,28 @@ struct StepProblem {
   std::span<const double> free_velocity;  ///< [row] J v⁰, or wherever the operator's x is zero
 };
 
+/// Some of a problem's terms, with their rows.
+struct PartOfTerms {
+  std::vector<Term> terms;  ///< first_row is here
+  std::vector<TermRow> rows;
+  std::vector<int> row;  ///< in the whole
+
+  void clear() { terms.clear(), rows.clear(), row.clear(); }
+  void add(Term term, std::span<const TermRow> all) {
+    const int first = std::exchange(term.first_row, int(row.size()));
+    terms.push_back(term);
+    for (int r = first; r < first + term.nrow; ++r) row.push_back(r), rows.push_back(all[r]);
+  }
+  /// Numbers of its rows, of those of all rows; and back among them.
+  void take(std::span<const double> all, std::vector<double>& own) const {
+    own.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) own[i] = all[row[i]];
+  }
+  void put(std::span<const double> own, std::span<double> all) const {
+    for (std::size_t i = 0; i < row.size(); ++i) all[row[i]] = own[i];
+  }
+};
+
 /// The operator's x becomes that of these impulses. @param velocity [row] out: J v
 inline void apply_impulses(StepOperator& mass, const StepProblem& problem, std::span<const double> impulse,
                            std::span<double> velocity) {
@@ -139,14 +162,12 @@ class StepNewton {
   };
   struct Acting {  ///< the terms that act, as a problem of their own
     std::unique_ptr<StepNewton> newton;
-    std::vector<Term> terms;
-    std::vector<TermRow> rows;
+    PartOfTerms part;
     std::vector<double> free_velocity;
     int rounds = 0;  ///< of this step
   };
   bool iterate(StepOperator& mass, double tolerance, int most, bool judged);
   bool solve_acting(StepOperator& mass, double tolerance, int most);
-  void gather_acting(std::span<const int> terms);
   bool refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most);
   void begin_problem();
   void start_anew(StepOperator& mass, const NewtonOptions& options);
@@ -158,7 +179,6 @@ class StepNewton {
   void newton(StepOperator& mass, bool early);
   void sweep(StepOperator& mass, int count);
   void linear_solve(StepOperator& mass, bool changes);
-  double natural_solve(StepOperator& mass, bool changes);
   double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
