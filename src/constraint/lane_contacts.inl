@@ -37,11 +37,14 @@ struct LaneDetector {
   Motion<T> motion{};                ///< and of a against b
   bool stopped_apart = false;        ///< as ContactGeometry has it
   int crossings[kLanes] = {};
+  int turning = -1;  ///< link of the shape that was placed last,
+  T turn{};          ///< and how fast it turns
 
   void place(int i) {
     const LaneShape<Real<T>>& shape = m.shape[i];
     LanePlaced<T>& p = s.placed[i];
     const T zero = T(Real<T>(0));
+    const bool plane = shape.type == ShapeType::plane;
     p.posed = false;
     if (shape.link < 0) {
       p.position = load3<T>(shape.position), p.rotation = load33<T>(shape.rotation), p.posed = true;
@@ -51,10 +54,11 @@ struct LaneDetector {
       const Vec3<T> arm = link.R * load3<T>(shape.centre);
       p.centre = link.o + arm;
       p.velocity = cross_add(link.v.w, arm, link.v.v);
-      p.turn = shape.type == ShapeType::plane ? zero : norm(link.v.w) * T(shape.radius);
+      if (shape.link != turning) turning = shape.link, turn = norm(link.v.w);
+      p.turn = plane ? zero : turn * T(shape.radius);
     }
-    if (shape.type == ShapeType::plane) pose(i);
-    p.reach = mul_add(norm(p.velocity) + p.turn, T(step.h), T(shape.radius));
+    if (plane) pose(i);
+    p.reach = mul_add(norm(p.velocity) + p.turn, T(step.h), plane ? zero : T(shape.radius));
   }
   Vec3<T> spin(const LaneShape<Real<T>>& shape) const { return shape.link < 0 ? zero3<T>() : state[shape.link].v.w; }
   const LanePlaced<T>& pose(int i) {
@@ -243,10 +247,12 @@ struct LaneDetector {
         clamp(select(degenerate, (low + high) * half, mul_add(uv, vw, -uw) / select(degenerate, one, det)), -ha, ha);
     const T t = clamp(mul_add(uv, along, vw), -hb, hb);
     along = clamp(mul_add(uv, t, -uw), -ha, ha);
-    const Vec3<T> pa = mul_add(u, along, a.position), pb = mul_add(v, t, b.position);
+    const Vec3<T> pa = mul_add(u, along, a.position), pb = mul_add(v, t, b.position), apart = pa - pb;
+    const T most = (ra + rb + reach) * T(Real<T>(1.001));
+    if (!any_lane(near & (dot(apart, apart) <= most * most))) return;
     T sine, length;
     const Vec3<T> crossed = direction(cross(u, v), across(u), sine);
-    const Vec3<T> n = direction(pa - pb, crossed, length);
+    const Vec3<T> n = direction(apart, crossed, length);
     const T distance = length - ra - rb;
     const Mask<T> beside =
         (sine < parallel) & (absolute(dot(n, u)) < parallel) & (high - low > T(Real<T>(1e-3)) * minimum(ha, hb));
@@ -353,20 +359,15 @@ struct LaneDetector {
     return maximum(T(both.margin), zero) + (both.falls ? whole_fall : zero);
   }
   /// Two shapes, or the spheres around those of two links, in every lane too far apart for their speeds added up: no
-  /// root, and no call for most pairs.
+  /// root, and no call for most pairs. Of a plane only its distance counts.
   template <class Both>
   TARSUS_INLINE bool far(const Both& both) const {
     const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
     const Vec3<T> d = a.centre - b.centre;
     const T most = a.reach + b.reach + still(both);
+    if (m.shape[both.b].type == ShapeType::plane) return !any_lane(dot(b.rotation.column_z(), d) <= most);
+    if (m.shape[both.a].type == ShapeType::plane) return !any_lane(-dot(a.rotation.column_z(), d) <= most);
     return !any_lane(dot(d, d) <= most * most);
-  }
-  /// Whether any pair of the group may be near in some lane.
-  bool any_near(const LanePairGroup<Real<T>>& group) const {
-    if (m.shape[group.b].type != ShapeType::plane) return !far(group);
-    const LanePlaced<T>&a = s.placed[group.a], &plane = s.placed[group.b];
-    const T most = a.reach + still(group) + T(step.h) * (norm(plane.velocity) + plane.turn);
-    return any_lane(dot(plane.rotation.column_z(), a.centre - plane.centre) <= most);
   }
 
   void touch(int p) {
@@ -438,7 +439,7 @@ struct LaneDetector {
     for (int i = 0; i < m.nplaced; ++i) place(i);
     for (int g = 0; g < m.ngroup; ++g) {
       const LanePairGroup<Real<T>>& group = m.group[g];
-      if (group.a >= 0 && !any_near(group)) continue;
+      if (group.a >= 0 && far(group)) continue;
       for (int p = group.first; p < group.end; ++p) {
         if (!far(m.pair[p])) touch(p);
       }

@@ -110,10 +110,10 @@ class LaneSolver {
   TARSUS_INLINE static T first_of(T x) { return x; }
   TARSUS_INLINE static T first_of(const Vec3<T>& x) { return x.x + x.y + x.z; }
   Mask<T> within_sets() {
-    T worst = zero();
-    for (int i = 0; i < s_.nrow; ++i) worst = maximum(excess(s_.row[i]), worst);
-    for (int i = 0; i < s_.nball; ++i) worst = maximum(excess(s_.ball[i]), worst);
-    return worst <= T(kExcess);
+    Mask<T> all = every_lane<T>();
+    for (int i = 0; i < s_.nrow; ++i) all = all & is_within_set(s_.row[i], kExcess);
+    for (int i = 0; i < s_.nball; ++i) all = all & is_within_set(s_.ball[i], kExcess);
+    return all;
   }
   template <class X>
   TARSUS_INLINE static void blend(Mask<T> lanes, T t, const X& next, X& now) {

@@ -225,10 +225,11 @@ class LaneProblem {
     r.centre = zero(), r.no_tangent();
     return r;
   }
-  T inverse_mass(int joint) const {
-    return one() /
-           maximum(reference_mass(joint, Reference::joint) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
+  /// What a joint moves, and what is implicit on it.
+  T joint_mass(int joint) const {
+    return maximum(reference_mass(joint, Reference::joint) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
+  T inverse_mass(int joint) const { return one() / joint_mass(joint); }
   /// The start of a row's iteration at that impulse, or where the last step ended.
   void start(LaneJointRow<T>& r, T impulse, bool sticks) {
     const LaneJointMemory<T>& old = memory_.joint[r.place];
@@ -332,17 +333,21 @@ class LaneProblem {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
       const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
       const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
-      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
+      const T mass = joint_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) * mass);
+      const T compliance = one() / stiffness;
+      const auto set = [&](LaneMetric<T>& metric) {
+        metric.inverse_mass = one() / mass, metric.own_R = compliance;
+        metric.set(compliance, every_lane<T>()), metric.iR = stiffness;
+      };
       if (!turns_freely(v_.link[joint].joint)) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
         const T along_push = push[dof] * T(h);
-        r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
+        r.free = free[dof], r.target = mul_add(along_push, compliance, qvel[dof]);
         r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
         r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
-        r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
-        r.metric.set(r.metric.own_R, r.live);
+        set(r.metric);
         start(r, along_push, false);
         continue;
       }
@@ -350,9 +355,8 @@ class LaneProblem {
       r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
       const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
-      r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
-      r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
-      r.metric.set(r.metric.own_R, every_lane<T>());
+      r.free = link.R * get3(free + dof), r.target = mul_add(turned, compliance, speed);
+      set(r.metric);
       r.no_tangent();
       const LaneBallMemory<T>& old = memory_.ball[i];
       r.at.now_y = select<T>(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), turned);

@@ -129,6 +129,23 @@ struct LaneBallRow {
   }
 };
 
+/// How a ball's row is put within its radius: its share, and the direction that loses the rest.
+template <class T>
+struct LaneBall {
+  Mask<T> outside;
+  bool any;                        ///< lane outside; without, no root is taken
+  T share = T(Real<T>(1));         ///< of the vector; 1 within
+  Vec3<T> direction = zero3<T>();  ///< none within
+
+  TARSUS_INLINE LaneBall(const Vec3<T>& z, T radius)
+      : outside(dot(z, z) > radius * radius), any(any_lane(outside)) {
+    if (!any) return;
+    const T inverse = share / maximum(norm(z), tiny<T>());
+    share = select(outside, radius * inverse, share);
+    direction = select<T>(outside, z * inverse, direction);
+  }
+};
+
 /// natural_map() of the other rows. Those that are held hold in every solution of the linear problem.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
@@ -152,16 +169,19 @@ TARSUS_INLINE T natural_map(LaneBallRow<T>& r, const Vec3<T>& u, const Vec3<T>& 
   const T zero = T(Real<T>(0)), one = T(Real<T>(1));
   const LaneMetric<T>& m = r.metric;
   const Vec3<T> z = mul_add(mul_add(y, m.R, u - r.target), -m.irho, y);
-  const T length = norm(z);
-  const Mask<T> outside = length > r.radius;
-  const T inverse = one / maximum(length, tiny<T>()), share = select(outside, r.radius * inverse, one);
-  const Vec3<T> N = mul_add(z, -share, y);
+  const LaneBall<T> ball(z, r.radius);
+  const Vec3<T> N = mul_add(z, -ball.share, y);
   if constexpr (kTangents) {
-    const T k = neg_mul_add(m.R, m.irho, one), q = one / neg_mul_add(k, share, one);
-    const Vec3<T> t = z * inverse;
-    const T g = select(outside, share * q * m.irho, m.iR);
-    const Vec3<T> part = t * dot(t, N), s_out = mul_add(N - part, q, part), s_in = N * (m.rho * m.iR);
-    r.set_tangent(lanes, g, select(outside, g, zero), t, y - select<T>(outside, s_out, s_in));
+    const Vec3<T> s_in = N * (m.rho * m.iR);
+    if (!ball.any) {
+      r.set_tangent(lanes, m.iR, zero, ball.direction, y - s_in);
+    } else {
+      const T k = neg_mul_add(m.R, m.irho, one), q = one / neg_mul_add(k, ball.share, one);
+      const T g = select(ball.outside, ball.share * q * m.irho, m.iR);
+      const Vec3<T> part = ball.direction * dot(ball.direction, N), s_out = mul_add(N - part, q, part);
+      r.set_tangent(lanes, g, select(ball.outside, g, zero), ball.direction,
+                    y - select<T>(ball.outside, s_out, s_in));
+    }
   }
   return dot(N, N) * m.rho * m.rho;
 }
@@ -195,15 +215,12 @@ TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes)
 }
 template <class T>
 TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangents, Mask<T> lanes) {
-  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
   const Vec3<T> y = before_projection(r, u);
-  const T length = norm(y), inverse = one / maximum(length, tiny<T>());
-  const Mask<T> outside = length > r.radius;
-  const T share = select(outside, r.radius * inverse, one);
-  const Vec3<T> gamma = y * share;
+  const LaneBall<T> ball(y, r.radius);
+  const Vec3<T> gamma = y * ball.share;
   if (!tangents) return gamma;
-  const T g = share * r.metric.iR;
-  r.set_tangent(lanes, g, select(outside, g, zero), y * inverse, gamma);
+  const T zero = T(Real<T>(0)), g = ball.share * r.metric.iR;
+  r.set_tangent(lanes, g, select(ball.outside, g, zero), ball.direction, gamma);
   return gamma;
 }
 
@@ -234,24 +251,23 @@ TARSUS_INLINE T natural_residual(const LaneBallRow<T>& r) {
   const LaneMetric<T>& m = r.metric;
   const Vec3<T>& y = r.at.now_y;
   const Vec3<T> z = mul_add(mul_add(y, m.R, r.at.now_u - r.target), -m.irho, y);
-  const T length = norm(z), one = T(Real<T>(1));
-  const Vec3<T> N = mul_add(z, -select(length > r.radius, r.radius / maximum(length, tiny<T>()), one), y);
+  const Vec3<T> N = mul_add(z, -LaneBall<T>(z, r.radius).share, y);
   return maximum(absolute(N.x), maximum(absolute(N.y), absolute(N.z))) * m.rho;
 }
 
-/// How far an impulse is outside of its set, of the set's size; of joints' rows alone.
+/// Whether an impulse is in its set, to within that share of the set's size; of joints' rows alone.
 template <class T>
-TARSUS_INLINE T excess(const LaneJointRow<T>& r) {
+TARSUS_INLINE Mask<T> is_within_set(const LaneJointRow<T>& r, Real<T> excess) {
   const T zero = T(Real<T>(0)), most = T(std::numeric_limits<Real<T>>::max());
-  const T beyond = maximum(maximum(r.lower - r.at.now_y, r.at.now_y - r.upper), zero);
   const T low = absolute(r.lower), high = absolute(r.upper);
   const T size = maximum(select(low <= most, low, zero), select(high <= most, high, zero));
-  return beyond / select(size > zero, size, T(Real<T>(1)));
+  const T slack = T(excess) * select(size > zero, size, T(Real<T>(1)));
+  return (r.lower - r.at.now_y <= slack) & (r.at.now_y - r.upper <= slack);
 }
 template <class T>
-TARSUS_INLINE T excess(const LaneBallRow<T>& r) {
-  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), length = norm(r.at.now_y);
-  return select(r.radius > zero, length / maximum(r.radius, tiny<T>()) - one, length);
+TARSUS_INLINE Mask<T> is_within_set(const LaneBallRow<T>& r, Real<T> excess) {
+  const T zero = T(Real<T>(0)), most = select(r.radius > zero, r.radius * T(1 + excess), T(excess));
+  return dot(r.at.now_y, r.at.now_y) <= most * most;
 }
 /// Within its set: where a step's answer is to be bounded.
 template <class T>
@@ -262,9 +278,7 @@ TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
 }
 template <class T>
 TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
-  const T length = norm(r.at.now_y);
-  const T share = select(length > r.radius, r.radius / maximum(length, tiny<T>()), T(Real<T>(1)));
-  r.set_tangent(lanes, r.zero(), r.at.now_y * share);
+  r.set_tangent(lanes, r.zero(), r.at.now_y * LaneBall<T>(r.at.now_y, r.radius).share);
 }
 
 template <class T>

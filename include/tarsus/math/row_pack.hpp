@@ -97,15 +97,19 @@ TARSUS_INLINE P sums_of_rows(P* x) {
 template <class T>
 TARSUS_INLINE bool within_kernel(const Real<T>* x, std::size_t n, Real<T> limit) {
   constexpr std::size_t kLanes = kWidth<T>;
-  const T most = T(limit);
-  const auto block = [&](std::size_t i) { return absolute(load_rows<T>(x + i)) <= most; };
-  Mask<T> all = T(Real<T>(0)) <= T(Real<T>(0));
+  const T zero = T(Real<T>(0));
+  T most[2] = {zero, zero}, poison[2] = {zero, zero};  // not a number where some number is none, or infinite
+  const auto look = [&](std::size_t i, int k) {
+    const T here = load_rows<T>(x + i);
+    most[k] = maximum(absolute(here), most[k]), poison[k] = mul_add(here, zero, poison[k]);
+  };
   std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) all = all & block(i);
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) look(i, 0), look(i + kLanes, 1);
+  for (; i + kLanes <= n; i += kLanes) look(i, 0);
   for (; i < n; ++i) {
     if (!(absolute(x[i]) <= limit)) return false;
   }
-  return all_lanes(all);
+  return all_lanes((maximum(most[0], most[1]) <= T(limit)) & (poison[0] + poison[1] == zero));
 }
 
 }  // namespace TARSUS_ISA
