@@ -65,7 +65,7 @@ bool is_identity(const double* matrix) {
 EqualityConstants<float> to_float(const EqualityConstants<double>& c) {
   EqualityConstants<float> f{};
   f.kind = c.kind, f.first_row = c.first_row, f.nrow = c.nrow, f.a = c.a, f.b = c.b;
-  f.swapped = c.swapped, f.to_world = c.to_world;
+  f.swapped = c.swapped, f.to_world = c.to_world, f.in_group = c.in_group;
   const auto copy = [](const double* from, int n, float* to) { std::copy(from, from + n, to); };
   copy(c.pa, 3, f.pa), copy(c.pb, 3, f.pb), copy(c.Ra, 9, f.Ra), copy(c.Rb, 9, f.Rb);
   copy(c.normal, 3, f.normal), copy(c.polynomial, 5, f.polynomial);
@@ -74,7 +74,36 @@ EqualityConstants<float> to_float(const EqualityConstants<double>& c) {
   return f;
 }
 
+/// Number `lane` of a group.
+template <class R>
+void put_in_group(const EqualityConstants<R>& c, int index, int lane, EqualityGroup<R>& group) {
+  group.index[lane] = index, group.first_row[lane] = c.first_row, group.a[lane] = c.a, group.b[lane] = c.b;
+  for (int k = 0; k < 3; ++k) group.pa[k][lane] = c.pa[k], group.pb[k][lane] = c.pb[k];
+  for (int k = 0; k < 9; ++k) group.Ra[k][lane] = c.Ra[k], group.Rb[k][lane] = c.Rb[k];
+  group.scale[lane] = c.scale;
+}
+
 }  // namespace
+
+/// Into a group too, where it can be in one.
+template <class R>
+void EqualitySet::Constants<R>::add(const EqualityConstants<R>& constants) {
+  all.push_back(constants);
+  EqualityConstants<R>& c = all.back();
+  const bool weld = c.kind == EqualityKind::weld;
+  if ((!weld && c.kind != EqualityKind::connect) || c.a < 0 || c.swapped || (c.b < 0 && !c.to_world)) return;
+  const int index = int(all.size()) - 1;
+  for (EqualityGroup<R>& group : groups) {
+    if (group.weld != weld || group.to_world != c.to_world || group.count == kGroup) continue;
+    put_in_group(c, index, group.count++, group);
+    all[group.index[0]].in_group = c.in_group = true;
+    return;
+  }
+  EqualityGroup<R> group{};
+  group.weld = weld, group.to_world = c.to_world, group.count = 1;
+  for (int lane = 0; lane < kGroup; ++lane) put_in_group(c, index, lane, group);
+  groups.push_back(group);
+}
 
 EqualitySet::EqualitySet(const Model& model) : model_(&model) {}
 EqualitySet::~EqualitySet() = default;
@@ -83,7 +112,8 @@ EqualitySet& EqualitySet::operator=(EqualitySet&&) noexcept = default;
 
 template <class R>
 EqualityList<R> EqualitySet::list() const {
-  return {std::get<std::vector<EqualityConstants<R>>>(constants_).data(), size()};
+  const auto& [all, groups] = std::get<Constants<R>>(constants_);
+  return {all.data(), int(all.size()), groups.data(), int(groups.size())};
 }
 
 /// Between what the two bodies ride on something must be able to move.
@@ -116,7 +146,7 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   c.to_world = c.b < 0 && is_identity(c.Rb);
   rows_ += e.nrow;
   equalities_.push_back(std::move(e));
-  std::get<0>(constants_).push_back(c), std::get<1>(constants_).push_back(to_float(c));
+  std::get<0>(constants_).add(c), std::get<1>(constants_).add(to_float(c));
   users_.resize(equalities_.size());
   return size() - 1;
 }
@@ -249,7 +279,7 @@ template <class R>
 void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
   if (rows.blocks() > 0) throw ValueError("rows", std::to_string(rows.blocks()) + " blocks", "none yet");
   for (int i = 0; i < size(); ++i) {
-    const EqualityConstants<double>& c = std::get<0>(constants_)[i];
+    const EqualityConstants<double>& c = std::get<0>(constants_).all[i];
     if (users_[i].evaluate) {
       rows.add_joint_block(users_[i].joints, c.nrow);
       continue;
@@ -282,7 +312,7 @@ void EqualitySet::find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) con
   const int pad = row_width<R>(rows.width());
   R* force = nullptr;
   for (int i = 0; i < size(); ++i) {
-    const EqualityConstants<double>& c = std::get<0>(constants_)[i];
+    const EqualityConstants<double>& c = std::get<0>(constants_).all[i];
     targets[i] = {};
     if (c.kind == EqualityKind::user || c.kind == EqualityKind::tendon) continue;
     if (!force) force = rows.block(i).force;

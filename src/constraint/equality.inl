@@ -6,7 +6,7 @@
 // of it.
 #pragma once
 
-#include "constraint/equality_fixed.inl"
+#include "constraint/equality_group.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -72,13 +72,22 @@ TARSUS_INLINE void joint_row(const EqualityConstants<Real<T>>& c, const T* qpos,
   bias[0] = -(bend * vb * vb);
 }
 
-/// All constraints but users' and tendons'. rate and bias may both be null.
+/// All constraints but users' and tendons', of one world side by side where they can be. rate and bias may both be
+/// null.
 template <class T>
 void equalities_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
                        const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {
+  using S = typename RecordPack<T>::type;
+  constexpr bool kGroups = kRecords < T >> 1;
+  if constexpr (kGroups) {
+    for (int g = 0; g < list.group_count; ++g) {
+      if (list.groups[g].count > 1) group_rows<T, S>(m, state, list.groups[g], targets, phi, rate, bias);
+    }
+  }
   for (int i = 0; i < list.count; ++i) {
     const EqualityConstants<Real<T>>& c = list.all[i];
     if (c.kind == EqualityKind::user || c.kind == EqualityKind::tendon) continue;
+    if (kGroups && c.in_group) continue;
     const RowTarget<Real<T>>& to = targets[i];
     T *f = phi + c.first_row, *g = rate ? rate + c.first_row : nullptr, *h = bias ? bias + c.first_row : nullptr;
     if (c.kind == EqualityKind::joint) {

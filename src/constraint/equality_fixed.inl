@@ -1,9 +1,12 @@
-// φ, J, J q̇ and J̇ q̇ of connects and welds.
+// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run
+// the same operations in the same order: equal to the bit.
 //
 // A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a
 // - ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k).
 // With F_b the world's axes nothing is left of F_b.
 #pragma once
+
+#include <type_traits>
 
 #include "constraint/equality_view.hpp"
 #include "tarsus/math/row_pack.hpp"
@@ -31,22 +34,37 @@ TARSUS_INLINE Mat3<T> copy_of(const Mat3<T>& m) {
   return {m.xx, m.xy, m.xz, m.yx, m.yy, m.yz, m.zx, m.zy, m.zz};
 }
 
-/// Of a link, or the world where there is none.
+/// State: a LinkState, or what of it is needed.
+template <class T, class State>
+TARSUS_INLINE void place_end(const State& s, const Vec3<T>& point, End<T>& e) {
+  e.R = copy_of(s.R);
+  e.r = e.R * point;
+  e.p = s.o + e.r;
+}
+template <class T, class State>
+TARSUS_INLINE void move_end(const State& s, End<T>& e) {
+  e.w = copy_of(s.v.w);
+  e.speed = cross_add(e.w, e.r, s.v.v);
+  e.alpha = copy_of(s.a.w);
+  e.acceleration = cross_add(e.w, e.speed, cross_add(e.alpha, e.r, s.a.v));
+}
+template <class T>
+TARSUS_INLINE void world_end(const ModelView<Real<T>>& m, const Vec3<T>& point, End<T>& e) {
+  e.R = identity3<T>(), e.w = zero3<T>(), e.speed = zero3<T>(), e.alpha = zero3<T>();
+  e.r = copy_of(point), e.p = copy_of(point);
+  e.acceleration = against_gravity<T>(m);
+}
+
 template <class T>
 TARSUS_INLINE End<T> end_of(const ModelView<Real<T>>& m, const LinkState<T>* state, int link, const Real<T>* local,
                             bool moving) {
   const Vec3<T> point = load3<T>(local);
   End<T> e;
   if (link < 0) {
-    e.R = identity3<T>(), e.w = zero3<T>(), e.speed = zero3<T>(), e.alpha = zero3<T>();
-    e.r = copy_of(point), e.p = copy_of(point), e.acceleration = against_gravity<T>(m);
+    world_end<T>(m, point, e);
   } else {
-    const LinkState<T>& s = state[link];
-    e.R = copy_of(s.R), e.r = e.R * point, e.p = s.o + e.r;
-    if (moving) {
-      e.w = copy_of(s.v.w), e.speed = cross_add(e.w, e.r, s.v.v);
-      e.alpha = copy_of(s.a.w), e.acceleration = cross_add(e.w, e.speed, cross_add(e.alpha, e.r, s.a.v));
-    }
+    place_end<T>(state[link], point, e);
+    if (moving) move_end<T>(state[link], e);
   }
   return e;
 }
@@ -82,50 +100,21 @@ TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
   v = select<T>(turned, select<T>(w_there < T(Real<T>(0)), -there, there), v);
 }
 
-/// kWorld: as EqualityConstants::to_world.
-template <class T, bool kWorld>
-TARSUS_INLINE void turn_of(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b, Turn<T>& turn) {
-  Mat3<T> E = a.R * load33<T>(c.Ra);
+/// kWorld: as EqualityConstants::to_world. Constants: of one constraint or of several.
+template <class T, bool kWorld, class Constants>
+TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b, Turn<T>& turn) {
+  Mat3<T> E = a.R * c.frame_a();
   if constexpr (!kWorld) {
-    turn.F = b.R * load33<T>(c.Rb);
+    turn.F = b.R * c.frame_b();
     E = E * transpose(turn.F);
   }
-  const T hs = T(Real<T>(0.5)) * T(c.scale);
+  const T hs = T(Real<T>(0.5)) * c.scale();
   quaternion_of(E, turn.w, turn.u);
   turn.u = turn.u * hs, turn.w = turn.w * hs;
 }
 
-/// Where the forces on a of a constraint's row 0 go, and those on b: the block's first link is b where a is the world.
-template <class T>
-TARSUS_INLINE T* force_on_a(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
-  return reinterpret_cast<T*>(to.force) + (c.swapped ? 6 * to.stride : 0);
-}
-template <class T>
-TARSUS_INLINE T* force_on_b(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
-  return reinterpret_cast<T*>(to.force) + (c.swapped ? 0 : 6 * to.stride);
-}
-
-/// Where one constraint's rows go. Forces that never change (unit vectors, zeros) were written by
-/// EqualitySet::add_blocks(); the world's side is never read.
-template <class T, bool kWorld>
-struct FixedRows {
-  T *on_a, *on_b, *phi_, *rate_, *bias_;
-  int stride;
-
-  TARSUS_INLINE void moment(int row, const Vec3<T>& a, const Vec3<T>& b) {
-    T* p = on_a + row;
-    p[0] = a.x, p[stride] = a.y, p[2 * stride] = a.z;
-    if (kWorld) return;
-    p = on_b + row;
-    p[0] = b.x, p[stride] = b.y, p[2 * stride] = b.z;
-  }
-  TARSUS_INLINE void phi(int row, const Vec3<T>& x) { put3(phi_ + row, x); }
-  TARSUS_INLINE void rate(int row, const Vec3<T>& x) { put3(rate_ + row, x); }
-  TARSUS_INLINE void bias(int row, const Vec3<T>& x) { put3(bias_ + row, x); }
-};
-
-template <class T, bool kWeld, bool kWorld>
-TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<T>& turn, FixedRows<T, kWorld>& rows) {
+template <class T, bool kWeld, bool kWorld, class Rows>
+TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
   const T o = T(Real<T>(0));
   rows.phi(0, a.p - b.p);
   // r × e_k, and -r × e_k
@@ -152,8 +141,8 @@ TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<
   }
 }
 
-template <class T, bool kWeld, bool kWorld>
-TARSUS_INLINE void fixed_motion(const End<T>& a, const End<T>& b, const Turn<T>& turn, FixedRows<T, kWorld>& rows) {
+template <class T, bool kWeld, bool kWorld, class Rows>
+TARSUS_INLINE void fixed_motion(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
   rows.rate(0, kWorld ? a.speed : a.speed - b.speed);
   rows.bias(0, a.acceleration - b.acceleration);
   if constexpr (kWeld) {
@@ -166,16 +155,61 @@ TARSUS_INLINE void fixed_motion(const End<T>& a, const End<T>& b, const Turn<T>&
   }
 }
 
+/// One constraint's constants.
+template <class T>
+struct OneConstants {
+  const EqualityConstants<Real<T>>& c;
+  Mat3<T> frame_a() const { return load33<T>(c.Ra); }
+  Mat3<T> frame_b() const { return load33<T>(c.Rb); }
+  T scale() const { return T(c.scale); }
+};
+
+/// Where the forces on a of a constraint's row 0 go, and those on b: the block's first link is b where a is the world.
+template <class T>
+TARSUS_INLINE T* force_on_a(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
+  return reinterpret_cast<T*>(to.force) + (c.swapped ? 6 * to.stride : 0);
+}
+template <class T>
+TARSUS_INLINE T* force_on_b(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
+  return reinterpret_cast<T*>(to.force) + (c.swapped ? 0 : 6 * to.stride);
+}
+
+/// Where one constraint's rows go. Forces that never change (unit vectors, zeros) were written by
+/// EqualitySet::add_blocks(); the world's side is never read.
+template <class T, bool kWorld>
+struct OneRows {
+  T *on_a, *on_b, *phi_, *rate_, *bias_;
+  int stride;
+
+  TARSUS_INLINE void moment(int row, const Vec3<T>& a, const Vec3<T>& b) {
+    T* p = on_a + row;
+    p[0] = a.x, p[stride] = a.y, p[2 * stride] = a.z;
+    if (kWorld) return;
+    p = on_b + row;
+    p[0] = b.x, p[stride] = b.y, p[2 * stride] = b.z;
+  }
+  TARSUS_INLINE void phi(int row, const Vec3<T>& x) { put3(phi_ + row, x); }
+  TARSUS_INLINE void rate(int row, const Vec3<T>& x) { put3(rate_ + row, x); }
+  TARSUS_INLINE void bias(int row, const Vec3<T>& x) { put3(bias_ + row, x); }
+};
+
 template <class T, bool kWeld, bool kWorld>
 [[gnu::noinline]] void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                   const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
                                   T* bias) {
   const End<T> a = end_of<T>(m, state, c.a, c.pa, rate), b = end_of<T>(m, state, kWorld ? -1 : c.b, c.pb, rate);
   Turn<T> turn;
-  if constexpr (kWeld) turn_of<T, kWorld>(c, a, b, turn);
-  FixedRows<T, kWorld> rows{force_on_a<T>(c, to), force_on_b<T>(c, to), phi, rate, bias, to.stride};
+  if constexpr (kWeld) turn_of<T, kWorld>(OneConstants<T>{c}, a, b, turn);
+  OneRows<T, kWorld> rows{force_on_a<T>(c, to), force_on_b<T>(c, to), phi, rate, bias, to.stride};
   fixed_positions<T, kWeld, kWorld>(a, b, turn, rows);
   if (rate) fixed_motion<T, kWeld, kWorld>(a, b, turn, rows);
+}
+
+/// f of both as constants.
+template <class F>
+TARSUS_INLINE void by_shape(bool weld, bool to_world, const F& f) {
+  const auto by_world = [&](auto is_weld) { to_world ? f(is_weld, std::true_type{}) : f(is_weld, std::false_type{}); };
+  weld ? by_world(std::true_type{}) : by_world(std::false_type{});
 }
 
 /// A connect or a weld; φ, rate, bias: of its first row; rate null: positions only.
@@ -183,12 +217,8 @@ template <class T>
 TARSUS_INLINE void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                               const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
                               T* bias) {
-  if (c.kind == EqualityKind::weld)
-    c.to_world ? fixed_rows<T, true, true>(m, state, c, to, phi, rate, bias)
-               : fixed_rows<T, true, false>(m, state, c, to, phi, rate, bias);
-  else
-    c.to_world ? fixed_rows<T, false, true>(m, state, c, to, phi, rate, bias)
-               : fixed_rows<T, false, false>(m, state, c, to, phi, rate, bias);
+  by_shape(c.kind == EqualityKind::weld, c.to_world,
+           [&](auto weld, auto world) { fixed_rows<T, weld, world>(m, state, c, to, phi, rate, bias); });
 }
 
 }  // namespace TARSUS_ISA

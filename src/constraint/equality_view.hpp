@@ -14,6 +14,7 @@ struct EqualityConstants {
   int a, b;        ///< links
   bool swapped;    ///< a is the world or a mocap body: the block's first link is b
   bool to_world;   ///< connect, weld: b is the world and F_b, if any, its axes
+  bool in_group;   ///< also in an EqualityGroup
   R pa[3], pb[3];  ///< [m]
   R Ra[9], Rb[9];  ///< weld: frames that coincide when it holds
   R scale;         ///< weld: torquescale; distance: length [m]
@@ -23,10 +24,24 @@ struct EqualityConstants {
   int qa, qb, va, vb;  ///< joint: indices in qpos and qvel; -1: none
 };
 
+constexpr int kGroup = 4;
+
+/// Connects or welds, all to the world (to_world) or all between two links, that a scalar world evaluates side by side.
+/// Arrays are [..][constraint]; those past `count` repeat the first.
+template <class R>
+struct EqualityGroup {
+  bool weld, to_world;
+  int count;
+  int index[kGroup], first_row[kGroup], a[kGroup], b[kGroup];
+  R pa[3][kGroup], pb[3][kGroup], Ra[9][kGroup], Rb[9][kGroup], scale[kGroup];
+};
+
 template <class R>
 struct EqualityList {
   const EqualityConstants<R>* all;
   int count;
+  const EqualityGroup<R>* groups;
+  int group_count;
 };
 
 /// Where a constraint's forces go: its block of DelassusRows.

@@ -158,9 +158,9 @@ struct Evaluated {
   }
 };
 
-/// What is one of many, is alone in its set, or runs in lanes, is the same to the bit.
+/// What is evaluated side by side in one world, is alone in its set, or runs in lanes, is the same to the bit.
 template <class R>
-void one_of_many_is_alone() {
+void side_by_side_is_alone() {
   int compared = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     Random random(seed + 40);
@@ -204,9 +204,9 @@ void one_of_many_is_alone() {
   }
   EXPECT_GT(compared, 5000);
 }
-TEST(Equality, OneOfManyIsAloneToTheBit) { one_of_many_is_alone<double>(); }
+TEST(Equality, SideBySideIsAloneToTheBit) { side_by_side_is_alone<double>(); }
 #ifndef TARSUS_DOUBLE_ONLY
-TEST(Equality, OneOfManyIsAloneToTheBitInFloat) { one_of_many_is_alone<float>(); }
+TEST(Equality, SideBySideIsAloneToTheBitInFloat) { side_by_side_is_alone<float>(); }
 #endif
 
 TEST(Equality, BlocksAreTheFirstOfTheirRows) {

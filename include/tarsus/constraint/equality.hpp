@@ -59,6 +59,8 @@ struct Equality {
 template <class R>
 struct EqualityConstants;
 template <class R>
+struct EqualityGroup;
+template <class R>
 struct EqualityList;
 template <class R>
 struct RowTarget;
@@ -139,6 +141,12 @@ class EqualitySet {
   void evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi, Out<R> rate,
                       Out<R> bias) const;
 
+  template <class R>
+  struct Constants {
+    std::vector<EqualityConstants<R>> all;
+    std::vector<EqualityGroup<R>> groups;
+    void add(const EqualityConstants<R>& constants);
+  };
   struct TendonRow {
     int row, a, b;                                         ///< tendons; b -1: none
     std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
@@ -148,7 +156,7 @@ class EqualitySet {
   std::vector<Equality> equalities_;
   std::vector<TendonRow> tendon_rows_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
-  std::tuple<std::vector<EqualityConstants<double>>, std::vector<EqualityConstants<float>>> constants_;
+  std::tuple<Constants<double>, Constants<float>> constants_;
   int rows_ = 0;
   bool has_users_ = false;
 };
