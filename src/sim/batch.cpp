@@ -517,19 +517,15 @@ void Batch<R>::turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVect
 /// What the rollout gives each step, into lanes that hold the rest. @return false: some of it cannot be stepped with
 template <class R>
 bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int count) {
-  const auto given = [&](const AlignedVector<R>& array) {
-    return &array == &state_.ctrl          ? !r.ctrl.empty()
-           : &array == &state_.qpos_target ? !r.qpos_target.empty()
-                                           : &array == &state_.qvel_target && !r.qvel_target.empty();
+  const auto take = [&](std::span<const R> given, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    if (given.empty()) return true;
+    if (!finite(std::span<const R>(from).subspan(at(first) * at(n), at(count) * at(n)))) return false;
+    turn_in(worker, from, to, n);
+    return true;
   };
-  const bool good = each_input([&](const char*, AlignedVector<R>& values, int n, double limit, WorldStatus) {
-    return !given(values) || within(std::span<const R>(values).subspan(at(first) * at(n), at(count) * at(n)), R(limit));
-  });
-  if (!good) return false;
-  if (given(state_.ctrl)) turn_in(worker, state_.ctrl, worker.data.ctrl, model_.nu);
-  if (given(state_.qpos_target)) turn_in(worker, state_.qpos_target, worker.qpos_target, model_.nq);
-  if (given(state_.qvel_target)) turn_in(worker, state_.qvel_target, worker.qvel_target, model_.nv);
-  return true;
+  return take(r.ctrl, state_.ctrl, worker.data.ctrl, model_.nu) &&
+         take(r.qpos_target, state_.qpos_target, worker.qpos_target, model_.nq) &&
+         take(r.qvel_target, state_.qvel_target, worker.qvel_target, model_.nv);
 }
 
 /// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
