@@ -65,28 +65,6 @@ bool ContactGeometry::near(int i, int j, double reach) const {
   return dot(d, d) <= most * most;
 }
 
-/// No point of the shape, or of the box around a hull, is nearer to the plane than `distance`.
-static bool is_above(const Shape& shape, const ShapePose& pose, const ShapePose& plane, double distance) {
-  const Vec3d n = plane.rotation.column_z(), &size = shape.size;
-  const auto across = [&](const Vec3d& half) {
-    const Mat3d& R = pose.rotation;
-    return half.x * std::abs(dot(n, R.column_x())) + half.y * std::abs(dot(n, R.column_y())) +
-           half.z * std::abs(dot(n, R.column_z()));
-  };
-  double height = dot(n, pose.position - plane.position), extent = 0;
-  switch (shape.type) {
-    case ShapeType::capsule: extent = size.x + size.y * std::abs(dot(n, pose.rotation.column_z())); break;
-    case ShapeType::box: extent = across(size); break;
-    case ShapeType::convex: {
-      const Aabb& box = shape.hull->box();
-      height += dot(n, pose.rotation * ((box.lower + box.upper) * 0.5)), extent = across((box.upper - box.lower) * 0.5);
-      break;
-    }
-    default: return false;
-  }
-  return height - extent > std::max(0.0, distance) + 1e-9 * (std::abs(height) + extent);  // more than rounding
-}
-
 /// At this point, if the pair's law has begun there. Number by number: a point put together elsewhere and copied would
 /// wait for its own stores.
 static void add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
@@ -153,9 +131,6 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
                             std::vector<LinkContact>& contacts) {
   const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
   const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
-  if (a.type == ShapeType::plane ? is_above(b, pose_b, pose_a, margin)
-                                 : b.type == ShapeType::plane && is_above(a, pose_a, pose_b, margin))
-    return;
   const int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
   if (count == 0) return;
   const double still = both.margin + fall(i, j);

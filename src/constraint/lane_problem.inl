@@ -518,8 +518,10 @@ class LaneProblem {
       s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
     });
     const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
+    std::fill(report.path, report.path + std::ptrdiff_t(m_.npath) * kLanes, R(0));
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
+      if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
       if (r.kind == LaneJointRow<T>::Kind::limit)
         limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActingChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
@@ -533,11 +535,6 @@ class LaneProblem {
     put(report.limits, limits), put(report.saturated, saturated);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
-    std::fill(report.path, report.path + std::ptrdiff_t(m_.npath) * kLanes, R(0));
-    for (int i = 0; i < s_.nrow; ++i) {
-      const LaneJointRow<T>& r = s_.row[i];
-      if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
-    }
     if (report.touch) write_touches(report, acted);
     if (report.limit) write_limits(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {

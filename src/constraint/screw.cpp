@@ -19,12 +19,9 @@ int EqualitySet::add_screw(const std::string& name, int slide, int hinge, double
   const auto refuse = [&](const char* what, const std::string& value, const char* wanted) {
     throw ValueError(std::string(what) + " of \"" + name + "\"", value, wanted);
   };
-  const auto type = [&](int joint) {
-    if (joint < 0 || joint >= model_->njoint()) refuse("joint", std::to_string(joint), "an index of a joint");
-    return model_->joints[joint].type;
-  };
-  if (!slides_on_axis(type(slide))) refuse("slide", model_->joints[slide].name, "a slide");
-  if (!turns_on_axis(type(hinge))) refuse("hinge", model_->joints[hinge].name, "a hinge");
+  check_joint(name, slide), check_joint(name, hinge);
+  if (!slides_on_axis(model_->joints[slide].type)) refuse("slide", model_->joints[slide].name, "a slide");
+  if (!turns_on_axis(model_->joints[hinge].type)) refuse("hinge", model_->joints[hinge].name, "a hinge");
   if (!std::isfinite(pitch) || pitch == 0) refuse("pitch", number_text(pitch), "a number of metres a turn, not 0");
   const int index = add_joint(name, slide, hinge, {0, pitch / (2 * kPi), 0, 0, 0});
   equalities_[index].kind = EqualityKind::screw;

@@ -27,7 +27,7 @@ bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.frict
 /// Puts this step's impulses away for the next one.
 template <class R>
 void StepTerms<R>::remember() {
-  warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size()), warm_.by_identity.clear();
+  warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size());
   const std::size_t contacts = contacts_.size();
   for (std::size_t i = 0; i < contacts; ++i) remember_contact(i, warm_.last.entries[i]);
   for (std::size_t i = contacts; i < terms_.size(); ++i) {
@@ -158,24 +158,16 @@ int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int gu
   for (int k = guess; k < std::min(guess + 2, n); ++k) {
     if (is_it(k)) return k;
   }
-  int at = n;
+  int at = n - 1;
   if (contact) {  // they are first, sorted as these are
     const auto before = [](const TermMemory::Entry& e, const LinkContact& x) {
       return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
     };
     at = int(std::lower_bound(entries.begin(), entries.end(), *contact, before) - entries.begin());
   } else {
-    std::vector<int>& sorted = warm_.by_identity;
-    const auto key = [&](int k) { return std::tuple(entries[k].kind, entries[k].identity); };
-    if (sorted.empty()) {
-      for (int k = 0; k < n; ++k) sorted.push_back(k);
-      std::sort(sorted.begin(), sorted.end(), [&](int x, int y) { return key(x) < key(y); });
-    }
-    const auto place = std::lower_bound(sorted.begin(), sorted.end(), std::tuple(name.kind, name.identity),
-                                        [&](int k, const auto& wanted) { return key(k) < wanted; });
-    if (place != sorted.end()) at = *place;
+    while (at >= 0 && entries[at].kind != Kind::contact && !is_it(at)) --at;
   }
-  return at < n && is_it(at) && !warm_.taken[at] ? at : -1;
+  return at >= 0 && at < n && is_it(at) && !warm_.taken[at] ? at : -1;
 }
 
 }  // namespace tarsus

@@ -517,19 +517,15 @@ void Batch<R>::turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVect
 /// What the rollout gives each step, into lanes that hold the rest. @return false: some of it cannot be stepped with
 template <class R>
 bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int count) {
-  const auto given = [&](const AlignedVector<R>& array) {
-    return &array == &state_.ctrl          ? !r.ctrl.empty()
-           : &array == &state_.qpos_target ? !r.qpos_target.empty()
-                                           : &array == &state_.qvel_target && !r.qvel_target.empty();
+  const auto take = [&](std::span<const R> given, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    if (given.empty()) return true;
+    if (!finite(std::span<const R>(from).subspan(at(first) * at(n), at(count) * at(n)))) return false;
+    turn_in(worker, from, to, n);
+    return true;
   };
-  const bool good = each_input([&](const char*, AlignedVector<R>& values, int n, double limit, WorldStatus) {
-    return !given(values) || within(std::span<const R>(values).subspan(at(first) * at(n), at(count) * at(n)), R(limit));
-  });
-  if (!good) return false;
-  if (given(state_.ctrl)) turn_in(worker, state_.ctrl, worker.data.ctrl, model_.nu);
-  if (given(state_.qpos_target)) turn_in(worker, state_.qpos_target, worker.qpos_target, model_.nq);
-  if (given(state_.qvel_target)) turn_in(worker, state_.qvel_target, worker.qvel_target, model_.nv);
-  return true;
+  return take(r.ctrl, state_.ctrl, worker.data.ctrl, model_.nu) &&
+         take(r.qpos_target, state_.qpos_target, worker.qpos_target, model_.nq) &&
+         take(r.qvel_target, state_.qvel_target, worker.qvel_target, model_.nv);
 }
 
 /// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
@@ -929,56 +925,29 @@ void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const s
 template class Batch<double>;
 template class Batch<float>;
 
-namespace {
-
-template <class E>
-void append(std::vector<std::uint8_t>& bytes, const E* values, std::size_t count) {
-  static_assert(std::is_trivially_copyable_v<E>);
-  const std::size_t before = bytes.size();
-  bytes.resize(before + count * sizeof(E));
-  if (count > 0) std::memcpy(&bytes[before], values, count * sizeof(E));
+/// f of all that a memory has, numbers and arrays of numbers.
+template <class Memory, class F>
+static void each_part(Memory& m, const F& f) {
+  f(m.terms.h), f(m.terms.sweep_steps), f(m.terms.entries), f(m.drive_demand), f(m.lane_terms);
 }
-
-class ByteReader {
- public:
-  explicit ByteReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  template <class E>
-  void read(E* values, std::size_t count) {
-    if (count > bytes_.size() / sizeof(E)) fail();
-    if (count > 0) std::memcpy(values, bytes_.data(), count * sizeof(E));
-    bytes_ = bytes_.subspan(count * sizeof(E));
-  }
-  /// A length, and room for that many.
-  template <class V>
-  void read_all(V& values) {
-    std::uint64_t count = 0;
-    read(&count, 1);
-    if (count > bytes_.size() / sizeof(values[0])) fail();
-    values.resize(count);
-    read(values.data(), count);
-  }
-  void end() const {
-    if (!bytes_.empty()) fail();
-  }
-
- private:
-  [[noreturn]] static void fail() {
-    throw ValueError("memory", "bytes of another length", "those that a batch of as many worlds saved");
-  }
-  std::span<const std::uint8_t> bytes_;
-};
-
-}  // namespace
 
 template <class R>
 std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   std::vector<std::uint8_t> bytes;
+  const auto append = [&]<class E>(const E* values, std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<E>);
+    const auto* from = reinterpret_cast<const std::uint8_t*>(values);
+    bytes.insert(bytes.end(), from, from + count * sizeof(E));
+  };
   for (const StepMemory<R>& m : memory) {
-    const std::uint64_t terms = m.terms.entries.size(), lanes = m.lane_terms.size(), demand = m.drive_demand.size();
-    append(bytes, &m.terms.h, 1), append(bytes, &m.terms.sweep_steps, 1);
-    append(bytes, &terms, 1), append(bytes, m.terms.entries.data(), terms);
-    append(bytes, &demand, 1), append(bytes, m.drive_demand.data(), demand);
-    append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
+    each_part(m, [&](const auto& part) {
+      if constexpr (requires { part.size(); }) {
+        const std::uint64_t count = part.size();
+        append(&count, 1), append(part.data(), count);
+      } else {
+        append(&part, 1);
+      }
+    });
   }
   return bytes;
 }
@@ -987,11 +956,25 @@ constexpr int kMostSweepSteps = 1000;  ///< more than a step ever sets
 
 template <class R>
 void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory) {
-  ByteReader reader(bytes);
+  const auto fail = [] {
+    throw ValueError("memory", "bytes of another length", "those that a batch of as many worlds saved");
+  };
+  const auto read = [&]<class E>(E* values, std::size_t count) {
+    if (count > bytes.size() / sizeof(E)) fail();
+    if (count > 0) std::memcpy(values, bytes.data(), count * sizeof(E));
+    bytes = bytes.subspan(count * sizeof(E));
+  };
   for (StepMemory<R>& m : memory) {
-    reader.read(&m.terms.h, 1), reader.read(&m.terms.sweep_steps, 1);
-    reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
-    reader.read_all(m.lane_terms);
+    each_part(m, [&](auto& part) {
+      if constexpr (requires { part.size(); }) {
+        std::uint64_t count = 0;
+        read(&count, 1);
+        if (count > bytes.size() / sizeof(part[0])) fail();
+        part.resize(count), read(part.data(), count);
+      } else {
+        read(&part, 1);
+      }
+    });
     if (m.terms.sweep_steps < 0 || m.terms.sweep_steps > kMostSweepSteps)
       throw ValueError("memory", std::to_string(m.terms.sweep_steps) + " steps", "what a batch saved");
     for (const TermMemory::Entry& e : m.terms.entries) {
@@ -1000,7 +983,7 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
         throw ValueError("memory", "bytes that are no terms", "those that a batch saved");
     }
   }
-  reader.end();
+  if (!bytes.empty()) fail();
 }
 
 template std::vector<std::uint8_t> to_bytes<double>(std::span<const StepMemory<double>>);

@@ -168,7 +168,7 @@ class StepTerms {
   const TreeOperator<R>& mass() const { return mass_; }
 
   /// Changes places with the warm start for the next step: another world's terms may be solved in between.
-  void exchange(TermMemory& memory) { std::swap(warm_.last, memory), warm_.by_identity.clear(); }
+  void exchange(TermMemory& memory) { std::swap(warm_.last, memory); }
 
  private:
   using Kind = TermMemory::Kind;
@@ -282,9 +282,8 @@ class StepTerms {
   };
   struct WarmStart {
     TermMemory last;
-    std::vector<int> by_identity;  ///< last's entries, sorted
-    std::vector<char> taken;       ///< [last] somebody starts from it
-    std::vector<int> lost;         ///< contacts without a last step under their identity
+    std::vector<char> taken;  ///< [last] somebody starts from it
+    std::vector<int> lost;    ///< contacts without a last step under their identity
   };
 
   const Model& model_;
