@@ -392,10 +392,9 @@ class LaneSolver {
 
   /// R of all rows no less than `share` of the inverse mass.
   void set_stage(R share) {
-    const auto set = [&](LaneMetric<T>& metric, Mask<T> live) {
-      metric.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live);
-    };
-    s_.every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
+    const auto soft = [&](const LaneMetric<T>& m) { return maximum(m.own_R, m.inverse_mass * T(share)); };
+    const auto set = [&](LaneMetric<T>& metric, Mask<T> live) { metric.set(soft(metric), live); };
+    s_.every_contact([&](LaneContact<T>& c) { c.set(soft(c.normal), soft(c.tangent), c.live); });
     for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
     for (int i = 0; i < s_.nrow; ++i) {
       if (!s_.row[i].held()) set(s_.row[i].metric, s_.row[i].live);

@@ -163,7 +163,7 @@ class LaneProblem {
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
     c.normal.own_R = compliance(select(own_law, c.relative_compliance * by_weight, spook.own_R), mass);
     c.tangent.own_R = compliance(zero(), mass);
-    c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
+    c.set(c.normal.own_R, c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);
     c.no_tangent();
     if (c.spin >= 0) build(s_.spin[c.spin]);

@@ -137,8 +137,7 @@ struct LaneBall {
   T share = T(Real<T>(1));         ///< of the vector; 1 within
   Vec3<T> direction = zero3<T>();  ///< none within
 
-  TARSUS_INLINE LaneBall(const Vec3<T>& z, T radius)
-      : outside(dot(z, z) > radius * radius), any(any_lane(outside)) {
+  TARSUS_INLINE LaneBall(const Vec3<T>& z, T radius) : outside(dot(z, z) > radius * radius), any(any_lane(outside)) {
     if (!any) return;
     const T inverse = share / maximum(norm(z), tiny<T>());
     share = select(outside, radius * inverse, share);
@@ -179,8 +178,7 @@ TARSUS_INLINE T natural_map(LaneBallRow<T>& r, const Vec3<T>& u, const Vec3<T>& 
       const T k = neg_mul_add(m.R, m.irho, one), q = one / neg_mul_add(k, ball.share, one);
       const T g = select(ball.outside, ball.share * q * m.irho, m.iR);
       const Vec3<T> part = ball.direction * dot(ball.direction, N), s_out = mul_add(N - part, q, part);
-      r.set_tangent(lanes, g, select(ball.outside, g, zero), ball.direction,
-                    y - select<T>(ball.outside, s_out, s_in));
+      r.set_tangent(lanes, g, select(ball.outside, g, zero), ball.direction, y - select<T>(ball.outside, s_out, s_in));
     }
   }
   return dot(N, N) * m.rho * m.rho;

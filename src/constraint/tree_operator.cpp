@@ -113,12 +113,24 @@ SweepKind TreeOperator<R>::sweeps() const {
   if (places_.unknowns < kCrowd) return SweepKind::of_trees;
   int of_bodies = 0, between = 0;
   for (const ContactPlace& place : places_.acting) {
-    const int a = geometry_.contacts[place.contact].a, b = geometry_.contacts[place.contact].b;
-    of_bodies += swept_.is_alone(a) && swept_.is_alone(b);
-    between += b >= 0 && !swept_.one_tree(a, b);
+    const ContactRows& contact = geometry_.contacts[place.contact];
+    of_bodies += swept_.is_alone(contact.a) && swept_.is_alone(contact.b), between += is_between(contact);
   }
   if (between < kBetween) return SweepKind::of_trees;
   return of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies : SweepKind::of_crowd;
+}
+
+template <class R>
+bool TreeOperator<R>::is_between(const ContactRows& contact) const {
+  return contact.b >= 0 && !swept_.one_tree(contact.a, contact.b);
+}
+
+template <class R>
+double TreeOperator<R>::sliding_share() const {
+  if (sizeof(R) != sizeof(double)) return 1;
+  const auto between = std::count_if(geometry_.contacts.begin(), geometry_.contacts.end(),
+                                     [&](const ContactRows& contact) { return is_between(contact); });
+  return between < kBetween ? kSlidingShare : 1.0;
 }
 
 template <class R>

@@ -121,7 +121,8 @@ bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double
   if (n > kMostRows) return false;
   p.A.resize(n * n), p.free.resize(n), p.rho.resize(n);
   const auto measure = [&] {
-    for (const Term& term : p.terms) metric(term, &p.rows[term.first_row], &p.rho[term.first_row]);
+    for (const Term& term : p.terms)
+      metric(term, &p.rows[term.first_row], problem.sliding_share, &p.rho[term.first_row]);
   };
   measure();
   std::vector<double> y(problem.rows.size(), 0.0), u(y.size()), rest(y.size());

@@ -28,16 +28,17 @@ inline void term_law(const Term& term, const TermRow* rows, const double* y, dou
   }
 }
 
-/// ρ of each row. Rows that are projected together have one, or the projection would not be one.
-void metric(const Term& term, const TermRow* rows, double* rho);
+/// ρ = w + R of each row, w its inverse mass. Rows that are projected together have one, or the projection would not
+/// be one. @param share of w in a contact's first three rows
+void metric(const Term& term, const TermRow* rows, double share, double* rho);
 
-/// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ of one term at velocity u and impulse y; ρ is a row's
-/// inverse mass and compliance. @return Σ ρ² N²
+/// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ of one term at velocity u and impulse y. @return Σ ρ² N²
+/// @param share as metric()
 /// @param tangent unless null: G of Newton's step on it, y' = base - G (u' - u)  @param base [row]
-double natural_map(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
+double natural_map(const Term& term, const TermRow* rows, double share, const double* velocity, const double* impulse,
                    Tangent* tangent, double* base);
 
-/// Largest ρ |N| [m/s | rad/s], friction bounded by the normal impulse itself.
+/// Largest ρ |N| [m/s | rad/s] with ρ = w + R, friction bounded by the normal impulse itself.
 double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 
 /// u + R (y - c) - b of a row.

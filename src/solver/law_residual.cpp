@@ -6,15 +6,16 @@
 
 namespace tarsus {
 
-void metric(const Term& term, const TermRow* rows, double* rho) {
-  for (int i = 0; i < term.nrow; ++i) rho[i] = rows[i].scale + rows[i].compliance;
-  const auto share = [&](int first, int count) {
+void metric(const Term& term, const TermRow* rows, double share, double* rho) {
+  const int sliding = term.law == Law::contact ? 3 : 0;
+  for (int i = 0; i < term.nrow; ++i) rho[i] = rows[i].scale * (i < sliding ? share : 1) + rows[i].compliance;
+  const auto join = [&](int first, int count) {
     const double largest = *std::max_element(rho + first, rho + first + count);
     std::fill_n(rho + first, count, largest);
   };
-  if (term.law == Law::ball) share(0, 3);
-  if (term.law == Law::contact && term.nrow >= 3) share(1, 2);
-  if (term.law == Law::contact && term.nrow >= 6) share(4, 2);
+  if (term.law == Law::ball) join(0, 3);
+  if (term.law == Law::contact && term.nrow >= 3) join(1, 2);
+  if (term.law == Law::contact && term.nrow >= 6) join(4, 2);
 }
 
 namespace {
@@ -22,11 +23,11 @@ namespace {
 constexpr TermRow kUnit{.compliance = 1};
 constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};
 
-/// P(z) of the natural map. @param normal, tangent as term_law()
-void project(const Term& term, const TermRow* rows, const double* velocity, const double* impulse, double normal,
-             double* rho, double* projected, Tangent* tangent) {
+/// P(z) of the natural map. @param share as metric()  @param normal, tangent as term_law()
+void project(const Term& term, const TermRow* rows, const double* velocity, const double* impulse, double share,
+             double normal, double* rho, double* projected, Tangent* tangent) {
   double z[kTermRows] = {};
-  metric(term, rows, rho);
+  metric(term, rows, share, rho);
   for (int i = 0; i < term.nrow; ++i) z[i] = impulse[i] - miss(rows[i], velocity[i], impulse[i]) / rho[i];
   term_law(term, kUnits, z, normal, projected, tangent);
 }
@@ -96,7 +97,7 @@ bool open(const Term& term, const TermRow* rows, const double* velocity, const d
 
 }  // namespace
 
-double natural_map(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
+double natural_map(const Term& term, const TermRow* rows, double share, const double* velocity, const double* impulse,
                    Tangent* tangent, double* base) {
   if (open(term, rows, velocity, impulse)) {
     for (int i = 0; tangent && i < term.nrow; ++i) std::fill_n(tangent->at[i], term.nrow, 0.0), base[i] = 0;
@@ -105,7 +106,7 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
   }
   if (term.law == Law::interval) return interval_map(term, rows[0], velocity[0], impulse[0], tangent, base);
   double rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
-  project(term, rows, velocity, impulse, kOwnNormal, rho, projected, tangent);
+  project(term, rows, velocity, impulse, share, kOwnNormal, rho, projected, tangent);
   for (int i = 0; i < term.nrow; ++i) {
     N[i] = impulse[i] - projected[i];
     sum += N[i] * rho[i] * N[i] * rho[i];
@@ -123,7 +124,7 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
     return std::abs(interval_miss(term, rows[0], velocity[0], impulse[0], inside));
   }
   double rho[kTermRows], projected[kTermRows], worst = 0;
-  project(term, rows, velocity, impulse, std::max(0.0, impulse[0]), rho, projected, nullptr);
+  project(term, rows, velocity, impulse, 1, std::max(0.0, impulse[0]), rho, projected, nullptr);
   for (int i = 0; i < term.nrow; ++i) {
     worst = larger(worst, std::abs(impulse[i] - projected[i]) * rho[i]);
   }
@@ -134,7 +135,7 @@ bool acts(const Term& term, const TermRow* rows, const double* velocity, const d
   if (nonzero(term, impulse)) return true;
   if (term.law == Law::contact) return miss(rows[0], velocity[0], 0) < 0;
   double rho[kTermRows], projected[kTermRows];
-  project(term, rows, velocity, impulse, kOwnNormal, rho, projected, nullptr);
+  project(term, rows, velocity, impulse, 1, kOwnNormal, rho, projected, nullptr);
   return nonzero(term, projected);
 }
 

@@ -12,6 +12,7 @@ struct SlidingList {
   const TermRow* rows;
   const SlidingTerm* which;
   int count;
+  double share;  ///< StepProblem::sliding_share
 };
 
 // law: G where the impulses before projection are y, and g = γ + G J (v - v⁰).

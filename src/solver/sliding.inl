@@ -27,7 +27,7 @@ struct SlidingLanes : RecordRun<P, SlidingTerm> {
     SlidingRows<P> c;
     gather_numbers<12>(number, 0, x), gather_numbers<1>(friction, 0, &c.friction);
     c.normal.inverse_mass = x[3], c.tangent.inverse_mass = maximum(x[7], x[11]);
-    c.normal.set(x[0], every_lane<P>()), c.tangent.set(x[4], every_lane<P>());
+    c.set(x[0], x[4], every_lane<P>(), list.share);
     c.target = mul_add(x[0], x[2], x[1]), c.centre1 = x[6], c.centre2 = x[10];  // u + R (y - c) - b
     b = {P(0.0), x[5], x[9]};
     c.no_tangent();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tarsus/math/vec.hpp"
+#include "tarsus/solver/term.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -21,19 +22,19 @@ TARSUS_INLINE T tiny() {
   return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
 }
 
-/// Compliance R and metric ρ = w + R of a row, with their inverses: of this stage; own_R is the row's own.
+/// Compliance R and the metric ρ of a row's natural map, with their inverses: of this stage; own_R is the row's own.
 template <class T>
 struct LaneMetric {
   T own_R, inverse_mass, R, iR, rho, irho;
 
-  /// @param live lanes in which the row exists
-  TARSUS_INLINE void set(T compliance, Mask<T> live) {
-    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    R = select(live, compliance, zero);
-    rho = select(live, compliance + inverse_mass, zero);
-    iR = select(live, one / compliance, zero);
-    irho = select(live, one / (compliance + inverse_mass), zero);
+  /// @param live lanes in which the row exists  @param share of the inverse mass, in ρ
+  TARSUS_INLINE void set(T compliance, Mask<T> live, Real<T> share = 1) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1)), sum = mul_add(inverse_mass, T(share), compliance);
+    R = select(live, compliance, zero), iR = select(live, one / compliance, zero);
+    rho = select(live, sum, zero), irho = select(live, one / sum, zero);
   }
+  /// Velocities that impulses make, w + R.
+  TARSUS_INLINE T sum() const { return select(irho > T(Real<T>(0)), R + inverse_mass, T(Real<T>(0))); }
 };
 
 /// Rows along n, t₁, t₂, x, y, z of a Vec3. Tangents have one R and one ρ, and no target.
@@ -46,6 +47,10 @@ struct SlidingRows {
   Vec3<T> base;    ///< γ̄
   T given_normal;  ///< bounds friction in convex steps
 
+  TARSUS_INLINE void set(T normal_R, T tangent_R, Mask<T> live,
+                         Real<T> share = sizeof(Real<T>) == 8 ? Real<T>(kSlidingShare) : Real<T>(1)) {
+    normal.set(normal_R, live, share), tangent.set(tangent_R, live, share);
+  }
   void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
@@ -111,14 +116,19 @@ TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& 
   return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
 }
 
-/// Largest ρ |N|, friction bounded by the normal impulse itself.
+/// Largest ρ |N| with ρ = w + R, friction bounded by the normal impulse itself: of ρ y and ρ z.
 template <class T>
 TARSUS_INLINE T natural_residual(const SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y) {
-  const T zero = T(Real<T>(0));
-  const auto [zn, z1, z2] = before_natural_projection(c, u, y);
-  const LaneDisc<T> disc(z1, z2, c.friction * maximum(y.x, zero));
-  const T Nn = y.x - maximum(zn, zero), N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
-  return maximum(absolute(Nn) * c.normal.rho, maximum(absolute(N1), absolute(N2)) * c.tangent.rho);
+  const T zero = T(Real<T>(0)), rho_n = c.normal.sum(), rho_t = c.tangent.sum();
+  const Mask<T> none = rho_n == zero;
+  const T yn = rho_n * y.x, y1 = rho_t * y.y, y2 = rho_t * y.z;
+  const auto z = [&](T y, T miss) { return y - select(none, zero, miss); };
+  const T zn = z(yn, mul_add(c.normal.R, y.x, u.x - c.target));
+  const T z1 = z(y1, mul_add(c.tangent.R, y.y - c.centre1, u.y));
+  const T z2 = z(y2, mul_add(c.tangent.R, y.z - c.centre2, u.z));
+  const LaneDisc<T> disc(z1, z2, c.friction * rho_t * maximum(y.x, zero));
+  const T Nn = yn - maximum(zn, zero), N1 = neg_mul_add(z1, disc.share, y1), N2 = neg_mul_add(z2, disc.share, y2);
+  return maximum(absolute(Nn), maximum(absolute(N1), absolute(N2)));
 }
 
 /// γ = P(y) and G = -∂γ/∂(J v), y = c + (b - J v)/R. @param given friction is bounded by given_normal

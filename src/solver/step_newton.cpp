@@ -203,14 +203,19 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   FrictionPath& path = *anew_.path;
   path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
   anew_.impulse = now_.impulse;
-  iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
-  for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
+  for (bool other = false;; other = true) {  // the other: metric
+    iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+    for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
+      now_.impulse = anew_.impulse;
+      const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
+      iterations_ += path.factorisations();
+      apply_impulses(mass, own_, now_.impulse, now_.velocity);
+      if (!there || !path.join(own_, now_.velocity, now_.impulse)) ++k;  // or once more, with those that act there
+      if (there && most(1) > 0) iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+    }
+    if (met_ || costly_ || path.spent() || most(1) == 0 || other || own_.sliding_share == 1) return;
+    own_.sliding_share = problem_.sliding_share = 1;
     now_.impulse = anew_.impulse;
-    const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
-    iterations_ += path.factorisations();
-    apply_impulses(mass, own_, now_.impulse, now_.velocity);
-    if (!there || !path.join(own_, now_.velocity, now_.impulse)) ++k;  // or once more, with those that act there
-    if (there && most(1) > 0) iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
   }
 }
 
@@ -262,6 +267,7 @@ void StepNewton::begin_problem() {
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
   own_ = problem_ = problem;
+  own_.sliding_share = problem_.sliding_share = mass.sliding_share();
   begin_problem();
   sweeps_.begin(problem);
   begin(mass, y);

@@ -18,7 +18,7 @@ const SlidingTable& sliding_table() {
 }
 
 SlidingList list(const StepProblem& problem, const std::vector<SlidingTerm>& which) {
-  return {problem.terms.data(), problem.rows.data(), which.data(), int(which.size())};
+  return {problem.terms.data(), problem.rows.data(), which.data(), int(which.size()), problem.sliding_share};
 }
 
 /// f(how many rows), which the compiler knows for most terms.
@@ -81,7 +81,8 @@ double TermLaws::tangents(const StepProblem& problem, std::span<const double> ve
   double sum = sliding_table().tangents(list(problem, sliding_), velocity.data(), impulse.data(),
                                         changes ? nullptr : free, tangents.data(), carried.data());
   each(problem, others_, [&](int i, const Term& term, int first) {
-    sum += natural_map(term, &problem.rows[first], &velocity[first], &impulse[first], &tangents[i], &carried[first]);
+    sum += natural_map(term, &problem.rows[first], problem.sliding_share, &velocity[first], &impulse[first],
+                       &tangents[i], &carried[first]);
     double offset[kTermRows];
     for (int k = 0; k < term.nrow; ++k) offset[k] = velocity[first + k] - free[first + k];
     if (!changes && !tangents[i].open) add_product(term, tangents[i], 1, offset, &carried[first]);
@@ -93,7 +94,8 @@ double TermLaws::map(const StepProblem& problem, std::span<const double> velocit
                      std::span<const double> impulse) const {
   double sum = sliding_table().map(list(problem, sliding_), velocity.data(), impulse.data());
   each(problem, others_, [&](int, const Term& term, int first) {
-    sum += natural_map(term, &problem.rows[first], &velocity[first], &impulse[first], nullptr, nullptr);
+    sum += natural_map(term, &problem.rows[first], problem.sliding_share, &velocity[first], &impulse[first], nullptr,
+                       nullptr);
   });
   return sum;
 }

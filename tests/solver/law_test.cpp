@@ -26,22 +26,22 @@ double length(const double* v, int n) {
   return std::sqrt(sum);
 }
 
-/// ρ of each row; rows that are projected together have the largest of theirs.
-Numbers metric(const Case& c) {
+/// ρ of each row; rows that are projected together have the largest of theirs. @param share of sliding rows' scale
+Numbers metric(const Case& c, double share) {
   Numbers rho{};
-  for (int k = 0; k < c.term.nrow; ++k) rho[k] = c.rows[k].scale + c.rows[k].compliance;
-  const auto share = [&](int first, int count) {
+  for (int k = 0; k < c.term.nrow; ++k)
+    rho[k] = c.rows[k].scale * (c.term.law == Law::contact && k < 3 ? share : 1) + c.rows[k].compliance;
+  const auto join = [&](int first, int count) {
     if (c.term.nrow < first + count) return;
     std::fill_n(&rho[first], count, *std::max_element(&rho[first], &rho[first] + count));
   };
-  if (c.term.law == Law::ball) share(0, 3);
-  if (c.term.law == Law::contact) share(1, 2), share(4, 2);
+  if (c.term.law == Law::ball) join(0, 3);
+  if (c.term.law == Law::contact) join(1, 2), join(4, 2);
   return rho;
 }
 
 /// @param normal bounds friction; negative: P's own
-Numbers natural(const Case& c, const Numbers& u, const Numbers& y, double normal = -1) {
-  const Numbers rho = metric(c);
+Numbers natural(const Case& c, const Numbers& rho, const Numbers& u, const Numbers& y, double normal = -1) {
   Numbers z{}, N{};
   const int n = c.term.nrow;
   for (int k = 0; k < n; ++k) {
@@ -98,16 +98,16 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
     SCOPED_TRACE(trial);
     const Case c = draw(trial % 4 == 0);
     const int n = c.term.nrow;
-    const Numbers N = natural(c, c.u, c.y), rho = metric(c);
+    const Numbers rho = metric(c, kSlidingShare), whole = metric(c, 1), N = natural(c, rho, c.u, c.y);
     Tangent G{};
     Numbers base{};
-    const double sum = natural_map(c.term, c.rows.data(), c.u.data(), c.y.data(), &G, base.data());
+    const double sum = natural_map(c.term, c.rows.data(), kSlidingShare, c.u.data(), c.y.data(), &G, base.data());
     double expected = 0, worst = 0;
     for (int k = 0; k < n; ++k) expected += N[k] * rho[k] * N[k] * rho[k];
     EXPECT_NEAR(sum, expected, 1e-12 * (1 + expected));
-    EXPECT_EQ(sum, natural_map(c.term, c.rows.data(), c.u.data(), c.y.data(), nullptr, nullptr));
-    const Numbers felt = natural(c, c.u, c.y, std::max(0.0, c.y[0]));
-    for (int k = 0; k < n; ++k) worst = std::max(worst, std::abs(felt[k]) * rho[k]);
+    EXPECT_EQ(sum, natural_map(c.term, c.rows.data(), kSlidingShare, c.u.data(), c.y.data(), nullptr, nullptr));
+    const Numbers felt = natural(c, whole, c.u, c.y, std::max(0.0, c.y[0]));
+    for (int k = 0; k < n; ++k) worst = std::max(worst, std::abs(felt[k]) * whole[k]);
     EXPECT_NEAR(natural_residual(c.term, c.rows.data(), c.u.data(), c.y.data()), worst, 1e-12 * (1 + worst));
 
     Numbers to{}, by{};  // u' and what is left of the linear equation
@@ -125,8 +125,8 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
       const int at = k % n;
       Numbers plus = of_y ? c.y : c.u, minus = plus;
       plus[at] += h, minus[at] -= h;
-      const Numbers up = of_y ? natural(c, c.u, plus) : natural(c, plus, c.y);
-      const Numbers down = of_y ? natural(c, c.u, minus) : natural(c, minus, c.y);
+      const Numbers up = of_y ? natural(c, rho, c.u, plus) : natural(c, rho, plus, c.y);
+      const Numbers down = of_y ? natural(c, rho, c.u, minus) : natural(c, rho, minus, c.y);
       const double moved = of_y ? next[at] - c.y[at] : to[at] - c.u[at];
       size = std::max(size, std::abs(moved));
       for (int r = 0; r < n; ++r) {
@@ -160,7 +160,7 @@ TEST_P(OpenContact, MissesNothing) {
   c.y = {}, c.u[0] = c.rows[0].target + c.rows[0].compliance * c.rows[0].centre + 0.1;
   Tangent G{};
   Numbers base{};
-  EXPECT_EQ(natural_map(c.term, c.rows.data(), c.u.data(), c.y.data(), &G, base.data()), 0);
+  EXPECT_EQ(natural_map(c.term, c.rows.data(), kSlidingShare, c.u.data(), c.y.data(), &G, base.data()), 0);
   EXPECT_TRUE(G.open);
   EXPECT_FALSE(acts(c.term, c.rows.data(), c.u.data(), c.y.data()));
   c.u[0] -= 0.2;

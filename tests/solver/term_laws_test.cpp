@@ -93,7 +93,7 @@ TEST(TermLaws, AreThoseOfEachTermAlone) {
         if (mode == 0)
           term_law(term, rows, &t.y[first], kOwnNormal, g, &alone);
         else
-          expected += natural_map(term, rows, &t.u[first], &t.y[first], &alone, g);
+          expected += natural_map(term, rows, kSlidingShare, &t.u[first], &t.y[first], &alone, g);
         expect_tangent(term, tangents[i], alone);
         opened += alone.open;
         for (int k = 0; k < term.nrow; ++k) {

@@ -80,6 +80,7 @@ class TreeOperator final : public StepOperator {
   RowBlocks& row_blocks(std::span<const int> terms) override;
   StepOperator* alone(std::span<const int> terms) override;
   SweepKind sweeps() const override;
+  double sliding_share() const override;
   void move(double t) override { iterates_.move(t); }
   void keep() override { iterates_.kept = iterates_.now; }
 
@@ -87,6 +88,7 @@ class TreeOperator final : public StepOperator {
   const HeldImpulse& held() const { return iterates_.kept.held; }  ///< with it
 
  private:
+  bool is_between(const ContactRows& contact) const;  ///< two trees
   struct Iterate {
     AlignedVector<R> x;
     HeldImpulse held;

@@ -80,6 +80,8 @@ class StepOperator {
   /// call. @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
   virtual SweepKind sweeps() const { return SweepKind::of_trees; }
+  /// For StepProblem's: 1 where solves lose digits, or problems are won by sweeps.
+  virtual double sliding_share() const { return kSlidingShare; }
   /// These terms' rows alone, x = 0, where that is cheaper than solve(); null: it is not. As row_blocks().
   virtual StepOperator* alone([[maybe_unused]] std::span<const int> terms) { return nullptr; }
   /// This x is the best so far: what the caller will read.
@@ -90,6 +92,7 @@ struct StepProblem {
   std::span<const Term> terms;
   std::span<const TermRow> rows;
   std::span<const double> free_velocity;  ///< [row] J v⁰, or wherever the operator's x is zero
+  double sliding_share = kSlidingShare;   ///< of metric() in Newton's steps
 };
 
 /// Some of a problem's terms, with their rows.

@@ -25,6 +25,9 @@ enum class Law : std::uint8_t { interval, ball, contact };
 
 inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 inline constexpr int kTermRows = 6;  ///< of one term, at most
+/// Of the inverse mass that a contact's sliding rows feel, in the metric of Newton's steps: all else that acts makes it
+/// smaller.
+inline constexpr double kSlidingShare = 0.25;
 
 struct Term {
   Law law = Law::interval;
