@@ -30,6 +30,22 @@ def equality_rows(m, d):
     return J[:n], d.efc_pos[:n].copy(), d.efc_R[:n].copy(), d.efc_aref[:n].copy()
 
 
+def in_the_turning_frame(m, d, J, position):
+    """MuJoCo's J, with the rates of points of two bodies that move in a frame that turns with both in the mean (decision 414)."""
+    J, spin_a, spin_b = J.copy(), np.zeros((3, m.nv)), np.zeros((3, m.nv))
+    for i in np.unique(d.efc_id[:d.ne]):
+        if m.eq_type[i] not in (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)):
+            continue
+        ends = m.eq_obj1id[i], m.eq_obj2id[i]
+        bodies = [m.site_bodyid[k] for k in ends] if m.eq_objtype[i] == int(mujoco.mjtObj.mjOBJ_SITE) else ends
+        if all(m.body_weldid[b] for b in bodies):
+            for spin, b in zip((spin_a, spin_b), bodies):
+                mujoco.mj_jacBody(m, d, None, spin, b)
+            rows = np.flatnonzero(d.efc_id[:d.ne] == i)[:3]
+            J[rows] -= np.cross((spin_a + spin_b) / 2, position[rows], axis=0)
+    return J
+
+
 @pytest.mark.parametrize("path", files(), ids=lambda p: "/".join(p.parts[-2:]))
 def test_mujoco(path):
     if not path.exists():
@@ -53,6 +69,12 @@ def test_mujoco(path):
         assert d.ne == eq.nrow
         J, position, R, aref = equality_rows(m, d)
         ours = eq.rows(data, qpos, qvel)
+        M, solved = np.zeros((m.nv, m.nv)), []
+        mujoco.mj_fullM(m, d, M)
+        for J in (J, in_the_turning_frame(m, d, J, position)):
+            scaled = J / np.sqrt(R)[:, None]
+            solved.append(np.linalg.solve(M + scaled.T @ scaled, d.qfrc_smooth + J.T @ (aref / R)))
+        assert disagreement(solved[0], d.qacc, floor=max(1, np.abs(d.qacc_smooth).max())) < 1e-8
         # A quaternion and its negative are one rotation: rows of a weld may have both signs turned.
         sign = np.ones(eq.nrow)
         for r in range(eq.nrow):
@@ -64,7 +86,7 @@ def test_mujoco(path):
         y1 = d.qfrc_smooth.copy()
         for method in METHODS:
             s = tarsus.solve_kkt(model, data, qpos, y1, aref * sign, sigma=R.copy(), method=method)
-            figures[method] = disagreement(s["x1"], d.qacc, floor=max(1, np.abs(d.qacc_smooth).max()))
+            figures[method] = disagreement(s["x1"], solved[1], floor=max(1, np.abs(d.qacc_smooth).max()))
         rows.append((k, figures))
     print_table("/".join(path.parts[-2:]) + f", {model.nv} DoFs, {eq.nrow} rows", rows, [], ["J", "phi", *METHODS])
     for k, figures in rows:
@@ -367,6 +389,7 @@ def test_welds_of_sites_turned_in_their_bodies(ends):
         mujoco.mj_integratePos(m, d.qpos, 0.3 * rng.normal(size=m.nv), 1.0)
         mujoco.mj_forward(m, d)
         J, position, _, _ = equality_rows(m, d)
+        J = in_the_turning_frame(m, d, J, position)
         ours = eq.rows(data, d.qpos.copy(), d.qvel.copy())
         assert np.abs(ours["phi"] - position).max() < 1e-12 and np.abs(ours["J"] - J).max() < 1e-12
 
