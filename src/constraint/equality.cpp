@@ -69,7 +69,8 @@ EqualityConstants<float> to_float(const EqualityConstants<double>& c) {
   const auto copy = [](const double* from, int n, float* to) { std::copy(from, from + n, to); };
   copy(c.pa, 3, f.pa), copy(c.pb, 3, f.pb), copy(c.Ra, 9, f.Ra), copy(c.Rb, 9, f.Rb);
   copy(c.normal, 3, f.normal), copy(c.polynomial, 5, f.polynomial);
-  f.scale = float(c.scale), f.reference_a = float(c.reference_a), f.reference_b = float(c.reference_b);
+  f.scale = float(c.scale), f.share = float(c.share), f.reference_a = float(c.reference_a),
+  f.reference_b = float(c.reference_b);
   f.qa = c.qa, f.qb = c.qb, f.va = c.va, f.vb = c.vb;
   return f;
 }
@@ -80,7 +81,7 @@ void put_in_group(const EqualityConstants<R>& c, int index, int lane, EqualityGr
   group.index[lane] = index, group.first_row[lane] = c.first_row, group.a[lane] = c.a, group.b[lane] = c.b;
   for (int k = 0; k < 3; ++k) group.pa[k][lane] = c.pa[k], group.pb[k][lane] = c.pb[k];
   for (int k = 0; k < 9; ++k) group.Ra[k][lane] = c.Ra[k], group.Rb[k][lane] = c.Rb[k];
-  group.scale[lane] = c.scale;
+  group.scale[lane] = c.scale, group.share[lane] = c.share;
 }
 
 }  // namespace
@@ -144,6 +145,7 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   c.nrow = e.nrow, c.kind = e.kind;
   c.swapped = link_of(*model_, c.a) < 0 && link_of(*model_, c.b) >= 0;
   c.to_world = c.b < 0 && is_identity(c.Rb);
+  c.share = link_of(*model_, c.a) >= 0 && link_of(*model_, c.b) >= 0 ? 0.5 : 0;
   rows_ += e.nrow;
   equalities_.push_back(std::move(e));
   std::get<0>(constants_).add(c), std::get<1>(constants_).add(to_float(c));

@@ -1,6 +1,14 @@
 // φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run
 // the same operations in the same order: equal to the bit.
 //
+// Points of two links: rates are those in a frame that turns with Ω = (ω_a + ω_b)/2,
+//
+//     φ̇ = u - Ω × φ with u = ṗ_a - ṗ_b,   J̇ q̇ = u̇ - Ω̇ × φ - Ω × (u + φ̇)
+//
+// What turns both links turns φ, and is no motion of the loop: in the world's axes the row across a planar linkage,
+// which nothing else moves, would be moved by the turn of the whole, and stop it. On both links the force acts half way
+// between the points, so that angular momentum stays. Decision 414.
+//
 // A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a
 // - ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k).
 // With F_b the world's axes nothing is left of F_b.
@@ -113,14 +121,18 @@ TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b,
   turn.u = turn.u * hs, turn.w = turn.w * hs;
 }
 
-template <class T, bool kWeld, bool kWorld, class Rows>
-TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
+template <class T, bool kWeld, bool kWorld, class Constants, class Rows>
+TARSUS_INLINE void fixed_positions(const Constants& c, const End<T>& a, const End<T>& b, const Turn<T>& turn,
+                                   Rows& rows) {
   const T o = T(Real<T>(0));
-  rows.phi(0, a.p - b.p);
-  // r × e_k, and -r × e_k
-  rows.moment(0, {o, a.r.z, -a.r.y}, {o, -b.r.z, b.r.y});
-  rows.moment(1, {-a.r.z, o, a.r.x}, {b.r.z, o, -b.r.x});
-  rows.moment(2, {a.r.y, -a.r.x, o}, {-b.r.y, b.r.x, o});
+  const Vec3<T> apart = a.p - b.p;
+  Vec3<T> r = copy_of(a.r), s = copy_of(b.r);
+  if constexpr (!kWorld) r -= apart * c.share(), s += apart * c.share();
+  rows.phi(0, apart);
+  // r × e_k, and -s × e_k
+  rows.moment(0, {o, r.z, -r.y}, {o, -s.z, s.y});
+  rows.moment(1, {-r.z, o, r.x}, {s.z, o, -s.x});
+  rows.moment(2, {r.y, -r.x, o}, {-s.y, s.x, o});
   if constexpr (kWeld) {
     const Vec3<T>& u = turn.u;
     const T w = turn.w;
@@ -141,10 +153,17 @@ TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<
   }
 }
 
-template <class T, bool kWeld, bool kWorld, class Rows>
-TARSUS_INLINE void fixed_motion(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
-  rows.rate(0, kWorld ? a.speed : a.speed - b.speed);
-  rows.bias(0, a.acceleration - b.acceleration);
+template <class T, bool kWeld, bool kWorld, class Constants, class Rows>
+TARSUS_INLINE void fixed_motion(const Constants& c, const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
+  if constexpr (kWorld) {
+    rows.rate(0, a.speed);
+    rows.bias(0, a.acceleration - b.acceleration);
+  } else {
+    const Vec3<T> spin = (a.w + b.w) * c.share(), alpha = (a.alpha + b.alpha) * c.share();
+    const Vec3<T> apart = a.p - b.p, u = a.speed - b.speed, rate = u - cross(spin, apart);
+    rows.rate(0, rate);
+    rows.bias(0, a.acceleration - b.acceleration - cross(alpha, apart) - cross(spin, u + rate));
+  }
   if constexpr (kWeld) {
     const Vec3<T>& u = turn.u;
     const Vec3<T> spin = kWorld ? a.w : a.w - b.w, alpha = kWorld ? a.alpha : a.alpha - b.alpha - cross(b.w, spin);
@@ -162,6 +181,7 @@ struct OneConstants {
   Mat3<T> frame_a() const { return load33<T>(c.Ra); }
   Mat3<T> frame_b() const { return load33<T>(c.Rb); }
   T scale() const { return T(c.scale); }
+  T share() const { return T(c.share); }
 };
 
 /// Where the forces on a of a constraint's row 0 go, and those on b: the block's first link is b where a is the world.
@@ -199,10 +219,11 @@ template <class T, bool kWeld, bool kWorld>
                                   T* bias) {
   const End<T> a = end_of<T>(m, state, c.a, c.pa, rate), b = end_of<T>(m, state, kWorld ? -1 : c.b, c.pb, rate);
   Turn<T> turn;
-  if constexpr (kWeld) turn_of<T, kWorld>(OneConstants<T>{c}, a, b, turn);
+  const OneConstants<T> constants{c};
+  if constexpr (kWeld) turn_of<T, kWorld>(constants, a, b, turn);
   OneRows<T, kWorld> rows{force_on_a<T>(c, to), force_on_b<T>(c, to), phi, rate, bias, to.stride};
-  fixed_positions<T, kWeld, kWorld>(a, b, turn, rows);
-  if (rate) fixed_motion<T, kWeld, kWorld>(a, b, turn, rows);
+  fixed_positions<T, kWeld, kWorld>(constants, a, b, turn, rows);
+  if (rate) fixed_motion<T, kWeld, kWorld>(constants, a, b, turn, rows);
 }
 
 /// f of both as constants.

@@ -49,6 +49,7 @@ struct LaneConstants {
   TARSUS_INLINE Mat3<S> frame_a() const { return matrix(g.Ra); }
   TARSUS_INLINE Mat3<S> frame_b() const { return matrix(g.Rb); }
   TARSUS_INLINE S scale() const { return at(g.scale); }
+  TARSUS_INLINE S share() const { return at(g.share); }
 };
 
 /// Rows kept until all of a kind are there.
@@ -97,7 +98,7 @@ template <class T, class S, bool kWeld, bool kWorld>
   else
     gather_pose(on_b, link_b), place_end(link_b, c.vector(group.pb), b);
   if constexpr (kWeld) turn_of<S, kWorld>(c, a, b, turn);
-  fixed_positions<S, kWeld, kWorld>(a, b, turn, rows);
+  fixed_positions<S, kWeld, kWorld>(c, a, b, turn, rows);
   scatter_numbers<kRows>(to, 0, rows.phi_);
   rows.put_moments(rows.on_a, force, stride);
   if constexpr (!kWorld) {
@@ -111,7 +112,7 @@ template <class T, class S, bool kWeld, bool kWorld>
     link_b.v = gather_motion<S>(on_b, &LinkState<T>::v), link_b.a = gather_motion<S>(on_b, &LinkState<T>::a);
     move_end(link_b, b);
   }
-  fixed_motion<S, kWeld, kWorld>(a, b, turn, rows);
+  fixed_motion<S, kWeld, kWorld>(c, a, b, turn, rows);
   for (int l = 0; l < kLanes; ++l) to[l] = rate + group.first_row[first + l];
   scatter_numbers<kRows>(to, 0, rows.rate_);
   for (int l = 0; l < kLanes; ++l) to[l] = bias + group.first_row[first + l];

@@ -18,6 +18,7 @@ struct EqualityConstants {
   R pa[3], pb[3];  ///< [m]
   R Ra[9], Rb[9];  ///< weld: frames that coincide when it holds
   R scale;         ///< weld: torquescale; distance: length [m]
+  R share;         ///< connect, weld: ½ between two links of the model, whose forces meet half way; else 0
   R normal[3];     ///< point_on_plane: unit, in b's frame
   R polynomial[5];
   R reference_a, reference_b;
@@ -33,7 +34,7 @@ struct EqualityGroup {
   bool weld, to_world;
   int count;
   int index[kGroup], first_row[kGroup], a[kGroup], b[kGroup];
-  R pa[3][kGroup], pb[3][kGroup], Ra[9][kGroup], Rb[9][kGroup], scale[kGroup];
+  R pa[3][kGroup], pb[3][kGroup], Ra[9][kGroup], Rb[9][kGroup], scale[kGroup], share[kGroup];
 };
 
 template <class R>

@@ -35,14 +35,14 @@ void put_loop_forces(const ModelView<Real<T>>& m, LinkState<T>* state, const Equ
     const End<T> a = end_of<T>(m, state, c.a, c.pa, false), b = end_of<T>(m, state, c.b, c.pb, false);
     const T* x = x2 + c.first_row;
     const Vec3<T> between = a.p - b.p;
-    Vec3<T> f, on_b = b.r;
+    Vec3<T> f, on_a = a.r, on_b = b.r;
     if (fixed)
-      f = {-x[0], -x[1], -x[2]};
+      f = {-x[0], -x[1], -x[2]}, on_a -= between * T(c.share), on_b += between * T(c.share);
     else if (c.kind == EqualityKind::distance)
       f = between * (-x[0] / maximum(norm(between), T(std::numeric_limits<Real<T>>::min())));
     else
       f = b.R * load3<T>(c.normal) * -x[0], on_b += between;
-    put_force<T>(m, c.a, a.r, f, state), put_force<T>(m, c.b, on_b, -f, state);
+    put_force<T>(m, c.a, on_a, f, state), put_force<T>(m, c.b, on_b, -f, state);
   }
 }
 

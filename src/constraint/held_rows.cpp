@@ -51,7 +51,7 @@ template <class R>
 void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
-  size_ = 0, contradict_ = false;
+  size_ = 0, contradict_ = met_ = false;
   write(data, rows);
   if (m == 0) return;
   rows.sweep(model, data);
@@ -68,13 +68,15 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
   for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::bury(): of what nothing moves rounding asks for no force
     if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
-  const double least = most > 0 ? kLeastMass * most : 1;
+  if (!(most > 0)) most = 1;
+  const double least = kLeastMass * most;
   const EqualitySet& set = *bilateral_.equalities;
   for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
     for (int first = 0; first < set[e].nrow; first += 3) {
       const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
-      double largest = least;
+      double largest = 0;
       for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
+      largest = largest > kDead<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
       for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
     }
   }
@@ -89,12 +91,12 @@ double HeldRows<R>::left() const {
   return most;
 }
 
-/// Adds what `share` of the last step, as a right side by its raised Σ_e, makes of the solution. The rows' own part of
-/// that is the next step.
+/// Adds what the last step, as a right side by its raised Σ_e, makes of the solution. The rows' own part of that is the
+/// next step.
 template <class R>
-void HeldRows<R>::step_again(const Solve& solve, double share, std::span<double> solution, int first) {
+void HeldRows<R>::step_again(const Solve& solve, std::span<double> solution, int first) {
   change_.assign(solution.size(), 0.0);
-  for (int i = 0; i < count(); ++i) change_[first + i] = share * raised_[i] * step_[i];
+  for (int i = 0; i < count(); ++i) change_[first + i] = raised_[i] * step_[i];
   solve(change_);
   for (std::size_t i = 0; i < solution.size(); ++i) solution[i] += change_[i];
   std::copy_n(change_.begin() + first, count(), step_.begin());
@@ -114,18 +116,31 @@ void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int fir
   if (!contradict_) {
     first_solution_.assign(solution.begin(), solution.end());
     double before = std::numeric_limits<double>::infinity();
-    for (int k = 0; k < kProximalSteps && next.miss > kRounding * size_ && next.miss < kTaken * before; ++k) {
+    int steps = 1;
+    for (; steps <= kProximalSteps && next.miss > kRounding * size_ && next.miss < kTaken * before; ++steps) {
       before = next.miss;
-      step_again(solve, 1, solution, first);
+      step_again(solve, solution, first);
       next.miss = left();
     }
     contradict_ = next.miss > kHolds * size_;
     if (contradict_) {  // then this solve is one step from zero as well
       std::copy(first_solution_.begin(), first_solution_.end(), solution.begin());
-      if (from_now) step_.assign(now.at.begin(), now.at.end()), step_again(solve, -1, solution, first);
-      std::copy_n(solution.begin() + first, held, step_.begin());
+      steps = 1;
+    }
+    if (contradict_ || (!met_ && next.miss > kRounding * size_)) {  // each step met as much of it by an impulse
+      change_.assign(solution.size(), 0.0);
+      for (int i = 0; i < held; ++i) {
+        const double unmet = raised_[i] * step_[i];
+        demand_[i] -= unmet, change_[first + i] = steps * unmet;
+        if (contradict_ && from_now) change_[first + i] += raised_[i] * now.at[i];
+      }
+      solve(change_);
+      for (std::size_t i = 0; i < solution.size(); ++i) solution[i] -= change_[i];
+      for (int i = 0; i < held; ++i)
+        step_[i] = contradict_ ? solution[first + i] : step_[i] - change_[first + i] / steps;
       next.miss = left();
     }
+    met_ = true;
   }
   std::copy_n(solution.begin() + first, held, next.at.begin());
 }

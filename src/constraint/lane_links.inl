@@ -3,7 +3,6 @@
 #pragma once
 
 #include "constraint/lane_space.inl"
-#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -100,17 +99,16 @@ class LaneLinks {
     for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
     for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
     for (int i = first_block; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
-    T most = tiny<T>();
-    for (int i = 0; i < s_.npath; ++i) {
-      if (paths[i].held()) most = maximum(s_.matrix[i * n + i], most);
-    }
+    Mask<T> first = no_lanes<T>();  // lanes whose first linear problem this is
     for (int i = 0; i < s_.npath; ++i) {
       LaneMetric<T>& metric = paths[i].metric;
       T* const line = s_.matrix + i * n;
-      const T own_R = mul_add(maximum(line[i], most * T(kLeastMass)), T(kRaised), metric.own_R);
-      metric.R = select(metric.R < zero(), own_R, metric.R);
+      const T own_R = mul_add(maximum(line[i], metric.inverse_mass * T(kLeastMass)), T(kRaised), metric.own_R);
+      const Mask<T> unknown = metric.R < zero();
+      metric.R = select(unknown, own_R, metric.R);
+      if (paths[i].held()) first = first | unknown;
       Mask<T> dead = no_lanes<T>();
-      if (paths[i].held()) dead = !(line[i] > most * T(kDead<R>));
+      if (paths[i].held()) dead = !(absolute(line[i]) > metric.inverse_mass * T(kNothing));
       const Mask<T> given = !(paths[i].G > zero()), held = ~given & ~dead;
       for (int c = 0; c < n; ++c) line[c] = select(held, line[c], zero());
       line[i] = line[i] + select(held, metric.R, one());
@@ -124,21 +122,8 @@ class LaneLinks {
       const Vec3<T> right = e.force - gu[0];
       for (int r = 0; r < 3; ++r) s_.right[first_block + 3 * i + r] = right[r];
     }
-    for (int p = 0; p < n; ++p) {
-      const T inverse = one() / s_.matrix[p * n + p];
-      for (int r = p + 1; r < n; ++r) {
-        T* const line = s_.matrix + r * n;
-        const T factor = line[p] * inverse;
-        for (int c = p + 1; c < n; ++c) line[c] = neg_mul_add(factor, s_.matrix[p * n + c], line[c]);
-        s_.right[r] = neg_mul_add(factor, s_.right[p], s_.right[r]);
-      }
-      s_.matrix[p * n + p] = inverse;
-    }
-    for (int p = n - 1; p >= 0; --p) {
-      T sum = s_.right[p];
-      for (int c = p + 1; c < n; ++c) sum = neg_mul_add(s_.matrix[p * n + c], s_.right[c], sum);
-      s_.right[p] = sum * s_.matrix[p * n + p];
-    }
+    if (any_lane(first)) leave_unmet(paths, n, first);
+    eliminate(s_.matrix, n), substitute(s_.matrix, n, s_.right);
     no_forces(1, nullptr);
     for (int i = 0; i < s_.npath; ++i) {
       paths[i].at.next_y = s_.right[i];
@@ -160,7 +145,62 @@ class LaneLinks {
   /// Of its own inverse mass, that a row along a generalised direction is softened by, the same in all of a step's
   /// solves: rows that depend on one another share their force. Some hundred times what rounding makes of a pivot.
   static constexpr R kRaised = sizeof(R) == 8 ? R(1e-12) : R(4e-6);
-  static constexpr R kLeastMass = R(1e-9);  ///< of the largest inverse mass of all, that a row's counts as
+  /// Of what a row's links would give alone, that it counts as giving, and that is nothing: forces that cancel leave
+  /// rounding of that, not of what is left.
+  static constexpr R kLeastMass = sizeof(R) == 8 ? R(0.1) : R(0.25), kNothing = sizeof(R) == 8 ? R(1e-13) : R(3e-7);
+  static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);  ///< than that, in leave_unmet()
+
+  /// A [n][n]: pivots inverse on the diagonal, below it rows as they were when their turn came.
+  static void eliminate(T* A, int n) {
+    for (int p = 0; p < n; ++p) {
+      const T inverse = one() / A[p * n + p];
+      for (int r = p + 1; r < n; ++r) {
+        T* const line = A + r * n;
+        const T factor = line[p] * inverse;
+        for (int c = p + 1; c < n; ++c) line[c] = neg_mul_add(factor, A[p * n + c], line[c]);
+      }
+      A[p * n + p] = inverse;
+    }
+  }
+  /// x = A⁻¹ x by what eliminate() left.
+  static void substitute(const T* A, int n, T* x) {
+    for (int p = 0; p < n; ++p) {
+      for (int r = p + 1; r < n; ++r) x[r] = neg_mul_add(A[r * n + p] * A[p * n + p], x[p], x[r]);
+    }
+    for (int p = n - 1; p >= 0; --p) {
+      T sum = x[p];
+      for (int c = p + 1; c < n; ++c) sum = neg_mul_add(A[p * n + c], x[c], sum);
+      x[p] = sum * A[p * n + p];
+    }
+  }
+  /// Takes out of what held rows demand what no motion meets, whose force would be as large as their R is small: of a
+  /// share b that rows feel by W, a softness r, which is far above rounding in W, leaves b r / (W + r) unmet, and of
+  /// that as much again. Twice, for what rounding leaves of rows that feel nothing. HeldRows does the same.
+  void leave_unmet(LaneJointRow<T>* paths, int n, Mask<T> lanes) {
+    const int rows = s_.npath;
+    T *const A = s_.right + n, *const x = A + rows * rows;
+    const auto softness = [&](int i) {
+      const LaneMetric<T>& m = paths[i].metric;
+      return paths[i].held() ? (m.R - m.own_R) * T(kSofter) : zero();
+    };
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < rows; ++j)
+        A[i * rows + j] = paths[i].held() && paths[j].held() ? s_.matrix[i * n + j] : i == j ? one() : zero();
+      A[i * rows + i] = A[i * rows + i] + softness(i);
+    }
+    eliminate(A, rows);
+    for (int turn = 0; turn < 2; ++turn) {
+      for (int i = 0; i < rows; ++i) x[i] = paths[i].held() ? s_.right[i] : zero();
+      for (int again = 0; again < 2; ++again) {
+        substitute(A, rows, x);
+        for (int i = 0; i < rows; ++i) x[i] = softness(i) * x[i];
+      }
+      for (int i = 0; i < rows; ++i) {
+        const T unmet = select(lanes, x[i], zero());
+        s_.right[i] = s_.right[i] - unmet, paths[i].target = paths[i].target - unmet;
+      }
+    }
+  }
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }

@@ -399,7 +399,7 @@ class LaneProblem {
   void add_held(int path, const LanePathDirection<T>& d, const T* velocity) {
     LaneJointRow<T>& r = add_path(LaneJointRow<T>::Kind::held, path, d, velocity, every_lane<T>());
     r.target = d[kPathTarget], r.lower = T(-std::numeric_limits<R>::infinity()), r.upper = -r.lower;
-    r.metric = {d[kPathCompliance], one(), -one(), zero(), one(), one()};
+    r.metric = {d[kPathCompliance], inverse_mass(d), -one(), zero(), one(), one()};
     start(r, zero(), false);
   }
   /// As StepTerms::add_force_row().

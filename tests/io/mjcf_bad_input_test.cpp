@@ -166,7 +166,10 @@ TEST(MjcfBadInput, Inertia) {
   refused(inertial("mass='-1' diaginertia='1 1 1'"), 3, "the mass is -1");
   refused(inertial("mass='nan' diaginertia='1 1 1'"), 3, "'nan' is not a finite number");
   refused(inertial("mass='1e30' diaginertia='1 1 1'"), 3, "the mass is 1e+30");
-  refused(inertial("mass='1' diaginertia='1e30 1e30 1e30'"), 3, "too large");
+  refused(inertial("mass='1' diaginertia='1e30 1e30 1e30'"), 3,
+          "moment of inertia is 1e+30 kg m^2, expected 0 to 1e+18");
+  refused(in_body("<freejoint/><geom size='2' density='1e12'/>"), 2, "kg, expected 0 to 1e+12");
+  refused(in_body("<freejoint/><geom size='2000' mass='9e11'/>"), 2, "is 1.44e+18 kg m^2, expected 0 to 1e+18");
   refused(inertial("mass='1' diaginertia='1 1 -1'"), 3, "not positive");
   refused(inertial("mass='1' fullinertia='1 1 1 2 0 0'"), 3, "not positive");
   refused(inertial("mass='1' fullinertia='1 2 3 0 0'"), 3, "has 5 numbers, expected 6");

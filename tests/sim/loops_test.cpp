@@ -9,6 +9,7 @@
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
+#include "tarsus/sim/batch.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus::test {
@@ -280,6 +281,46 @@ TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
     loops.accelerate(data, 1e-3, data.qpos, data.qvel, none, none, qacc);
     EXPECT_EQ(loops.status(0), KktStatus::redundant);
     for (const double x : loops.multiplier()) EXPECT_LT(std::abs(x), 100 / tilt);  // shared in the scaled norm
+  }
+}
+
+/// A planar linkage, and hinges that connections and welds lock, tumble freely. Their loops are open by what a step
+/// leaves. Nothing else moves the rows across the plane or along the arm: no force in them may turn the whole.
+TEST(Loops, WhatTumblesKeepsItsAngularMomentum) {
+  const auto flying = [](const std::string& loop) {
+    return compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body name="base"><freejoint/>
+      <geom type="capsule" size=".02" fromto="0 0 0 1 0 0" mass="1"/>
+      <body name="a"><joint axis="0 1 0"/><geom type="capsule" size=".02" fromto="0 0 0 0 0 .4" mass=".4"/>
+        <body name="b" pos="0 0 .4"><joint axis="0 1 0"/>
+          <geom type="capsule" size=".02" fromto="0 0 0 1 0 .2" mass=".6"/></body></body>
+      <body name="c" pos="1 0 0"><joint axis="0 1 0"/>
+        <geom type="capsule" size=".02" fromto="0 0 0 0 0 .6" mass=".4"/></body></body></worldbody>
+      <equality>)" + loop + "</equality></mujoco>",
+                              "tumbles", "."));
+  };
+  for (const std::string loop :
+       {R"(<connect body1="b" body2="c" anchor="1 0 .2"/>)", R"(<connect body1="a" body2="base" anchor=".1 0 .1"/>)",
+        R"(<weld body1="a" body2="base"/><weld body1="c" body2="base"/>)"}) {
+    const Model model = flying(loop);
+    for (const bool contacts : {false, true}) {
+      SCOPED_TRACE(loop + (contacts ? " beside contacts" : ""));
+      StepOptions options{.dt = 1e-3};
+      options.rows.contacts = contacts;
+      Data data(model);
+      Batch<double> batch(model, 3, {.step = options});
+      Stepper<double> stepper(model, data, options);
+      data.qvel[3] = 1, data.qvel[5] = 0.5, data.qvel[6] = 2;
+      for (int w = 0; w < 3; ++w) std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + w * model.nv);
+      const auto turn = [&](In<double> q, In<double> v) {
+        kinematics<double>(model, data, q, v);
+        return momentum<double>(model, data).angular;
+      };
+      const Vec3d before = turn(data.qpos, data.qvel);  // steps of first order change it by up to 0.4 %
+      for (int i = 0; i < 500; ++i) ASSERT_EQ(stepper.step(data) + batch.step(), 0);
+      const std::size_t nq = std::size_t(model.nq), nv = std::size_t(model.nv);
+      EXPECT_LT(norm(turn(data.qpos, data.qvel) - before), 1e-2 * norm(before));
+      EXPECT_LT(norm(turn(batch.qpos().subspan(nq, nq), batch.qvel().subspan(nv, nv)) - before), 1e-2 * norm(before));
+    }
   }
 }
 

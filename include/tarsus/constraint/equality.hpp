@@ -13,8 +13,9 @@
 //   user             any φ(q), J(q)                         any
 //
 // connect, weld, joint and tendon are MJCF's with its signs and scales (so that rows compare number for number); URDF's
-// mimic is a joint. r is qpos0. Units: m and rad. A row's name is its constraint's and the row's own: "knee loop
-// (connect) y".
+// mimic is a joint. Rates of p_a - p_b between two links are those in a frame that turns with both in the mean: forces
+// act half way between the points, and momentum stays. r is qpos0. Units: m and rad. A row's name is its constraint's
+// and the row's own: "knee loop (connect) y".
 #pragma once
 
 #include <functional>

@@ -4,7 +4,8 @@
 //
 // Where rows contradict one another, how near proximal steps come depends on the tangents, and so would the problem
 // that Newton's method solves. From the first such solve of a step on, each is one step from zero: rows that hold but
-// for the raised Σ_e, the same for all tangents (decision 411).
+// for the raised Σ_e, the same for all tangents (decision 411). What the first solve of a step leaves unmet is taken
+// out of what the rows demand: no motion meets it, and forces would be as large as Σ_e is small (decision 415).
 #pragma once
 
 #include <functional>
@@ -53,12 +54,13 @@ class HeldRows {
 
  private:
   double left() const;
-  void step_again(const Solve& solve, double share, std::span<double> solution, int first);
+  void step_again(const Solve& solve, std::span<double> solution, int first);
 
   BilateralRows<R> bilateral_;
   int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
   bool contradict_ = false;                 ///< they do, one another
+  bool met_ = false;                        ///< what is demanded can be met: it was looked at in this step
   double size_ = 0;                         ///< what HeldImpulse::miss is compared with
   AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
   std::vector<double> step_;                ///< [row] of the last proximal step

@@ -9,10 +9,11 @@
 namespace tarsus::mjcf {
 namespace {
 
-constexpr double kLeast = 1e-15;     // MuJoCo's mjMINVAL
-constexpr double kMostMass = 1e12;   // [kg]
-constexpr double kRounding = 1e-6;   // of the triangle inequality, relative: numbers in files have few digits
-constexpr double kWorstRatio = 1e8;  // of principal moments, worth a warning
+constexpr double kLeast = 1e-15;       // MuJoCo's mjMINVAL
+constexpr double kMostMass = 1e12;     // [kg]
+constexpr double kMostInertia = 1e18;  // [kg m²]: that mass, a kilometre away
+constexpr double kRounding = 1e-6;     // of the triangle inequality, relative: numbers in files have few digits
+constexpr double kWorstRatio = 1e8;    // of principal moments, worth a warning
 
 Sym3d from_principal(const Eigen3& e, const Vec3d& values) {
   return rotate(e.vectors, diagonal3(values.x, values.y, values.z));
@@ -101,13 +102,15 @@ void Builder::check_inertia(int index) {
     sink_.add(severity, inertial.where, std::move(message));
   };
   if (inertial.mass < 0 || inertial.mass > kMostMass) {
-    return report(Severity::error, fmt::format("the mass is {} kg, expected 0 to {}", inertial.mass, kMostMass));
+    return report(Severity::error, fmt::format("the mass is {:.6g} kg, expected 0 to {:g}", inertial.mass, kMostMass));
   }
   if (compiler.bound_mass > 0) inertial.mass = std::max(inertial.mass, compiler.bound_mass);
   const Eigen3 principal = eigen(inertial.inertia);
   Vec3d values = principal.values;  // descending
-  if (!std::isfinite(values.x) || !std::isfinite(values.z) || values.x > kMostMass) {
-    return report(Severity::error, "the inertia is not finite or too large");
+  if (!std::isfinite(values.z) || !(values.x <= kMostInertia)) {
+    return report(Severity::error,
+                  fmt::format("the largest principal moment of inertia is {:.6g} kg m^2, expected 0 to {:g}", values.x,
+                              kMostInertia));
   }
   const std::string shown = fmt::format("{:.6g} {:.6g} {:.6g}", values.x, values.y, values.z);
   bool changed = false;
