@@ -147,7 +147,7 @@ class LaneLinks {
   static constexpr R kRaised = sizeof(R) == 8 ? R(1e-12) : R(4e-6);
   /// Of what a row's links would give alone, that it counts as giving, and that is nothing: forces that cancel leave
   /// rounding of that, not of what is left.
-  static constexpr R kLeastMass = sizeof(R) == 8 ? R(0.1) : R(0.25), kNothing = sizeof(R) == 8 ? R(1e-13) : R(3e-7);
+  static constexpr R kLeastMass = sizeof(R) == 8 ? R(0.1) : R(0.02), kNothing = sizeof(R) == 8 ? R(1e-13) : R(3e-7);
   static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);  ///< than that, in leave_unmet()
 
   /// A [n][n]: pivots inverse on the diagonal, below it rows as they were when their turn came.
