@@ -372,7 +372,8 @@ nb::dict settings_of(AnyBatch& any, const Batch<R>& b) {
   nb::dict out;
   const StepperArguments& a = any.arguments();
   out["model"] = any.model_hash(), out["dt"] = b.options().step.dt, out["integrator"] = a.integrator;
-  out["contacts"] = a.contacts, out["joint_limits"] = a.joint_limits, out["restitution"] = a.restitution;
+  out["contacts"] = b.options().step.rows.contacts, out["joint_limits"] = b.options().step.rows.joints;
+  out["restitution"] = a.restitution;
   out["speed_limit"] = a.speed_limit, out["tolerance"] = a.tolerance, out["max_iterations"] = a.max_iterations;
   out["loops"] = a.loops, out["velocity_products"] = a.velocity_products, out["actuation"] = a.actuation;
   out["drives"] = b.options().drives ? nb::object(nb::int_(hash_of(*b.options().drives))) : nb::none();
@@ -675,26 +676,28 @@ void bind_batch(nb::module_& m) {
   nb::class_<AnyBatch> c(m, "Batch", kBatchDoc);
   c.def(
       "__init__",
-      [](AnyBatch* self, nb::object model, int worlds, double dt, int threads, nb::object dtype,
-         std::optional<Drives> drives, bool contacts, bool joint_limits, const std::string& integrator,
-         double speed_limit, double restitution, double tolerance, int max_iterations, const std::string& loops,
-         const std::string& velocity_products, const std::string& actuation, bool captures) {
+      [](AnyBatch* self, nb::object model, int worlds, std::optional<double> dt, int threads, nb::object dtype,
+         std::optional<Drives> drives, std::optional<bool> contacts, std::optional<bool> joint_limits,
+         const std::string& integrator, double speed_limit, double restitution, double tolerance, int max_iterations,
+         const std::string& loops, const std::string& velocity_products, const std::string& actuation, bool captures) {
         BatchOptions options;
         options.keep_starts = captures;
         const StepperArguments arguments{integrator, speed_limit,    contacts, joint_limits,      restitution,
                                          tolerance,  max_iterations, loops,    velocity_products, actuation};
-        options.step = step_options(dt, arguments);
+        options.step = step_options(expect<const Model>(model, "model"), dt, arguments);
         options.threads = threads, options.drives = std::move(drives);
         const bool single = wants_float(dtype.is_none() ? nb::object(nb::str("float64")) : dtype);
         new (self) AnyBatch(std::move(model), worlds, std::move(options), arguments, single);
       },
-      "model"_a, "worlds"_a, "dt"_a = StepOptions().dt, "threads"_a = 1, "dtype"_a = nb::none(), nb::kw_only(),
-      "drives"_a = nb::none(), "contacts"_a = false, "joint_limits"_a = false, "integrator"_a = "semi_implicit_euler",
-      "speed_limit"_a = StepOptions().speed_limit, "restitution"_a = 0.0,
+      "model"_a, "worlds"_a, "dt"_a = nb::none(), "threads"_a = 1, "dtype"_a = nb::none(), nb::kw_only(),
+      "drives"_a = nb::none(), "contacts"_a = nb::none(), "joint_limits"_a = nb::none(),
+      "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit, "restitution"_a = 0.0,
       "tolerance"_a = RowStageOptions().solve.tolerance, "max_iterations"_a = RowStageOptions().solve.max_iterations,
       "loops"_a = "spook", "velocity_products"_a = "auto", "actuation"_a = "implicit", "captures"_a = false,
-      nb::sig("def __init__(self, model: Model, worlds: int, dt: float = 1/60, threads: int = 1, dtype: type | str | "
-              "None = None, *, drives: Drives | None = None, contacts: bool = False, joint_limits: bool = False, "
+      nb::sig("def __init__(self, model: Model, worlds: int, dt: float | None = None, threads: int = 1, dtype: type | "
+              "str | "
+              "None = None, *, drives: Drives | None = None, contacts: bool | None = None, joint_limits: bool | None = "
+              "None, "
               "integrator: str = 'semi_implicit_euler', speed_limit: float = 1e6, restitution: float = 0.0, tolerance: "
               "float = 1e-6, max_iterations: int = 3000, loops: str = 'spook', velocity_products: str = 'auto', "
               "actuation: str = 'implicit', "

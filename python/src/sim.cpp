@@ -2,6 +2,7 @@
 #include "tarsus/sim/step.hpp"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,9 +15,9 @@ namespace tarsus::python {
 using namespace nb::literals;
 using nb::handle;
 
-StepOptions step_options(double dt, const StepperArguments& a) {
+StepOptions step_options(const Model& model, std::optional<double> dt, const StepperArguments& a) {
   StepOptions options;
-  options.dt = dt, options.speed_limit = a.speed_limit;
+  options.dt = dt.value_or(model.timestep), options.speed_limit = a.speed_limit;
   if (a.integrator == "rk4")
     options.integrator = Integrator::rk4;
   else if (a.integrator != "semi_implicit_euler")
@@ -36,7 +37,8 @@ StepOptions step_options(double dt, const StepperArguments& a) {
   const std::optional<ActuationMode> actuation = actuation_mode(a.actuation);
   if (!actuation) throw ValueError("actuation", "\"" + a.actuation + "\"", "\"implicit\", \"explicit\" or \"off\"");
   options.actuation = *actuation;
-  options.rows.contacts = a.contacts, options.rows.joints = a.joint_limits;
+  const bool has_rows = options.integrator == Integrator::semi_implicit_euler;
+  options.rows.contacts = a.contacts.value_or(has_rows), options.rows.joints = a.joint_limits.value_or(has_rows);
   options.rows.restitution = a.restitution, options.rows.solve.tolerance = a.tolerance;
   options.rows.solve.max_iterations = a.max_iterations;
   return options;
@@ -281,11 +283,13 @@ class AnyStepper {
 };
 
 nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handle qpos_target, handle qvel_target,
-                   handle dt, const std::string& integrator) {
+                   std::optional<double> dt, const std::string& integrator, std::optional<bool> contacts,
+                   std::optional<bool> joint_limits) {
   const StepOptions usual;
-  const StepOptions options = step_options(dt.is_none() ? model.timestep : nb::cast<double>(dt),
-                                           {integrator, usual.speed_limit, false, false, 0, usual.rows.solve.tolerance,
-                                            usual.rows.solve.max_iterations, "spook", "auto", "implicit"});
+  const StepOptions options =
+      step_options(model, dt,
+                   {integrator, usual.speed_limit, contacts, joint_limits, 0, usual.rows.solve.tolerance,
+                    usual.rows.solve.max_iterations, "spook", "auto", "implicit"});
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
@@ -443,34 +447,37 @@ void bind_sim(nb::module_& m) {
                            "A world that goes bad freezes at its last good state; its neighbours go on.");
   c.def(
       "__init__",
-      [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
-         bool joint_limits, double restitution, double tolerance, int max_iterations, const std::string& loops,
-         handle equalities, const std::string& velocity_products, const std::string& actuation, bool profile,
-         const std::vector<PyUserLimit>& limits) {
-        StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
-                                                max_iterations, loops, velocity_products, actuation});
+      [](AnyStepper* self, nb::object data, std::optional<double> dt, const std::string& integrator, double speed_limit,
+         std::optional<bool> contacts, std::optional<bool> joint_limits, double restitution, double tolerance,
+         int max_iterations, const std::string& loops, handle equalities, const std::string& velocity_products,
+         const std::string& actuation, bool profile, const std::vector<PyUserLimit>& limits) {
+        const Model& model = expect<AnyData>(data, "data").model();
+        StepOptions options = step_options(model, dt,
+                                           {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
+                                            max_iterations, loops, velocity_products, actuation});
         options.profile = profile;
-        options.rows.user_limits = limits_for(expect<AnyData>(data, "data").model(), limits);
+        options.rows.user_limits = limits_for(model, limits);
         new (self) AnyStepper(std::move(data), options, equalities);
       },
-      "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
-      "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
+      "data"_a, "dt"_a = nb::none(), "integrator"_a = "semi_implicit_euler",
+      "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = nb::none(), "joint_limits"_a = nb::none(),
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance,
       "max_iterations"_a = RowStageOptions().solve.max_iterations, "loops"_a = "spook", "equalities"_a = nb::none(),
       "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
       "limits"_a = std::vector<PyUserLimit>(),
-      nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
-              "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
+      nb::sig("def __init__(self, data: Data, dt: float | None = None, integrator: str = 'semi_implicit_euler', "
+              "speed_limit: float = 1e6, contacts: bool | None = None, joint_limits: bool | None = None, restitution: "
+              "float = 0.0, "
               "tolerance: float = 1e-6, max_iterations: int = 3000, loops: str = 'spook', equalities: Equalities | "
               "None = None, "
               "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False, "
               "limits: typing.Sequence[UserLimit] = ()) -> None"),
-      "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
+      "dt [s], None: the model's own, MJCF's timestep; integrator 'semi_implicit_euler' (drives, springs and damping "
+      "implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
-      "with joint_limits joints keep to their ranges and have their dry friction; both for one world, or where "
-      "several\n"
-      "go side by side (docs/many_worlds.md). tolerance [m/s]: how "
+      "with joint_limits joints keep to their ranges and have their dry friction; None: on, but with rk4, which has "
+      "neither.\ntolerance [m/s]: how "
       "far a contact's velocity may be from its law; max_iterations of a step, after which the best answer so far is "
       "taken and\n"
       "stepper.rows says so (a step takes one to ten, one in ten thousand some hundred): fewer where time is short. "
@@ -530,11 +537,14 @@ void bind_sim(nb::module_& m) {
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");
   m.def("step", &py_step, "model"_a, "data"_a, "drives"_a = nb::none(), "qpos_target"_a = nb::none(),
         "qvel_target"_a = nb::none(), "dt"_a = nb::none(), "integrator"_a = "semi_implicit_euler",
+        "contacts"_a = nb::none(), "joint_limits"_a = nb::none(),
         nb::sig("def step(model: Model, data: Data, drives: Drives | None = None, qpos_target: numpy.ndarray | None = "
                 "None, qvel_target: "
-                "numpy.ndarray | None = None, dt: float | None = None, integrator: str = 'semi_implicit_euler') -> "
-                "list[str]"),
-        "One step of all worlds; dt None is the model's own. Returns each world's status: 'ok', or why it stayed where "
+                "numpy.ndarray | None = None, dt: float | None = None, integrator: str = 'semi_implicit_euler', "
+                "contacts: bool "
+                "| None = None, joint_limits: bool | None = None) -> list[str]"),
+        "One step of all worlds; dt, contacts and joint_limits as a Stepper's. Returns each world's status: 'ok', or "
+        "why it stayed where "
         "it was.\n\n"
         "For loops make a Stepper, which keeps its scratch and remembers which worlds went bad.");
   m.def(

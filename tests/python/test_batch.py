@@ -28,7 +28,7 @@ def humanoid():
 def stands(model, worlds, **arguments):
     drives = tarsus.Drives.uniform(model, 300, 30, 0, 0)
     drives.stiff = True
-    return tarsus.Batch(model, worlds, drives=drives, contacts=True, joint_limits=True, **arguments)
+    return tarsus.Batch(model, worlds, drives=drives, contacts=True, joint_limits=True, **{"dt": 1 / 60, **arguments})
 
 
 def test_arrays_are_views_of_worlds(humanoid):
@@ -75,18 +75,18 @@ def test_a_batch_is_its_worlds_alone(humanoid, contacts):
     drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
     random = np.random.default_rng(5)
     speeds = random.uniform(-1, 1, (7, humanoid.nv))
-    batch = tarsus.Batch(humanoid, 7, threads=2, drives=drives, contacts=contacts, joint_limits=contacts)
+    batch = tarsus.Batch(humanoid, 7, 1 / 60, threads=2, drives=drives, contacts=contacts, joint_limits=contacts)
     batch.qvel = speeds
     for _ in range(30):
         assert batch.step() == 0
     for world in range(7):
-        one = tarsus.Batch(humanoid, 1, drives=drives, contacts=contacts, joint_limits=contacts)
+        one = tarsus.Batch(humanoid, 1, 1 / 60, drives=drives, contacts=contacts, joint_limits=contacts)
         one.qvel[0] = speeds[world]
         one.rollout(30)
         assert np.array_equal(batch.qpos[world], one.qpos[0]) and batch.state_hash(world) == one.state_hash()
         data = tarsus.Data(humanoid)
         data.qvel = speeds[world]
-        stepper = tarsus.Stepper(data, contacts=contacts, joint_limits=contacts)
+        stepper = tarsus.Stepper(data, 1 / 60, contacts=contacts, joint_limits=contacts)
         for _ in range(30):
             stepper.step(drives, humanoid.qpos0)
         if contacts:  # lanes solve them in another order, to the same tolerance
@@ -805,10 +805,10 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
     stands(humanoid, 3, threads=2, captures=True).restore(pickle.loads(pickle.dumps(saved)))
     heavier = (MODELS / "humanoid.xml").read_text(encoding="utf-8").replace('mass="', 'mass="1', 1)
     soft = tarsus.Drives.uniform(humanoid, 200, 30, 0, 0)
-    others = {"dt": stands(humanoid, 3, dt=0.01), "drives": tarsus.Batch(humanoid, 3, contacts=True, joint_limits=True),
-              "contacts": tarsus.Batch(humanoid, 3, joint_limits=True), "tolerance": stands(humanoid, 3, tolerance=1e-4),
+    others = {"dt": stands(humanoid, 3, dt=0.01), "drives": tarsus.Batch(humanoid, 3, 1 / 60),
+              "contacts": tarsus.Batch(humanoid, 3, 1 / 60, contacts=False), "tolerance": stands(humanoid, 3, tolerance=1e-4),
               "model": stands(tarsus.Model.from_xml_string(heavier, directory=str(MODELS)), 3)}
-    others["gains"] = tarsus.Batch(humanoid, 3, drives=soft, contacts=True, joint_limits=True)
+    others["gains"] = tarsus.Batch(humanoid, 3, 1 / 60, drives=soft)
     for what, other in others.items():
         before = other.state_hash()
         with pytest.raises(ValueError, match=f"state: is saved with {'drives' if what == 'gains' else what} "):

@@ -157,7 +157,7 @@ def test_rows_of_one_world_and_of_many():
     assert [r["status"] for r in many.rows] == ["converged"] * 8
     with pytest.raises(tarsus.ValueError, match="one; tarsus.Batch"):
         many.contacts
-    assert tarsus.Stepper(tarsus.Data(model)).rows is None
+    assert tarsus.Stepper(tarsus.Data(model), contacts=False, joint_limits=False).rows is None
     assert tarsus.Stepper(tarsus.Data(model)).loops() is None
 
 
@@ -299,3 +299,24 @@ def test_rough_terrain_gives_no_energy():
         assert now < before + 0.02, now - before
         before, deepest = now, max(deepest, stepper.rows["penetration"])
     assert deepest < 0.02
+
+
+def test_whoever_steps_takes_the_files_step_contacts_and_ranges():
+    model = tarsus.Model.from_xml_string("""<mujoco><compiler angle="radian"/><option timestep=".004"/><worldbody><geom type="plane" size="0 0 1"/>
+      <body pos="0 0 .1"><freejoint/><geom size=".1"/></body>
+      <body pos="2 0 1"><joint axis="0 1 0" range="-1 1" limited="true"/><geom size=".1" pos=".5 0 0"/></body></worldbody></mujoco>""")
+    data, alone = tarsus.Data(model), tarsus.Data(model)
+    stepper, batch = tarsus.Stepper(data), tarsus.Batch(model, 2)
+    assert stepper.dt == batch.dt == 0.004
+    for _ in range(500):
+        assert stepper.step() == 0 and tarsus.step(model, alone) == ["ok"]
+    batch.rollout(500)
+    assert data.time == pytest.approx(2) and alone.time == data.time
+    for qpos in (data.qpos, alone.qpos, batch.qpos[0]):
+        assert 0.09 < qpos[2] < 0.1 and 0.99 < qpos[7] < 1.01
+    for options in ({"contacts": False, "joint_limits": False}, {"integrator": "rk4"}):
+        falls = tarsus.Data(model)
+        tarsus.Stepper(falls, **options).step()
+        twin = tarsus.Batch(model, 1, **options)
+        assert tarsus.step(model, tarsus.Data(model), **options) == ["ok"] and twin.step() == 0
+        assert falls.qvel[2] == pytest.approx(-9.81 * 0.004) and twin.qvel[0, 2] == falls.qvel[2]
