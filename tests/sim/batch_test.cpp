@@ -33,15 +33,22 @@ struct Scene {
   BatchOptions options;
 };
 
+/// Stable PD of kp and kp/10. @param contacts with joint ranges  @param limit of the drives' forces; 0: none
+BatchOptions driven(const Model& model, bool contacts, double kp, double limit) {
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = contacts;
+  options.drives = Drives::uniform(model, kp, kp / 10, 0, 0);
+  options.drives->stiff = true;
+  if (limit > 0) options.drives->force_limit.assign(std::size_t(model.nv), limit);
+  return options;
+}
+
 /// With contacts and without, with force limits and without, loops.
 std::vector<Scene> scenes(const std::vector<Model>& models) {
   std::vector<Scene> out;
   const auto add = [&](const char* name, const Model& model, bool contacts, double limit, double kp, LoopMode loops) {
-    BatchOptions options;
-    options.step.rows.contacts = options.step.rows.joints = contacts, options.step.loops = loops;
-    options.drives = Drives::uniform(model, kp, kp / 10, 0, 0);
-    options.drives->stiff = true;
-    if (limit > 0) options.drives->force_limit.assign(std::size_t(model.nv), limit);
+    BatchOptions options = driven(model, contacts, kp, limit);
+    options.step.loops = loops;
     out.push_back({name, model.name, options});
   };
   add("contacts", models[0], true, 0, 300, LoopMode::spook);
@@ -242,14 +249,8 @@ TEST(Batch, WhatLanesDoNotSolveIsSolvedAlone) {
   GTEST_SKIP() << "double only";
 #endif
   const Model model = model_of("humanoid.xml");
-  BatchOptions options;
-  options.step.dt = 1.0 / 60;
-  options.step.rows.contacts = options.step.rows.joints = true;
-  options.drives = Drives::uniform(model, 300, 30, 0, 0);
-  options.drives->stiff = true;
-  options.drives->force_limit.assign(std::size_t(model.nv), 150);
   constexpr int kWorlds = 128, kSteps = 300;
-  Batch<float> batch(model, kWorlds, options);
+  Batch<float> batch(model, kWorlds, driven(model, true, 300, 150));
   std::mt19937 random(5);
   std::uniform_real_distribution<float> turn(-0.8f, 0.8f);
   double worst = 0;
@@ -281,13 +282,7 @@ TEST(Batch, AWorldWhoseLaneRunsAwayIsSolvedAlone) {
   GTEST_SKIP() << "double only";
 #endif
   const Model model = model_of("humanoid.xml");
-  BatchOptions options;
-  options.step.dt = 1.0 / 60;
-  options.step.rows.contacts = options.step.rows.joints = true;
-  options.drives = Drives::uniform(model, 300, 30, 0, 0);
-  options.drives->stiff = true;
-  options.drives->force_limit.assign(std::size_t(model.nv), 150);
-  Batch<float> batch(model, 1, options);
+  Batch<float> batch(model, 1, driven(model, true, 300, 150));
   Data data(model);
   std::vector<double> turn(at(model.nv)), pose(at(model.nq));
   std::mt19937 random(1);

@@ -7,7 +7,7 @@
 //
 // y' is what the terms carry in the linear problem: M̂ (v' - v⁰) = Jᵀ y' holds to rounding whatever the law says, so
 // that an iterate (v, y) is judged by the law alone. What it misses is the natural map, in each row's own metric
-// ρ = w + R, w its inverse mass:
+// ρ = w + R, w its inverse mass, or of a contact's sliding rows a share of it (kSlidingShare; residuals have all):
 //
 //     N(v, y) = y - P(z),   z = y - (J v + R (y - c) - b)/ρ
 //
