@@ -23,7 +23,6 @@ def drives_of(model, data):
     """Drives that do what the model's position servos do, their targets and the data's controls as qpos."""
     unit = tarsus.actuation(model, data)
     drives, target = tarsus.Drives.none(model), data.qpos.copy()
-    drives.stiff = True
     limits, floors = np.full(model.nv, np.inf), np.full(model.nv, -np.inf)
     data.qvel[:] = 0
     for i in range(model.nu):

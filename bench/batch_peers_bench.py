@@ -104,7 +104,6 @@ class Ours:
         self.inputs = "ctrl" if scene.own else "qpos_target"
         if not scene.own:
             drives = tarsus.Drives.uniform(model, scene.kp, scene.kd, 0, 0)
-            drives.stiff = True
             drives.force_limit = np.full(model.nv, float(scene.limit))
         self.batch = tarsus.Batch(model, worlds, scene.dt, threads, dtype, drives=drives, contacts=True, joint_limits=True)
         self.scene, self.worst = scene, {}

@@ -48,7 +48,7 @@ ClipBinding built_in_clip(const Model& model, const std::string& name) {
 
 // -- a character that tracks a clip ---------------------------------------------------------------------------------
 
-/// One character's state, advanced a frame at a time by one of the methods. The gains are the paper's.
+/// One character's state, advanced a frame at a time by one of the methods. The gains and the law are the paper's.
 template <class R>
 class Tracker {
  public:
@@ -63,6 +63,7 @@ class Tracker {
         sample_v_(model.nv),
         target_q_(model.nq),
         target_v_(model.nv) {
+    drives_.plain = true;
     restart();
   }
 
@@ -443,7 +444,7 @@ Path track_limited(const Model& model, const ClipBinding& clip, Law law, double 
   const double h = kLimitStep / substeps;
   Data data(model), work(model);
   Drives drives = Drives::uniform(model, kp, kd, 20000, 2000);
-  drives.stiff = law != Law::explicit_clamp;
+  drives.plain = law == Law::explicit_clamp;
   Drives limited = drives;
   limited.force_limit.assign(model.nv, limit);
   for (const Joint& joint : model.joints) {

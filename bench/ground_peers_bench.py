@@ -46,7 +46,6 @@ class Ours:
         self.drives, self.target = None, None
         if kp:
             self.drives = tarsus.Drives.uniform(self.model, kp, kd, 0, 0)
-            self.drives.stiff = True
             self.target = np.array(self.data.qpos)
 
     def start(self, qpos, qvel):

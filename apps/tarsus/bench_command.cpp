@@ -144,7 +144,6 @@ void print_row(const nlohmann::json& r) {
 void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::json&)>& on_row) {
   const Model model = load_model(find_built_in(bench.model), bench.options, bench.json);
   Drives drives = read_gains(model, bench.gains);
-  drives.stiff = true;
   if (bench.force_limit != "none") limit_forces(bench.force_limit, model, drives);
   for (const std::string& precision : bench.precisions) {
     for (const int worlds : bench.worlds) {

@@ -15,7 +15,7 @@ namespace {
 struct Gains {
   std::string model, gains;
   double dt = 1.0 / 60;
-  bool stiff = false, json = false;
+  bool plain = false, json = false;
   ReadOptions options;
 };
 
@@ -46,12 +46,12 @@ void print_gains(const Model& model, const Gains& options, const std::vector<Gai
                         {"largest_stable_dt", number(r.largest_stable_step)}}},
                       {"warnings", r.warnings}});
   }
-  print_json({{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}});
+  print_json({{"model", options.model}, {"dt", options.dt}, {"plain", options.plain}, {"joints", joints}});
 }
 
 void print_table(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
   fmt::print("{} at steps of {:.6g} s, {} law, inertias at the pose of the file\n\n", model.name, options.dt,
-             options.stiff ? "stiff" : "plain");
+             options.plain ? "plain" : "implicit");
   fmt::print("{:<26}{:>10}{:>10}  {:>20}  {:>18}  {:>18}  {:>6}{:>8}\n", "", "kp", "kd", "inertia", "asked for",
              "with this step", "added", "lag");
   fmt::print("{:<26}{:>10}{:>10}  {:>10}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", "joint", "", "", "held",
@@ -71,7 +71,7 @@ void print_table(const Model& model, const Gains& options, const std::vector<Gai
 void execute(const Gains& options) {
   const Model model = load_model(options.model, options.options, options.json);
   Drives drives = options.gains.empty() ? Drives::uniform(model) : read_gains(model, options.gains);
-  drives.stiff = options.stiff;
+  drives.plain = options.plain;
   const std::vector<GainReport> reports = report_gains(model, drives, options.dt, model.qpos0);
   if (options.json)
     print_gains(model, options, reports);
@@ -90,7 +90,7 @@ void add_gains_command(CLI::App& app) {
       ->add_option("--gains", gains->gains,
                    "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; the default is the paper's 75000,4000,20000,2000")
       ->type_name("GAINS");
-  command->add_flag("--stiff", gains->stiff, "Stiffness implicit too: stable at every step, more damped");
+  command->add_flag("--plain", gains->plain, "The paper's law: stiffness by the old velocity, unstable at large steps");
   command->add_flag("--json", gains->json, "One JSON object instead of the table");
   add_read_options(*command, gains->options);
   command->footer(

@@ -30,7 +30,7 @@ struct Run {
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
-  bool free_root = false, partial = false, use_float = false, stiff = false, json = false, quiet = false,
+  bool free_root = false, partial = false, use_float = false, plain = false, json = false, quiet = false,
        no_record = false, profile = false;
   ReadOptions options;
   std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
@@ -54,7 +54,7 @@ struct Run {
       const char* own = "nothing: a policy brings gains, limits and contacts of its own";
       if (!gains.empty()) refuse("--gains beside --policy", own);
       if (!force_limit.empty()) refuse("--force-limit beside --policy", own);
-      if (stiff) refuse("--stiff beside --policy", own);
+      if (plain) refuse("--plain beside --policy", own);
       if (free_root) refuse("--free-root beside --policy", own);
       if (use_float) refuse("--float beside --policy", "nothing: a policy runs in double precision");
       if (!push_texts.empty()) refuse("--push beside --policy", "a run without a policy");
@@ -68,9 +68,9 @@ struct Run {
     if (free_root && std::ranges::none_of(model.joints, [](const Joint& j) { return moves_freely(j.type); }))
       refuse("--free-root", "a model with a free root");
     if (loops == "shake" && !with_loops) refuse("--loops shake", "a model with equality constraints");
-    if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
+    if (!driven() && plain) refuse("--plain", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
-    if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
+    if (plain && integrator == "rk4") refuse("--plain", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
     if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
@@ -485,7 +485,7 @@ void execute(Run run) {
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)
                                      : Drives::none(model);
-  drives.stiff = run.stiff;
+  drives.plain = run.plain;
   if (run.free_root) let_roots_go(model, drives);
   if (!run.force_limit.empty()) limit_forces(run.force_limit, model, drives);
 
@@ -586,7 +586,7 @@ void add_options(CLI::App& command, Run& run) {
       .add_option("--force-limit", run.force_limit,
                   "Largest drive force, kept at the end of the step: N m (N for slides) for every joint but a free "
                   "root, or \"model\" for the "
-                  "file's own (actuatorfrcrange, effort); use with --stiff (docs/force_limits.md)")
+                  "file's own (actuatorfrcrange, effort) (docs/force_limits.md)")
       ->type_name("LIMIT");
   command
       .add_option("--ctrl", run.ctrl,
@@ -605,7 +605,7 @@ void add_options(CLI::App& command, Run& run) {
                   "character follows the clip on its feet (docs/learning.md)")
       ->needs("--clip")
       ->type_name("FILE");
-  command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
+  command.add_flag("--plain", run.plain, "Drives by the paper's law: stiffness by the old velocity, unstable at large steps");
   command
       .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))
@@ -659,7 +659,7 @@ void add_run_command(CLI::App& app) {
       "failed.\n\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
       "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
-      "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --stiff --dt 0.0166667    a stand\n"
+      "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --dt 0.0166667            a stand\n"
       "  tarsus run robot.xml --keyframe home                                          on its own servos\n"
       "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5\n"
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");

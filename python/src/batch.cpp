@@ -363,7 +363,7 @@ std::uint64_t hash_of(const Drives& drives) {
   std::uint64_t hash = kHashStart;
   for (const auto* gains : {&drives.kp, &drives.kd, &drives.force_limit, &drives.force_floor})
     hash = fnv1a<double>(*gains, hash);
-  return fnv1a<double>(std::array{double(drives.stiff), drives.spin_damping}, hash);
+  return fnv1a<double>(std::array{double(drives.plain), drives.spin_damping}, hash);
 }
 
 /// What the worlds' next steps depend on besides their state, by name; hashes of what has no number.

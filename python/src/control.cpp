@@ -103,14 +103,14 @@ void bind_drives(nb::module_& m) {
                        "and its fourth for its orientation. The arrays are views: changing them changes the drives.");
   c.def(
       "__init__",
-      [](Drives* self, handle kp, handle kd, bool stiff) {
+      [](Drives* self, handle kp, handle kd, bool plain) {
         const std::size_t n = nb::len(nb::borrow(kp));
-        new (self) Drives{gains("kp", kp, n), gains("kd", kd, n), stiff};
+        new (self) Drives{gains("kp", kp, n), gains("kd", kd, n), plain};
       },
-      "kp"_a, "kd"_a, "stiff"_a = false,
-      nb::sig("def __init__(self, kp: numpy.ndarray, kd: numpy.ndarray, stiff: bool = False) -> None"),
-      "kp [nv] N m/rad | N/m, kd [nv] N m s/rad | N s/m, both copied. stiff: the position's new value is implicit "
-      "too.");
+      "kp"_a, "kd"_a, "plain"_a = false,
+      nb::sig("def __init__(self, kp: numpy.ndarray, kd: numpy.ndarray, plain: bool = False) -> None"),
+      "kp [nv] N m/rad | N/m, kd [nv] N m s/rad | N s/m, both copied. plain: the source's law, with the position by "
+      "the old velocity.");
   c.def("__copy__", [](const Drives& d) { return Drives(d); });
   c.def(
       "__deepcopy__", [](const Drives& d, handle) { return Drives(d); }, "memo"_a,
@@ -150,9 +150,11 @@ void bind_drives(nb::module_& m) {
     int driven = 0;
     for (std::size_t i = 0; i < d.kp.size(); ++i) driven += d.kp[i] != 0 || (i < d.kd.size() && d.kd[i] != 0);
     return "<tarsus.Drives nv=" + std::to_string(d.kp.size()) + ", " + std::to_string(driven) + " driven" +
-           (d.stiff ? ", stiff" : "") + (d.limited() ? ", limited" : "") + ">";
+           (d.plain ? ", plain" : "") + (d.limited() ? ", limited" : "") + ">";
   });
-  c.def_rw("stiff", &Drives::stiff, "Whether the position's new value is implicit too: stable at every step.");
+  c.def_rw("plain", &Drives::plain,
+           "Whether the position is that by the old velocity, as in the source: unstable at large steps. Else the "
+           "spring's force is that\nof the end of the step, too.");
   bind_limits(c);
 }
 

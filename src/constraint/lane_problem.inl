@@ -331,7 +331,7 @@ class LaneProblem {
     const R h = step_.h;
     for (int i = 0; i < step_.nlimited; ++i) {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
-      const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
+      const T implicit = T(step_.plain ? R(0) : h * h) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
       const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
       const T mass = joint_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) * mass);
       const T compliance = one() / stiffness;

@@ -334,7 +334,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     check_size("push", push.size(), data.size(model_.nv));
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
-    step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
+    step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.plain = drives->plain;
   }
   if (tables_->nheld > 0) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };

@@ -118,7 +118,7 @@ struct LaneStep {
   const R* force_high;  ///< [nlimited]
   const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
   const R* drive_kd;    ///< [nv]
-  bool stiff, contacts;
+  bool plain, contacts;
 };
 
 /// Sizes of the kernels' memory, in bytes.

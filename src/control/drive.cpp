@@ -67,7 +67,7 @@ struct Gains<double> {
 
 template <class R>
 DriveView<R> drive_view(const BasicData<R>& data, int pack, const Gains<R>& gains, const Drives& drives, double dt) {
-  DriveView<R> view{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
+  DriveView<R> view{gains.kp.data(), gains.kd.data(), drives.plain, R(dt)};
   if (!data.own) return view;
   const WorldTable<R>& own = data.own[pack];
   if (!own.kp.empty()) view.kp_scale = own.kp.data();

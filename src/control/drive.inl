@@ -70,10 +70,10 @@ TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, co
   }
 }
 
-/// Adds h kd (+ h² kp where stiff) to the joint's inertia.
+/// Adds h kd (+ h² kp unless plain) to the joint's inertia.
 template <class T, class Gain>
-TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real<T> h, bool stiff, T* inertia) {
-  const Real<T> h2 = stiff ? h * h : Real<T>(0);
+TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real<T> h, bool plain, T* inertia) {
+  const Real<T> h2 = plain ? Real<T>(0) : h * h;
   if (has_axis(joint)) {
     inertia[0] += T(h) * kd[0] + T(h2) * kp[0];
     return;
@@ -102,7 +102,7 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
   T rest[7];
   for (int i = 0; i < qpos_count(link.joint); ++i) rest[i] = T(m.qpos_spring[link.qpos + i]);
   pull<T>(link.joint, q, v, rest, nullptr, k, d, rule.ahead * T(h), Q);
-  stiffen<T>(link.joint, k_inertia, d, h, true, K);
+  stiffen<T>(link.joint, k_inertia, d, h, false, K);
 }
 
 /// Some gain of a joint is not zero.
@@ -138,7 +138,7 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
     const auto kd = damping_at<kWithOwn, T>(drive, v);
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, kp, kd,
          T(drive.dt), Q + v);
-    stiffen(link.joint, kp, kd, drive.dt, drive.stiff, K + v);
+    stiffen(link.joint, kp, kd, drive.dt, drive.plain, K + v);
   }
 }
 template <class T>
@@ -165,7 +165,7 @@ void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     T f[6] = {zero, zero, zero, zero, zero, zero}, inertia[6] = {zero, zero, zero, zero, zero, zero};
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
          stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), T(drive.dt), f);
-    stiffen(link.joint, stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), drive.dt, drive.stiff, inertia);
+    stiffen(link.joint, stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), drive.dt, drive.plain, inertia);
     for (int k = 0; k < qvel_count(link.joint); ++k) force[v + k] = neg_mul_add(inertia[k], qacc[v + k], f[k]);
   }
 }

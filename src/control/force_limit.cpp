@@ -67,7 +67,7 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
     throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
 
   take_limits(model_, drives);
-  DriveView<R> drive{kp_.data(), kd_.data(), drives.stiff, R(dt)};
+  DriveView<R> drive{kp_.data(), kd_.data(), drives.plain, R(dt)};
   LimitView<R> limits{
       low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
   const std::size_t n = std::size_t(nv) * w;

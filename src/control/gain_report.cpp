@@ -17,8 +17,8 @@ namespace {
 using Complex = std::complex<double>;
 
 /// Eigenvalues of (q, v) -> (q + h v⁺, v⁺), v⁺ = v + h a, (m + h kd + σ h² kp) a = -kp (q + h v) - kd v.
-std::array<Complex, 2> step_eigenvalues(double m, double kp, double kd, bool stiff, double h) {
-  const double mass = m + h * kd + (stiff ? h * h * kp : 0);
+std::array<Complex, 2> step_eigenvalues(double m, double kp, double kd, bool plain, double h) {
+  const double mass = m + h * kd + (plain ? 0 : h * h * kp);
   const double vq = -h * kp / mass, vv = 1 - h * (h * kp + kd) / mass;
   const double trace = 1 + h * vq + vv, det = (1 + h * vq) * vv - h * vv * vq;
   const Complex root = std::sqrt(Complex(trace * trace / 4 - det));
@@ -26,9 +26,9 @@ std::array<Complex, 2> step_eigenvalues(double m, double kp, double kd, bool sti
 }
 
 /// Phase of q̄ -> q at angular frequency w: of the step minus that of the oscillator itself, in (-π, π].
-double phase_difference(double m, double kp, double kd, bool stiff, double h, double w) {
+double phase_difference(double m, double kp, double kd, bool plain, double h, double w) {
   const Complex z = std::exp(Complex(0, w * h)), s(0, w);
-  const double mass = m + h * kd + (stiff ? h * h * kp : 0);
+  const double mass = m + h * kd + (plain ? 0 : h * h * kp);
   const Complex V = (1.0 - 1.0 / z) / h;  // v of q = 1
   const Complex discrete = kp * z / (mass * V * (z - 1.0) / h + kp * (1.0 + h * V) + kd * V);
   const Complex continuous = kp / (m * s * s + kd * s + kp);
@@ -41,10 +41,10 @@ std::string text(const char* format, double a, double b = 0) {
   return buffer;
 }
 
-void warn(GainReport& r, bool stiff, double h) {
+void warn(GainReport& r, bool plain, double h) {
   if (r.kp == 0 && r.kd == 0) return;
   if (r.growth > 1 + 1e-9) {
-    r.warnings.push_back(text("unstable: grows %.3g times a step; stable below %.4g s, or with the stiff law", r.growth,
+    r.warnings.push_back(text("unstable: grows %.3g times a step; stable below %.4g s, or with the law at the end of the step", r.growth,
                               r.largest_stable_step));
     return;
   }
@@ -66,7 +66,7 @@ void warn(GainReport& r, bool stiff, double h) {
                                               : "the step takes %.0f degrees off the lag at %.3g Hz",
                               std::abs(r.phase_lag), r.frequency));
   }
-  if (stiff) return;
+  if (!plain) return;
   if (r.largest_stable_step < 1.2 * h)
     r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
 }
@@ -110,15 +110,15 @@ std::pair<double, double> eigenvalue_range(const Eigen::MatrixXd& A) {
 
 }  // namespace
 
-GainReport analyse_gains(double m, double kp, double kd, bool stiff, double h) {
+GainReport analyse_gains(double m, double kp, double kd, bool plain, double h) {
   GainReport r;
   r.kp = kp, r.kd = kd, r.inertia = r.inertia_largest = r.inertia_limp = m;
   r.frequency = std::sqrt(kp / m) / (2 * kPi);
   r.damping_ratio = kp > 0 ? kd / (2 * std::sqrt(kp * m)) : kd > 0 ? kInfinity : 0;
-  const auto lambda = step_eigenvalues(m, kp, kd, stiff, h);
+  const auto lambda = step_eigenvalues(m, kp, kd, plain, h);
   r.growth = std::max(std::abs(lambda[0]), std::abs(lambda[1]));
   // 3 h² kp = 4 m + 2 h kd
-  r.largest_stable_step = stiff || kp == 0 ? kInfinity : (kd + std::sqrt(kd * kd + 12 * kp * m)) / (3 * kp);
+  r.largest_stable_step = !plain || kp == 0 ? kInfinity : (kd + std::sqrt(kd * kd + 12 * kp * m)) / (3 * kp);
   if (kp > 0) {
     // s² + 2 ζ ω s + ω² with the roots ln λ / h.
     const Complex s0 = std::log(lambda[0]) / h, s1 = std::log(lambda[1]) / h;
@@ -127,9 +127,9 @@ GainReport analyse_gains(double m, double kp, double kd, bool stiff, double h) {
     r.step_damping_ratio = omega > 0 ? -(s0 + s1).real() / (2 * omega) : 0;
     r.numerical_damping = r.step_damping_ratio - r.damping_ratio;
     const double w = std::min(std::sqrt(kp / m), kPi / h);
-    r.phase_lag = -phase_difference(m, kp, kd, stiff, h, w) * 180 / kPi;
+    r.phase_lag = -phase_difference(m, kp, kd, plain, h, w) * 180 / kPi;
   }
-  warn(r, stiff, h);
+  warn(r, plain, h);
   return r;
 }
 
@@ -150,7 +150,7 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
     // What moves with the DoFs from `first` on, with all others held, and their block of M⁻¹.
     const auto add = [&](int first, const std::pair<double, double>& moved, const Eigen::MatrixXd& limp,
                          const char* part) {
-      GainReport r = analyse_gains(moved.first + joint.armature, drives.kp[first], drives.kd[first], drives.stiff, dt);
+      GainReport r = analyse_gains(moved.first + joint.armature, drives.kp[first], drives.kd[first], drives.plain, dt);
       r.joint = i, r.part = part;
       r.inertia_largest = moved.second + joint.armature;
       r.inertia_limp = 1 / eigenvalue_range(limp).second;

@@ -12,7 +12,7 @@ template <class R>
 struct DriveView {
   const R* kp;
   const R* kd;
-  bool stiff;
+  bool plain;
   R dt;
   const R* kp_scale = nullptr;  ///< [nv][lane] worlds' own factors; null: 1
   const R* kd_scale = nullptr;

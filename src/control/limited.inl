@@ -132,7 +132,7 @@ class LimitedMaba {
       const int p = link.qpos, v = link.qvel;
       pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
            stiffness_at<true, T>(drive_, v), damping_at<true, T>(drive_, v), T(drive_.dt), Qd_ + v);
-      stiffen(link.joint, stiffness_at<true, T>(drive_, v), damping_at<true, T>(drive_, v), drive_.dt, drive_.stiff,
+      stiffen(link.joint, stiffness_at<true, T>(drive_, v), damping_at<true, T>(drive_, v), drive_.dt, drive_.plain,
               Kd_ + v);
     }
   }

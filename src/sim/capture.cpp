@@ -42,7 +42,7 @@ void each_switch(Capture& c, const F& f) {
   f("max_iterations", s.rows.solve.max_iterations, 1 << 20), f("single", c.single, 1), f("width", c.width, 1 << 10);
   f("steps", c.steps, std::int64_t(1) << 53), f("fault", c.fault.status, int(WorldStatus::open_loop));
   f("fault_index", c.fault.index, 1 << 30);
-  if (c.options.drives) f("stiff", c.options.drives->stiff, 1);
+  if (c.options.drives) f("plain", c.options.drives->plain, 1);
 }
 
 [[noreturn]] void fail(const std::string& file, const std::string& member, const std::string& message) {

@@ -37,7 +37,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
   const double h = step.h;
   each_limited(model_, drives, [&](const JointRows& rows, int dof) {
     const auto [low, high] = step.drives.bounds(dof);
-    const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
+    const double stiffness = h * drives.limited.kd[dof] + (drives.limited.plain ? 0 : h * h * drives.limited.kp[dof]);
     const R* own = &push_[dof];
     const Vec3d push = rows.nrow == 3 ? widen(data.links()[rows.joint].R * Vec3<R>{own[0], own[1], own[2]}) * h
                                       : rows.e * (h * double(own[0]));

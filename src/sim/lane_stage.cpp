@@ -46,7 +46,7 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
   limited_.joints.clear(), limited_.low.clear(), limited_.high.clear();
   limited_.kp.assign(drives.limited.kp.begin(), drives.limited.kp.end());
   limited_.kd.assign(drives.limited.kd.begin(), drives.limited.kd.end());
-  limited_.stiff = drives.limited.stiff;
+  limited_.plain = drives.limited.plain;
   for (int j = 0; j < model_.njoint(); ++j) {
     const int v = model_.joints[j].qvel;
     if (!drives.is_limited[v]) continue;

@@ -17,7 +17,7 @@ void SplitDrives::split(const Model& model, const Drives& drives) {
   is_limited.assign(model.nv, 0);
   for (Drives* d : {&limited, &unlimited}) {
     d->kp = drives.kp, d->kd = drives.kd;
-    d->stiff = drives.stiff, d->spin_damping = drives.spin_damping;
+    d->plain = drives.plain, d->spin_damping = drives.spin_damping;
   }
   for (const Joint& joint : model.joints) {
     for (int k = 0; k < joint.nv(); ++k) {

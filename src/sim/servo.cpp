@@ -68,7 +68,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
   is_.idle = actuation_.actuators().size() == 0 && passive.empty();
   is_.plain_only = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
   if (!adhesion_.empty()) actuation_.ask_for_kinematics();
-  drives_.stiff = true, drives_.spin_damping = 0;  // nothing that the model does not have
+  drives_.spin_damping = 0;  // nothing that the model does not have
   find_joined();
   for (auto* v : {&tau_, &fixed_, &servo_, &row_force_, &qvel_target_}) v->resize(data.size(model.nv));
   qpos_target_.resize(data.size(model.nq));

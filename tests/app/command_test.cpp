@@ -269,10 +269,10 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
 TEST(Command, OptionsThatWouldDoNothingAreRefused) {
   TARSUS_NEEDS_PROGRAM();
   const std::string run = "run models/pendulum.xml --no-record ";
-  expect_all({{run + "--stiff", 2, "--clip or --gains"},
+  expect_all({{run + "--plain", 2, "--clip or --gains"},
               {run + "--force-limit 5", 2, "--clip or --gains"},
               {run + "--gains 1,1 --free-root", 2, "--free-root: is given, expected a model with a free root"},
-              {run + "--gains 1,1 --stiff --integrator rk4", 2, "euler"},
+              {run + "--gains 1,1 --plain --integrator rk4", 2, "euler"},
               {run + "--restitution 0.5 --contacts off", 2, "--contacts on"},
               {run + "--contacts on --integrator rk4", 2, "euler"},
               {run + "--integrator rk4 --velocity-products on", 2, "--velocity-products on: is given"},
@@ -449,7 +449,7 @@ TEST(Command, AReplayIsTheRunToTheBit) {
   const std::string file = (folder.path() / "run.npz").string(), other = (folder.path() / "other.npz").string();
   for (const char* run :
        {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
-        "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --stiff --force-limit 100",
+        "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --force-limit 100",
         "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
         "models/double_pendulum.xml --duration 1 --velocity-products off"}) {
     tarsus_command("run " + std::string(run) + " --out " + file);
@@ -602,7 +602,7 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
   const std::string level =
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
   expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
-              {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --no-record --quiet", 3, "it blew up"}});
+              {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "it blew up"}});
   std::string many;
   for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";
   expect_all({{"run " + file("many.xml", many) + " --duration 0.01 --no-record", 0, "tarsus scene"},

@@ -11,9 +11,9 @@ namespace tarsus::test {
 namespace {
 
 /// Isotropic gains at balls and free joints.
-Drives some_drives(Random& random, const Model& model, bool stiff) {
+Drives some_drives(Random& random, const Model& model, bool plain) {
   Drives drives = Drives::none(model);
-  drives.stiff = stiff;
+  drives.plain = plain;
   for (const Joint& joint : model.joints) {
     const double kp = random.uniform(0, 2000), kd = random.uniform(0, 200);
     for (int k = 0; k < joint.nv(); ++k) drives.kp[joint.qvel + k] = kp, drives.kd[joint.qvel + k] = kd;

@@ -36,9 +36,9 @@ std::vector<double> error_after(const Model& model, const std::vector<double>& q
 }
 
 /// Isotropic gains at balls and free joints, any at hinges.
-Drives random_drives(Random& random, const Model& model, bool stiff) {
+Drives random_drives(Random& random, const Model& model, bool by_source) {
   Drives drives = Drives::none(model);
-  drives.stiff = stiff;
+  drives.plain = by_source;
   for (const Joint& joint : model.joints) {
     const double kp = random.uniform(0, 2000), kd = random.uniform(0, 200);
     const double root_kp = random.uniform(0, 2000), root_kd = random.uniform(0, 200);
@@ -50,7 +50,7 @@ Drives random_drives(Random& random, const Model& model, bool stiff) {
   return drives;
 }
 
-void expect_dense(bool stiff) {
+void expect_dense(bool by_source) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     const Model model = random_tree(seed, {.bodies = 1 + int(seed % 15), .springs = false, .chain = (seed % 5) / 4.0});
     const int nv = model.nv;
@@ -58,7 +58,7 @@ void expect_dense(bool stiff) {
     Random random(seed);
     const State s = random_state(random, model);
     const std::vector<double> target = random_qpos(random, model), target_velocity = random_vector(random, nv);
-    const Drives drives = random_drives(random, model, stiff);
+    const Drives drives = random_drives(random, model, by_source);
     const double h = random.uniform(1.0 / 600, 1.0 / 30);
     Data data(model);
     std::vector<double> Q(nv), K(nv), qacc(nv), force(nv);
@@ -74,7 +74,7 @@ void expect_dense(bool stiff) {
     Matrix hat = M;
     Vector rhs = eigen(s.tau) - eigen(C);
     for (int i = 0; i < nv; ++i) {
-      hat(i, i) += h * drives.kd[i] + (stiff ? h * h * drives.kp[i] : 0);
+      hat(i, i) += h * drives.kd[i] + (by_source ? 0 : h * h * drives.kp[i]);
       rhs[i] += -drives.kp[i] * e[i] - drives.kd[i] * (s.qvel[i] - target_velocity[i]);
     }
     ASSERT_LT(relative_error(qacc, plain(spd_solve(hat, rhs))), 1e-10) << "seed " << seed;
@@ -84,8 +84,8 @@ void expect_dense(bool stiff) {
   }
 }
 
-TEST(Drives, MabaIsTheDenseSolveOfEquation7) { expect_dense(false); }
-TEST(Drives, StiffMabaIsItsDenseSolve) { expect_dense(true); }
+TEST(Drives, MabaIsItsDenseSolve) { expect_dense(false); }
+TEST(Drives, PlainMabaIsTheDenseSolveOfEquation7) { expect_dense(true); }
 
 TEST(Drives, NoGainsIsAbaToTheBit) {
   for (unsigned seed = 0; seed < 200; ++seed) {
@@ -181,9 +181,9 @@ TEST(Drives, PlainIsStableExactlyBelowItsBound) {
     const double m = random.uniform(0.01, 5), kd = random.uniform(0, 100), h = random.uniform(0.001, 0.2);
     const double bound = (4 * m + 2 * h * kd) / (3 * h * h);
     const Model model = one_slider(m);
-    EXPECT_LE(growth(model, {{0.999 * bound}, {kd}, false}, h), 1 + 1e-9);
-    EXPECT_GT(growth(model, {{1.001 * bound}, {kd}, false}, h), 1);
-    EXPECT_LE(growth(model, {{1000 * bound}, {kd}, true}, h), 1 + 1e-9);
+    EXPECT_LE(growth(model, {{0.999 * bound}, {kd}, true}, h), 1 + 1e-9);
+    EXPECT_GT(growth(model, {{1.001 * bound}, {kd}, true}, h), 1);
+    EXPECT_LE(growth(model, {{1000 * bound}, {kd}, false}, h), 1 + 1e-9);
   }
 }
 
@@ -192,14 +192,14 @@ TEST(Drives, MatchesTheScalarClosedForm) {
   const Model model = one_slider(m);
   Data data(model);
   std::vector<double> Q(1), K(1), a(1);
-  const auto acceleration = [&](bool stiff) {
-    drive_terms<double>(model, data, {{kp}, {kd}, stiff}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {}, {},
+  const auto acceleration = [&](bool by_source) {
+    drive_terms<double>(model, data, {{kp}, {kd}, by_source}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {}, {},
                         Q, K);
     maba<double>(model, data, std::vector{q}, std::vector{v}, Q, K, a);
     return a[0];
   };
-  EXPECT_NEAR(acceleration(false), (-kp * (q + h * v - goal) - kd * v) / (m + h * kd), 1e-12);
-  EXPECT_NEAR(acceleration(true), (-kp * (q + h * v - goal) - kd * v) / (m + h * kd + h * h * kp), 1e-12);
+  EXPECT_NEAR(acceleration(true), (-kp * (q + h * v - goal) - kd * v) / (m + h * kd), 1e-12);
+  EXPECT_NEAR(acceleration(false), (-kp * (q + h * v - goal) - kd * v) / (m + h * kd + h * h * kp), 1e-12);
 }
 
 TEST(Drives, ModelSpringsAndDampersAreImplicit) {
@@ -237,10 +237,10 @@ TEST(Drives, LogarithmIsAccurateOverTheWholeArc) {
 
 TEST(Drives, BadGainsAndStepsAreNamed) {
   const Model model = one_slider(1);
-  EXPECT_THROW((Drives{{-1}, {0}, false}.check(model)), ValueError);
-  EXPECT_THROW((Drives{{1, 2}, {0}, false}.check(model)), ShapeError);
+  EXPECT_THROW((Drives{{-1}, {0}}.check(model)), ValueError);
+  EXPECT_THROW((Drives{{1, 2}, {0}}.check(model)), ShapeError);
   try {
-    Drives{{0}, {std::nan("")}, false}.check(model);
+    Drives{{0}, {std::nan("")}}.check(model);
     FAIL();
   } catch (const ValueError& e) {
     EXPECT_NE(std::string(e.what()).find("kd of joint \"x\""), std::string::npos) << e.what();

@@ -133,7 +133,7 @@ Case random_case(unsigned seed, bool springs = true) {
          0};
   c.state = random_state(random, c.model);
   c.target = random_qpos(random, c.model), c.target_velocity = random_vector(random, c.model.nv);
-  c.drives = Drives::none(c.model), c.drives.stiff = seed % 3 != 0;
+  c.drives = Drives::none(c.model), c.drives.plain = seed % 3 == 0;
   c.drives.force_limit.assign(c.model.nv, kInfinity), c.drives.spin_damping = 0;
   for (const Joint& joint : c.model.joints) {
     const double kp = std::pow(10, random.uniform(1, 5)), kd = kp * random.uniform(0, 0.1);

@@ -158,10 +158,10 @@ TEST(VectorTask, AStepAllocatesNothing) {
   VectorTask<double> worlds(task, {.worlds = 20, .threads = 2, .autoreset = Autoreset::same_step});
   worlds.reset();
   std::vector<std::vector<double>> all;
-  for (int step = 0; step < 100; ++step) all.push_back(actions(20, task.action_size(), 0, step));
-  for (int step = 0; step < 60; ++step) worlds.step(all[step]);
+  for (int step = 0; step < 240; ++step) all.push_back(actions(20, task.action_size(), 0, step));
+  for (int step = 0; step < 200; ++step) worlds.step(all[step]);  // until the hardest have come
   const long before = allocations;
-  for (int step = 60; step < 100; ++step) worlds.step(all[step]);
+  for (int step = 200; step < 240; ++step) worlds.step(all[step]);
   EXPECT_EQ(allocations - before, 0);
   EXPECT_GT(worlds.episode(0), 2);
 }

@@ -262,18 +262,19 @@ def test_difference_undoes_integrate(arm):
 def test_drives_are_the_terms_of_maba(arm):
     data, q, v, _, tau = state(arm)
     drives = tarsus.Drives.uniform(arm, kp=50, kd=4)
-    assert drives.kp.tolist() == [50] * arm.nv and drives.kd.tolist() == [4] * arm.nv and not drives.stiff
+    assert drives.kp.tolist() == [50] * arm.nv and drives.kd.tolist() == [4] * arm.nv and not drives.plain
     Q, K = tarsus.drive_terms(arm, data, drives, 0.01, q, v, arm.qpos0, tau=tau)
     qacc = tarsus.maba(arm, data, q, v, Q, K)
-    # The elbow: eq. 6; it has no spring and no damping of its own.
+    # The elbow, by the position at the end of the step; it has no spring and no damping of its own.
     own = tarsus.drive_force(arm, data, drives, 0.01, q, v, arm.qpos0, None, qacc)
-    assert np.isclose(own[1], -50 * (q[1] + 0.01 * v[1]) - 4 * (v[1] + 0.01 * qacc[1]), rtol=1e-12)
-    assert np.isclose(Q[1], tau[1] - 50 * (q[1] + 0.01 * v[1]) - 4 * v[1]) and np.isclose(K[1], 0.25 + 0.01 * 4)
+    speed = v[1] + 0.01 * qacc[1]
+    assert np.isclose(own[1], -50 * (q[1] + 0.01 * speed) - 4 * speed, rtol=1e-12)
+    assert np.isclose(Q[1], tau[1] - 50 * (q[1] + 0.01 * v[1]) - 4 * v[1]) and np.isclose(K[1], 0.25 + 0.01 * 4 + 0.01**2 * 50)
     drives.kp[1] = 0  # a view
     drives.kd[1] = 0
     assert tarsus.drive_force(arm, data, drives, 0.01, q, v, arm.qpos0, None, qacc)[1] == 0
-    own = tarsus.Drives(np.zeros(arm.nv), np.zeros(arm.nv), stiff=True)
-    assert own.stiff and tarsus.Drives.none(arm).kp.tolist() == [0] * arm.nv
+    own = tarsus.Drives(np.zeros(arm.nv), np.zeros(arm.nv), plain=True)
+    assert own.plain and tarsus.Drives.none(arm).kp.tolist() == [0] * arm.nv
     with pytest.raises(tarsus.ValueError):
         tarsus.Drives.uniform(arm, kp=-1)
     with pytest.raises(tarsus.ShapeError, match="kd"):
@@ -284,7 +285,6 @@ def test_drives_are_the_terms_of_maba(arm):
 
 def test_force_limits_hold_and_are_reported(arm):
     drives = tarsus.Drives.uniform(arm, kp=1e4, kd=1e3)
-    drives.stiff = True
     assert drives.force_limit is None and drives.force_floor is None and drives.spin_damping == 0.5
     drives.force_limit = np.full(arm.nv, 2.0)
     drives.check(arm)

@@ -27,7 +27,6 @@ def humanoid():
 
 def stands(model, worlds, **arguments):
     drives = tarsus.Drives.uniform(model, 300, 30, 0, 0)
-    drives.stiff = True
     return tarsus.Batch(model, worlds, drives=drives, contacts=True, joint_limits=True, **{"dt": 1 / 60, **arguments})
 
 

@@ -190,7 +190,6 @@ def test_iterations_end_where_they_are_told_to():
     """Drives at their limits, targets at random: the best of so many iterations, with its residual."""
     model = tarsus.Model.load(str(MODELS / "humanoid.xml"))
     drives = tarsus.Drives.uniform(model, kp=300, kd=30, root_kp=0, root_kd=0)
-    drives.stiff = True
     drives.force_limit = np.where(np.arange(model.nv) < 6, np.inf, 60.0)
     hinges = [joint.qpos.start for joint in model.joints if joint.type == "hinge"]
     told = {}

@@ -112,8 +112,8 @@ def test_copies_of_pythons_kind(model):
     data.qpos[0] = batch.qpos[:, 0] = 3.0
     for new in (copy.copy, copy.deepcopy):
         mine = new(drives)
-        mine.kp[:], mine.force_limit, mine.stiff = 1.0, np.ones(model.nv), True
-        assert drives.kp[6] == 7 and drives.force_limit is None and not drives.stiff and mine.kd[6] == drives.kd[6]
+        mine.kp[:], mine.force_limit, mine.plain = 1.0, np.ones(model.nv), True
+        assert drives.kp[6] == 7 and drives.force_limit is None and not drives.plain and mine.kd[6] == drives.kd[6]
         other, others = new(data), new(batch)
         data.qpos[0] = batch.qpos[:, 0] = 4.0
         assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()

@@ -387,23 +387,23 @@ def test_sliders_reach_the_drives_and_the_step():
     time_before = source.time
     source.step()
     assert source.time - time_before == pytest.approx(1 / 120)
-    for name, value in (("nosuch", 1), ("stiff", "perhaps")):
+    for name, value in (("nosuch", 1), ("plain", "perhaps")):
         with pytest.raises(ValueError):
             source.control(name, value)
 
 
 def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
     model = tarsus.Model.load(HUMANOID)
-    source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), force_limit=20.0, stiff=True)
+    source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), force_limit=20.0)
     source.drives.spin_damping = 0
     for _ in range(20):
         assert source.step() is None
     assert 10 < source.joint_force <= 20.0 * (1 + 1e-6)
     assert next(c["value"] for c in source.controls() if c["name"] == "force limit") == 20
-    plain = ModelSource(model, gains=(300, 30))
+    plain = ModelSource(model, gains=(300, 30), plain=True)
     plain.control("force limit", 30.0)
-    assert next(c["value"] for c in plain.controls() if c["name"] == "stiff") == "no" and not plain.drives.stiff
-    for wrong in ({"force_limit": 20.0}, {"stiff": True}):
+    assert next(c["value"] for c in plain.controls() if c["name"] == "plain") == "yes" and plain.drives.plain
+    for wrong in ({"force_limit": 20.0}, {"plain": True}):
         with pytest.raises(ValueError, match="needs drives"):
             ModelSource(model, **wrong)
     for limit in (0, -1, float("nan")):

@@ -38,7 +38,6 @@ BatchOptions driven(const Model& model, bool contacts, double kp, double limit) 
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = contacts;
   options.drives = Drives::uniform(model, kp, kp / 10, 0, 0);
-  options.drives->stiff = true;
   if (limit > 0) options.drives->force_limit.assign(std::size_t(model.nv), limit);
   return options;
 }
@@ -706,7 +705,6 @@ TEST(Batch, GroundForcesCarryTheWeight) {
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = true;
   options.drives = Drives::uniform(model, 1000, 100, 0, 0);
-  options.drives->stiff = true;
   Batch<double> batch(model, 3, options);
   ASSERT_EQ(batch.rollout({.steps = 120}), 0);
   for (int w = 0; w < 3; ++w) {

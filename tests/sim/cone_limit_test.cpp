@@ -150,7 +150,7 @@ TEST(ConeLimit, HoldsBesideForceLimitsAndContacts) {
                                          "arm", "."));
   Data data(model), other(model);
   Drives drives = Drives::uniform(model, 0, 0, 0, 0);
-  drives.stiff = true, drives.kp[3] = 500, drives.kd[3] = 20;
+  drives.kp[3] = 500, drives.kd[3] = 20;
   drives.force_limit.assign(4, kInfinity), drives.force_limit[3] = 3, drives.spin_damping = 0;
   StepOptions options;
   options.dt = 1.0 / 120, options.rows.contacts = true, options.rows.solve.tolerance = 1e-11;

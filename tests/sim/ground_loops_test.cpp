@@ -150,7 +150,6 @@ TEST(GroundLoops, CassieOnTheFloor) {
   options.lenient = true;
   const Model model = compile(read_mjcf(file, options));
   Drives drives = Drives::uniform(model, 2000, 100, 0, 0);
-  drives.stiff = true;
   for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
     SCOPED_TRACE(name(mode));
     Data data(model);
@@ -191,7 +190,6 @@ TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   options.equalities = &rope;
   Stepper<double> stepper(model, data, options);
   Drives drives = Drives::uniform(model, 4000, 200, 0, 0);
-  drives.stiff = true;
   drives.force_limit.assign(model.nv, kInfinity);
   drives.force_limit[model.joints[model.joint_id("hinge")].qvel] = 5;
   AlignedVector<double> target(data.qpos);

@@ -235,7 +235,6 @@ TEST(Ground, HumanoidStandsWithDrivesAndWithForceLimits) {
     options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
     Stepper<double> stepper(model, data, options);
     Drives drives = Drives::uniform(model, 1000, 100, 0, 0);
-    drives.stiff = true;
     if (limited) drives.force_limit.assign(model.nv, 150.0);
     const std::vector<double> target = model.qpos0;
     double worst = 0;
@@ -262,7 +261,6 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
   for (const char* name : {"dog", "humanoid"}) {
     const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml", {}));
     Drives drives = Drives::uniform(model, 0, 0.3, 0, 0);
-    drives.stiff = true;
     int steps = 0, missed = 0;
     long iterations = 0;
     for (unsigned seed = 0; seed < 6; ++seed) {
@@ -317,7 +315,6 @@ TEST(Ground, LimpCharactersThrownHardEndWithinTheTolerance) {
 TEST(Ground, ARestartedRunIsTheFirstToTheBit) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {}));
   Drives drives = Drives::uniform(model, 100, 10, 20, 0);
-  drives.stiff = true;
   Data data(model);
   StepOptions options;
   options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
@@ -341,7 +338,6 @@ TEST(Ground, ARestartedRunIsTheFirstToTheBit) {
 TEST(Ground, OneWorldOfAPackStartsAgain) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {}));
   Drives drives = Drives::uniform(model, 100, 10, 20, 0);
-  drives.stiff = true;
   StepOptions options;
   options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
   const int width = pack_width<double>(model, options, &drives), world = width - 1;

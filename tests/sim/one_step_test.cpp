@@ -32,7 +32,7 @@ TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
     crba<double>(model, data, data.qpos, {&inertia, 1});
     bias_force<double>(model, data, data.qpos, data.qvel, {&bias, 1});
     Drives drives = Drives::uniform(model, c.kp, c.kp / 10, 0, 0);
-    drives.stiff = true, drives.force_limit = {c.limit};
+    drives.force_limit = {c.limit};
     StepOptions options;
     options.dt = h, options.rows.joints = true;
     Stepper<double> stepper(model, data, options);
@@ -57,7 +57,7 @@ TEST(OneStep, issue_014_LoopsHoldWhereForceLimitsBind) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/loops/four_bar.xml", {}));
   Data data(model);
   Drives drives = Drives::uniform(model, 1e4, 1e3, 0, 0);
-  drives.stiff = true, drives.force_limit.assign(model.nv, 5.0);
+  drives.force_limit.assign(model.nv, 5.0);
   StepOptions options;
   options.dt = 1.0 / 60;
   Stepper<double> stepper(model, data, options);
@@ -82,7 +82,6 @@ TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
   Data data(model), other(model);
   Drives drives = Drives::uniform(model, 1e6, 1e5, 0, 0);
-  drives.stiff = true;
   drives.force_limit.assign(model.nv, 50.0);
   for (int k = 0; k < 6; ++k) drives.force_limit[k] = kInfinity;
   StepOptions options;

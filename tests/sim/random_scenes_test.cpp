@@ -67,7 +67,6 @@ EqualitySet closed_loops(Random& random, const Model& model) {
 Drives random_drives(Random& random, const Model& model, bool limited) {
   Drives drives = Drives::uniform(model, std::pow(10, random.uniform(0, 4)), std::pow(10, random.uniform(-1, 2)), 0, 0);
   if (!limited) return drives;
-  drives.stiff = true;
   drives.force_limit.assign(model.nv, kInfinity);
   for (const Joint& joint : model.joints) {
     const double most = joint.type == JointType::free ? kInfinity : std::pow(10, random.uniform(-1, 2));

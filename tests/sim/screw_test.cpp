@@ -49,7 +49,7 @@ TEST(Screw, ANutFallsDownIt) {
 /// Turns the screw towards a target far away, with that torque.
 Drives turning(const Model& model, double torque) {
   Drives drives = Drives::uniform(model, 0, 0, 0, 0);
-  drives.kp[1] = 1e4, drives.kd[1] = 100, drives.stiff = true;
+  drives.kp[1] = 1e4, drives.kd[1] = 100;
   drives.force_limit = {kInfinity, torque};
   return drives;
 }

@@ -54,7 +54,7 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
 TEST(Servo, PositionServosAreStiffDrives) {
   const Model model = arm(actuators("<position joint='j' kp='300' kv='20'/><position joint='k' kp='100' kv='5'/>"));
   Drives drives = Drives::none(model);
-  drives.kp = {300, 100}, drives.kd = {20, 5}, drives.stiff = true;
+  drives.kp = {300, 100}, drives.kd = {20, 5};
   const StepOptions options{.dt = kStep};
   expect_near(run(model, {0.5, 0.2}, 200, options), run(model, {}, 200, options, &drives, {0.5, 0.2}), 1e-12);
 }
@@ -64,7 +64,7 @@ TEST(Servo, ForceRangesAreLimitsOfDrives) {
       arm(actuators("<position joint='j' kp='1e5' kv='100' forcerange='-4 6' gear='2'/>"
                     "<position joint='k' kp='1e5' kv='100' forcerange='-1 1'/>"));
   Drives drives = Drives::none(model);
-  drives.kp = {4e5, 1e5}, drives.kd = {400, 100}, drives.stiff = true;
+  drives.kp = {4e5, 1e5}, drives.kd = {400, 100};
   drives.force_limit = {12, 1}, drives.force_floor = {-8, -1}, drives.spin_damping = 0;
   const StepOptions options{.dt = kStep};
   expect_near(run(model, {1, 0.2}, 200, options), run(model, {}, 200, options, &drives, {0.5, 0.2}), 1e-9);
@@ -74,7 +74,7 @@ TEST(Servo, JointRangesBoundServosAndMotorsTogether) {
   const Model model =
       arm(actuators("<position joint='j' kp='1e4' kv='100'/><motor joint='j'/>"), "actuatorfrcrange='-5 5'");
   Drives drives = Drives::none(model);
-  drives.kp = {1e4, 0}, drives.kd = {100, 0}, drives.stiff = true;
+  drives.kp = {1e4, 0}, drives.kd = {100, 0};
   drives.force_limit = {2, kInfinity}, drives.force_floor = {-8, -kInfinity}, drives.spin_damping = 0;
   Data data(model);
   data.tau[0] = 3;  // the motor's

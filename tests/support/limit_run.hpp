@@ -48,7 +48,7 @@ inline void random_target(Random& random, const Model& model, double reach, std:
 
 inline Drives limited_drives(const Model& model, const LimitRun& run) {
   Drives drives = Drives::uniform(model, run.kp, run.kd, run.root_driven ? run.kp : 0, run.root_driven ? run.kd : 0);
-  drives.stiff = true, drives.spin_damping = run.spin_damping;
+  drives.spin_damping = run.spin_damping;
   drives.force_limit.assign(model.nv, run.limit);
   return drives;
 }
@@ -56,7 +56,7 @@ inline Drives limited_drives(const Model& model, const LimitRun& run) {
 /// The same drive for every joint but a free root, which has none. @param limit [N m], 0: none
 inline Drives joint_drives(const Model& model, double kp, double kd, double limit) {
   Drives drives = Drives::uniform(model, kp, kd, 0, 0);
-  drives.stiff = true, drives.spin_damping = 0;
+  drives.spin_damping = 0;
   if (!(limit > 0)) return drives;
   drives.force_limit.assign(model.nv, limit);
   for (const Joint& j : model.joints) {

@@ -22,7 +22,7 @@ struct LimitedDrives {
   std::vector<int> joints;
   std::vector<R> low, high;  ///< [joint of joints] N or N m; a ball has `high` alone, on the length of its torque
   std::vector<R> kp, kd;     ///< [nv], zero where no drive has a limit
-  bool stiff = false;
+  bool plain = false;
 };
 
 /// A contact of one world over a step, for sensors.

@@ -1,11 +1,11 @@
 // Stable PD drives.  [Yin 2020; Tan 2011]
 //
 // A drive pulls its joint to a target with the force at the END of the step,
-//   plain:  -kp (q + h q̇ - q̄) - kd (q̇ + h q̈ - q̄̇)   (eq. 6: position by the old velocity)
-//   stiff:  the same with the new velocity in the position too,
-// which is solved together with the dynamics: maba() with K = h kd (+ h² kp) added to the joint's inertia. Targets are
-// those at the end of the step. Springs, damping and armature of the model go the same way, always with the new
-// velocity, so that they are stable at any step too. Plain is stable iff 3 h² kp < 4 m + 2 h kd; stiff always.
+//   -kp (q + h q̇ + h² q̈ - q̄) - kd (q̇ + h q̈ - q̄̇)
+// which is solved together with the dynamics: maba() with K = h kd + h² kp added to the joint's inertia, so that it is
+// stable at every step. Targets are those at the end of the step. Springs, damping and armature of the model go the
+// same way. The source's own law (eq. 6), plain, has the position by the old velocity, without h² q̈ and h² kp: it is
+// stable iff 3 h² kp < 4 m + 2 h kd.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ namespace tarsus {
 struct Drives {
   std::vector<double> kp;  ///< [nv] N m/rad | N/m
   std::vector<double> kd;  ///< [nv] N m s/rad | N s/m
-  bool stiff = false;
+  bool plain = false;      ///< the source's law
   /// Largest force [nv] (N m | N), infinity: none; empty: no limits at all. A ball joint uses its first DoF's on the
   /// length of its torque, a free joint its first three for each direction and its fourth on the length of its torque.
   /// Kept by DriveLimiter (force_limit.hpp) and Stepper; drive_terms() and drive_force() know nothing of limits.

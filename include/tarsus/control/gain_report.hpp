@@ -31,7 +31,7 @@ struct GainReport {
       0;  ///< of q behind a target at that frequency, beyond the asked oscillator's own; at most half the step's
           ///< sampling frequency [degrees]
   double growth = 0;               ///< largest |λ|: above 1 the drive blows up
-  double largest_stable_step = 0;  ///< [s] infinite for the stiff law
+  double largest_stable_step = 0;  ///< [s] infinite unless plain
   std::vector<std::string> warnings;
 };
 
@@ -40,6 +40,6 @@ struct GainReport {
 std::vector<GainReport> report_gains(const Model& model, const Drives& drives, double dt, std::span<const double> qpos);
 
 /// The scalar analysis alone, of mass m.
-GainReport analyse_gains(double m, double kp, double kd, bool stiff, double dt);
+GainReport analyse_gains(double m, double kp, double kd, bool plain, double dt);
 
 }  // namespace tarsus

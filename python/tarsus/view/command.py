@@ -35,8 +35,8 @@ def parser():
     view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
     view.add_argument("--dt", type=float, help="step [s]")
     view.add_argument("--gains", type=gains, help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
-    view.add_argument("--force-limit", type=float, help="largest drive force [N m]; use with --stiff")
-    view.add_argument("--stiff", action="store_true", default=None, help="stiffness implicit too: stable at every step, more damped")
+    view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
+    view.add_argument("--plain", action="store_true", default=None, help="drives by the paper's law: unstable at large steps")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
     view.add_argument("--lenient", action="store_true", default=None, help="a missing mesh is a warning where no inertia needs it")
@@ -145,7 +145,7 @@ def progress(label):
 
 
 def source_options(arguments):
-    names = ("clip", "mapping", "model", "dt", "worlds", "stiff", "force_limit", "lenient", "floating_base", "package_paths")
+    names = ("clip", "mapping", "model", "dt", "worlds", "plain", "force_limit", "lenient", "floating_base", "package_paths")
     out = {key: value for key in names if (value := getattr(arguments, key)) is not None}
     if arguments.fix:
         out["fix_balance"] = True

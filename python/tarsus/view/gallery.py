@@ -72,7 +72,7 @@ def snake_on_floor():
 
 def force_limits():
     """The humanoid with drives of 60 N m at most, kept at the end of the step."""
-    source = tracked("humanoid", "humanoid_walk", stiff=True)
+    source = tracked("humanoid", "humanoid_walk")
     source.limit_forces(60.0)
     return source
 

@@ -21,7 +21,7 @@ class ModelSource(Source):
     stepper: that of a loop of one's own, whose contacts and loops are shown; without it those of a Data that others step are not known.
     """
 
-    def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
+    def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, plain=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
         if stepper is not None:
             if expect("stepper", stepper, tarsus.Stepper).data is not (data or stepper.data):
@@ -51,11 +51,11 @@ class ModelSource(Source):
         driven = clip is not None or gains is not None
         self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
-        for option, value in (("stiff", stiff), ("force_limit", force_limit)):
+        for option, value in (("plain", plain), ("force_limit", force_limit)):
             if value and not driven:
                 raise ValueError(f"{option}: is {value}, and needs drives to act on: a clip or gains beside it")
         if driven:
-            self.drives.stiff = stiff
+            self.drives.plain = plain
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
         self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
         self.force_limit = None
@@ -268,7 +268,7 @@ class ModelSource(Source):
             out += [slider("gains", self.scales["gains"], 0.001, 10, "× kp", log=True, label="stiffness"),
                     slider("damping", self.scales["damping"], 0.001, 10, "× kd", log=True),
                     slider("force limit", self.force_limit or 1e5, 1, 1e5, "N m", log=True),
-                    choice("stiff", "yes" if self.drives.stiff else "no", ["no", "yes"], "position implicit too")]
+                    choice("plain", "yes" if self.drives.plain else "no", ["no", "yes"], "the paper's law")]
         if self.scene["loops"]:
             out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
         if self.worlds == 1:
@@ -303,8 +303,8 @@ class ModelSource(Source):
             self.dt = value
         elif name == "force limit":
             self.limit_forces(value)
-        elif name == "stiff":
-            self.drives.stiff = value == "yes"
+        elif name == "plain":
+            self.drives.plain = value == "yes"
         elif name == "loops":
             self.loops = value
         elif name == "contacts":

@@ -323,7 +323,7 @@ READING = ("lenient", "fix_balance", "floating_base", "package_paths")  # Model.
 OF_RECORDINGS = ("model", *READING)
 OF_CLIPS = ("model", "mapping", *READING)
 OF_PARTICLES = ("timestep", "name", "bonds", "temperature", "element")
-NOT_OF_SCENES = (*READING, "stepper", "model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "stiff", "force_limit", "loops")
+NOT_OF_SCENES = (*READING, "stepper", "model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "plain", "force_limit", "loops")
 
 
 def refuse(kind, options, known=None, unknown=()):
