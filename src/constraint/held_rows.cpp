@@ -50,7 +50,7 @@ void HeldRows<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& ro
 template <class R>
 void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
-  demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
+  demand_.resize(m), raised_.resize(m), diagonal_.resize(m), eased_.assign(m, 0.0);
   size_ = 0, contradict_ = met_ = false;
   write(data, rows);
   if (m == 0) return;
@@ -87,7 +87,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
 template <class R>
 double HeldRows<R>::left() const {
   double most = 0;
-  for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, raised_[i] * std::abs(step_[i]));
+  for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, std::abs(raised_[i] * step_[i] - eased_[i]));
   return most;
 }
 
@@ -132,7 +132,10 @@ void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int fir
       for (int i = 0; i < held; ++i) {
         const double unmet = raised_[i] * step_[i];
         demand_[i] -= unmet, change_[first + i] = steps * unmet;
-        if (contradict_ && from_now) change_[first + i] += raised_[i] * now.at[i];
+        if (!contradict_) continue;
+        eased_[i] = raised_[i] * solution[first + i] - unmet;
+        demand_[i] += eased_[i], change_[first + i] -= eased_[i];
+        if (from_now) change_[first + i] += raised_[i] * now.at[i];
       }
       solve(change_);
       for (std::size_t i = 0; i < solution.size(); ++i) solution[i] -= change_[i];

@@ -193,8 +193,8 @@ TEST(Drives, MatchesTheScalarClosedForm) {
   Data data(model);
   std::vector<double> Q(1), K(1), a(1);
   const auto acceleration = [&](bool by_source) {
-    drive_terms<double>(model, data, {{kp}, {kd}, by_source}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {}, {},
-                        Q, K);
+    drive_terms<double>(model, data, {{kp}, {kd}, by_source}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {},
+                        {}, Q, K);
     maba<double>(model, data, std::vector{q}, std::vector{v}, Q, K, a);
     return a[0];
   };

@@ -52,7 +52,8 @@ TEST(Drives, AtTheEndOfTheStepGainNoEnergy) {
     }
     gained += highest(seed, 3000, 10, true) > 1, ++runs;
   }
-  std::printf("energy rose by %.2g of what the drives held at most; by the plain law in %d of %d\n", most, gained, runs);
+  std::printf("energy rose by %.2g of what the drives held at most; by the plain law in %d of %d\n", most, gained,
+              runs);
   EXPECT_LT(most, 1e-3);
   EXPECT_GT(gained, runs / 2);
 }

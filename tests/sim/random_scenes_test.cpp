@@ -2,6 +2,7 @@
 // whatever the report says is so. Nothing that is not finite comes out with status ok.
 #include <gtest/gtest.h>
 
+#include "support/dense_solve.hpp"
 #include "support/dense_system.hpp"
 #include "support/random_equalities.hpp"
 #include "tarsus/sim/step.hpp"
@@ -76,25 +77,41 @@ Drives random_drives(Random& random, const Model& model, bool limited) {
 }
 
 struct Tally {
-  int steps = 0, unsettled = 0, rows_open = 0, stopped = 0;
-  double loops = 0, rows = 0;
+  int steps = 0, closed = 0, missed = 0, unsettled = 0, rows_open = 0;
+  double loops = 0, movable = 0, rows = 0;
 };
 
-/// The loops' rows at the end of the step, J q̈ - Σ x₂ = y₂ with q̈ = (v⁺ - v)/h, of the largest term; at least 1 m/s².
-double loops_missed(const Model& model, const EqualitySet& set, const Data& data, const State& before, double dt,
-                    const ConstrainedDynamics<double>& loops) {
+/// What the loops' rows miss at the end of the step, J q̈ - Σ x₂ - y₂ with q̈ = (v⁺ - v)/h, over the largest term; at
+/// least 1 m/s².
+struct Miss {
+  double all = 0;
+  double movable = 0;  ///< without what no force of theirs moves, J M̂⁻¹ Jᵀ x₂ = 0: demands there contradict one another
+};
+Miss loops_missed(const Model& model, const EqualitySet& set, const Data& data, const State& before, double dt,
+                  const ConstrainedDynamics<double>& loops) {
   const DenseSystem system = dense_system(model, set, before, data.joint_inertia, dt, 0);
   const Eigen::VectorXd v0 = Eigen::Map<const Eigen::VectorXd>(before.qvel.data(), model.nv) / dt,
                         a = Eigen::Map<const Eigen::VectorXd>(data.qvel.data(), model.nv) / dt - v0,
                         x2 = Eigen::Map<const Eigen::VectorXd>(loops.multiplier().data(), set.rows());
-  const double largest = (system.J.cwiseAbs() * (a.cwiseAbs() + v0.cwiseAbs()) + system.y2.cwiseAbs()).maxCoeff();
-  return (system.J * a - system.sigma.cwiseProduct(x2) - system.y2).cwiseAbs().maxCoeff() / std::max(largest, 1.0);
-}
-
-double wildest(const Data& data) {
-  double most = 0;
-  for (const double v : data.qvel) most = std::max(most, std::abs(v));
-  return most;
+  Eigen::MatrixXd A = system.J * spd_solve(system.M, system.J.transpose());
+  A.diagonal() += system.sigma;
+  const double largest =
+      std::max({(system.J.cwiseAbs() * (a.cwiseAbs() + v0.cwiseAbs()) + system.y2.cwiseAbs()).maxCoeff(),
+                (A.cwiseAbs() * x2.cwiseAbs()).maxCoeff(), 1.0});
+  const Eigen::VectorXd miss = (system.J * a - system.sigma.cwiseProduct(x2) - system.y2) / largest;
+  Eigen::VectorXd scale = Eigen::VectorXd::Zero(set.rows());  // rows of one unit have one, as a solver's least squares
+  for (int e = 0; e < set.size(); ++e) {
+    for (int k = 0; k < set[e].nrow; k += 3) {
+      const int rows = std::min(3, set[e].nrow - k);
+      const double most = A.diagonal().segment(set[e].first_row + k, rows).maxCoeff();
+      if (most > 1e-9 * A.diagonal().maxCoeff()) scale.segment(set[e].first_row + k, rows).setConstant(std::sqrt(most));
+    }
+  }
+  const Eigen::VectorXd inverse = scale.unaryExpr([](double s) { return s > 0 ? 1 / s : 0; });
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> parts(inverse.asDiagonal() * A * inverse.asDiagonal());
+  Eigen::VectorXd part = parts.eigenvectors().transpose() * inverse.cwiseProduct(miss);
+  for (int i = 0; i < part.size(); ++i) part[i] *= parts.eigenvalues()[i] > 1e-9;
+  return {miss.cwiseAbs().maxCoeff(), scale.cwiseProduct(parts.eigenvectors() * part).cwiseAbs().maxCoeff()};
 }
 
 void run(unsigned seed, Tally& tally) {
@@ -119,36 +136,35 @@ void run(unsigned seed, Tally& tally) {
     State before;
     before.qpos.assign(data.qpos.begin(), data.qpos.end()), before.qvel.assign(data.qvel.begin(), data.qvel.end());
     before.tau.assign(model.nv, 0);
-    const int bad = stepper.step(data, drives, target);
+    ASSERT_EQ(stepper.step(data, drives, target), 0) << "step " << step;
     for (const double x : data.qpos) ASSERT_TRUE(std::isfinite(x)) << "step " << step;
-    tally.stopped += bad;
-    if (bad || wildest(data) > 1e3) return;  // a collision that is not resolved: nothing to hold anybody to
     ++tally.steps;
     const RowsReport& rows = stepper.rows()->report();
     tally.rows_open += rows.status != StepStatus::converged;
-    if (rows.status == StepStatus::converged) {
-      EXPECT_LE(rows.residual, 3e-6) << "step " << step;
-      tally.rows = std::max(tally.rows, rows.residual);
-    }
+    tally.rows = std::max(tally.rows, rows.residual);
     if (!stepper.loops() || options.loops != LoopMode::spook) continue;
     tally.unsettled += stepper.loops()->status(0) > KktStatus::redundant;
-    if (stepper.loops()->status(0) > KktStatus::redundant || rows.status != StepStatus::converged) continue;
-    const double missed = loops_missed(model, set, data, before, options.dt, *stepper.loops());
-    EXPECT_LT(missed, 1e-3) << "step " << step;
-    tally.loops = std::max(tally.loops, missed);
+    const Miss miss = loops_missed(model, set, data, before, options.dt, *stepper.loops());
+    ++tally.closed, tally.missed += miss.movable > 1e-10;
+    tally.loops = std::max(tally.loops, miss.all), tally.movable = std::max(tally.movable, miss.movable);
   }
 }
 
-TEST(RandomScenes, ReportsAreTrue) {
+TEST(RandomScenes, LawsHoldAtTheEndOfEveryStep) {
   Tally tally;
-  for (unsigned seed = 0; seed < 300; ++seed) run(seed, tally);
+  for (unsigned seed = 0; seed < 400; ++seed) run(seed, tally);
   std::printf(
-      "%d steps; loops missed by %.1e at most, contacts and limits by %.1e m/s; %d steps say that loops do not "
-      "hold, %d that rows do not, %d worlds stopped\n",
-      tally.steps, tally.loops, tally.rows, tally.unsettled, tally.rows_open, tally.stopped);
-  EXPECT_GT(tally.steps, 15000);
+      "%d steps, contacts, limits and drives missed by %.1e m/s at most; %d with loops, missed by %.1e of the largest "
+      "term at most, %.1e where they can be met, by more than 1e-10 in %d\n",
+      tally.steps, tally.rows, tally.closed, tally.loops, tally.movable, tally.missed);
+  EXPECT_EQ(tally.steps, 24000);
   EXPECT_EQ(tally.rows_open, 0);
-  EXPECT_LE(tally.unsettled, tally.steps / 50);
+  EXPECT_LE(tally.rows, 1e-6);
+  EXPECT_EQ(tally.unsettled, 0);
+  EXPECT_GT(tally.closed, 10000);
+  EXPECT_LE(tally.missed, tally.closed / 1000);
+  EXPECT_LE(tally.movable, 1e-8);
+  EXPECT_LE(tally.loops, 1e-4);
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ class HeldRows {
   double size_ = 0;                         ///< what HeldImpulse::miss is compared with
   AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
   std::vector<double> step_;                ///< [row] of the last proximal step
+  std::vector<double> eased_;               ///< [row] what raised_ took of the first solve's impulses, demanded as well
   std::vector<double> change_, first_solution_;
 };
 
