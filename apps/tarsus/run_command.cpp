@@ -605,7 +605,8 @@ void add_options(CLI::App& command, Run& run) {
                   "character follows the clip on its feet (docs/learning.md)")
       ->needs("--clip")
       ->type_name("FILE");
-  command.add_flag("--plain", run.plain, "Drives by the paper's law: stiffness by the old velocity, unstable at large steps");
+  command.add_flag("--plain", run.plain,
+                   "Drives by the paper's law: stiffness by the old velocity, unstable at large steps");
   command
       .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))

@@ -44,8 +44,9 @@ std::string text(const char* format, double a, double b = 0) {
 void warn(GainReport& r, bool plain, double h) {
   if (r.kp == 0 && r.kd == 0) return;
   if (r.growth > 1 + 1e-9) {
-    r.warnings.push_back(text("unstable: grows %.3g times a step; stable below %.4g s, or with the law at the end of the step", r.growth,
-                              r.largest_stable_step));
+    r.warnings.push_back(
+        text("unstable: grows %.3g times a step; stable below %.4g s, or with the law at the end of the step", r.growth,
+             r.largest_stable_step));
     return;
   }
   const double resolved = r.frequency * h;  // cycles a step

@@ -447,11 +447,10 @@ TEST(Command, AReplayIsTheRunToTheBit) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
   const std::string file = (folder.path() / "run.npz").string(), other = (folder.path() / "other.npz").string();
-  for (const char* run :
-       {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
-        "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --force-limit 100",
-        "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
-        "models/double_pendulum.xml --duration 1 --velocity-products off"}) {
+  for (const char* run : {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
+                          "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --force-limit 100",
+                          "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
+                          "models/double_pendulum.xml --duration 1 --velocity-products off"}) {
     tarsus_command("run " + std::string(run) + " --out " + file);
     for (const std::string& from : {std::string(TARSUS_SOURCE_DIR), folder.path().string()}) {
       const Outcome replay = tarsus_command("replay --verify " + file, "2>&1", from);
@@ -601,8 +600,9 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
       file("bent.xml", "<body><joint name='elbow' axis='0 1 0' limited='true' range='1 2'/>" + bar + "</body>");
   const std::string level =
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
-  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
-              {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "it blew up"}});
+  expect_all(
+      {{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
+       {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "it blew up"}});
   std::string many;
   for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";
   expect_all({{"run " + file("many.xml", many) + " --duration 0.01 --no-record", 0, "tarsus scene"},
