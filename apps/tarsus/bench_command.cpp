@@ -242,7 +242,7 @@ void add_bench_command(CLI::App& app) {
   list("--isa", options->sets, "Instruction sets: baseline, avx2, avx512; default: the best that is here")
       ->check(CLI::IsMember({"baseline", "avx2", "avx512"}));
   command->add_option("--keyframe", options->keyframe, "The model's keyframe to start from, and to turn targets about");
-  command->add_option("--gains", options->gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file, stiff law")
+  command->add_option("--gains", options->gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file")
       ->capture_default_str();
   command
       ->add_option("--force-limit", options->force_limit,

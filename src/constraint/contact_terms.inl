@@ -75,6 +75,26 @@ bool StepTerms<R>::lay_out_contacts() {
   return true;
 }
 
+/// How fast two links part at a contact where each DoF between them moves at 1 rad/s or m/s [m/s]; a free joint:
+/// without a bound.
+template <class R>
+double parting_speed(const Model& model, const LinkState<R>* links, const LinkContact& c) {
+  const Vec3d& n = c.point.normal;
+  double sum = 0;
+  for (int a = c.a, b = c.b; a != b;) {  // to where they branch; the world is before all links
+    int& link = a > b ? a : b;
+    const Joint& joint = model.joints[link];
+    if (moves_freely(joint.type)) return kUnbounded;
+    const LinkState<R>& s = links[link];
+    const Vec3d turn = cross(c.point.position - widen(s.o), n), axis = widen(s.R).column_z();
+    sum += turns_on_axis(joint.type)    ? std::abs(dot(axis, turn))
+           : slides_on_axis(joint.type) ? std::abs(dot(axis, n))
+                                        : norm(turn);
+    link = joint.parent;
+  }
+  return sum;
+}
+
 template <class R>
 void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   std::swap(contacts_, contacts);
@@ -90,6 +110,12 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   const int row = n == 0 ? 0 : terms_.back().first_row + terms_.back().nrow;
   rows_.resize(row), free_rows_.resize(row), y_.resize(row);
   if (n == 0) return;
+  for (LinkContact& c : contacts_) {
+    const double slow = kSlowReturn * damping_time(c.spook, step_.h), gap = c.gap_share * c.point.distance;
+    if (!(gap < -slow) || c.spook.compliance > 0 || c.solver.share > 0) continue;
+    const double fastest = kContactTurn * parting_speed(model_, step_.data->links(), c);
+    c.gap_share = std::max(slow, std::min(-gap, fastest * damping_time(c.spook, step_.h))) / -c.point.distance;
+  }
   static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
   const LinkContact& first = contacts_[0];
   const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};

@@ -137,6 +137,44 @@ class LaneProblem {
     });
     return of_a + of_b;
   }
+  bool carries(int link, int other) const {
+    while (other > link) other = v_.link[other].parent;
+    return other == link;
+  }
+  /// Lanes in which this link carries one side of a contact and not the other.
+  Mask<T> carries_a_side(int link, const LaneContact<T>& c) const {
+    if (c.link >= 0) return carries(link, c.link) ? zero() <= zero() : no_lanes<T>();
+    Mask<T> sides = no_lanes<T>();
+    links_.each_touch(c, [&](int of, bool, Mask<T> lanes) {
+      if (carries(link, of)) sides = (sides | lanes) & ~(sides & lanes);
+    });
+    return sides;
+  }
+  /// contact_terms.inl's.
+  T parting_speed(const LaneContact<T>& c) const {
+    T sum = zero();
+    for (int i = v_.nlink - 1; i >= 0; --i) {
+      const Mask<T> parts = carries_a_side(i, c);
+      if (!any_lane(parts)) continue;
+      const JointType joint = v_.link[i].joint;
+      const Vec3<T> turn = cross(c.point - state_[i].o, c.n), axis = state_[i].R.column_z();
+      const T speed = moves_freely(joint)     ? T(R(kUnbounded))
+                      : turns_on_axis(joint)  ? absolute(dot(axis, turn))
+                      : slides_on_axis(joint) ? absolute(dot(axis, c.n))
+                                              : square_root(dot(turn, turn));
+      sum = select(parts, sum + speed, sum);
+    }
+    return sum;
+  }
+  /// As StepTerms::take_contacts() has it: what is deep in one another comes back no faster than its joints may turn.
+  T returning_gap(const LaneContact<T>& c) const {
+    const T tau = select(c.damping_time > zero(), c.damping_time, T(R(kDampingSteps) * step_.h));
+    const T slow = tau * T(R(kSlowReturn));
+    const Mask<T> deep = c.live & (c.gap < -slow) & (c.compliance == zero()) & (c.share == zero());
+    if (!any_lane(deep)) return c.gap;
+    const T fastest = parting_speed(c) * T(R(kContactTurn));
+    return select(deep, -maximum(slow, minimum(-c.gap, fastest * tau)), c.gap);
+  }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
     const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
@@ -155,7 +193,7 @@ class LaneProblem {
     const T mass = reference_mass(c, linear), by_weight = reference_mass(c, weight);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
-    const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
+    const LaneSpook<T> spook(c.compliance, c.damping_time, returning_gap(c), speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * by_weight, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
     const T pull = neg_mul_add(c.damping_time, c.gap, c.share * speed.x);
