@@ -95,6 +95,17 @@ double parting_speed(const Model& model, const LinkState<R>* links, const LinkCo
   return sum;
 }
 
+/// What is deep in one another comes back no faster than its joints may turn.
+template <class R>
+void StepTerms<R>::slow_down_deep_contacts() {
+  for (LinkContact& c : contacts_) {
+    const double tau = damping_time(c.spook, step_.h), slow = kSlowReturn * tau, gap = c.gap_share * c.point.distance;
+    if (!(gap < -slow) || c.spook.compliance > 0 || c.solver.share > 0) continue;
+    const double fastest = kContactTurn * parting_speed(model_, step_.data->links(), c);
+    c.gap_share = std::max(slow, std::min(-gap, fastest * tau)) / -c.point.distance;
+  }
+}
+
 template <class R>
 void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   std::swap(contacts_, contacts);
@@ -110,12 +121,7 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   const int row = n == 0 ? 0 : terms_.back().first_row + terms_.back().nrow;
   rows_.resize(row), free_rows_.resize(row), y_.resize(row);
   if (n == 0) return;
-  for (LinkContact& c : contacts_) {
-    const double slow = kSlowReturn * damping_time(c.spook, step_.h), gap = c.gap_share * c.point.distance;
-    if (!(gap < -slow) || c.spook.compliance > 0 || c.solver.share > 0) continue;
-    const double fastest = kContactTurn * parting_speed(model_, step_.data->links(), c);
-    c.gap_share = std::max(slow, std::min(-gap, fastest * damping_time(c.spook, step_.h))) / -c.point.distance;
-  }
+  if (report_.penetration > kSlowReturn * step_.h) slow_down_deep_contacts();
   static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
   const LinkContact& first = contacts_[0];
   const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};

@@ -166,7 +166,7 @@ class LaneProblem {
     }
     return sum;
   }
-  /// As StepTerms::take_contacts() has it: what is deep in one another comes back no faster than its joints may turn.
+  /// StepTerms::slow_down_deep_contacts().
   T returning_gap(const LaneContact<T>& c) const {
     const T tau = select(c.damping_time > zero(), c.damping_time, T(R(kDampingSteps) * step_.h));
     const T slow = tau * T(R(kSlowReturn));

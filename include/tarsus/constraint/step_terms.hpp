@@ -193,6 +193,7 @@ class StepTerms {
   int add_joint_term(const Name& name, Term term, const JointRows& rows, TermRow row);
   /// Sum over the terms of `count` identities from this one on.
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
+  void slow_down_deep_contacts();
   void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
   TermRow normal_row(const LinkContact& contact, double inverse_mass, double speed) const;
