@@ -5,13 +5,36 @@
 #include "support/dense_solve.hpp"
 #include "support/dense_system.hpp"
 #include "support/random_equalities.hpp"
-#include "tarsus/sim/step.hpp"
+#include "tarsus/sim/batch.hpp"
 
 namespace tarsus::test {
 namespace {
 
-/// Bodies with spheres above a floor.
-Model random_scene(Random& random) {
+/// What is drawn: how hard a scene is.
+struct Hardness {
+  bool shapes = false;  ///< of all kinds, with torsion and rolling, and some trees; else a tree with spheres
+  double kp = 4, kd = 2, rate = 0.5;  ///< largest log₁₀ of drives' gains; largest rate at the start [rad/s | m/s]
+  std::vector<double> steps = {1e-3, 0.01};  ///< [s]
+};
+const Hardness kHard{true, 6, 4, 5, {1e-3, 5e-3, 1.0 / 60, 1.0 / 30}};
+
+/// A sphere, or a shape of any convex kind.
+GeomSpec random_shape(Random& random, bool any) {
+  constexpr GeomType kTypes[] = {GeomType::sphere, GeomType::capsule, GeomType::box, GeomType::cylinder,
+                                 GeomType::ellipsoid};
+  constexpr int kDimensions[] = {1, 3, 4, 6};
+  GeomSpec shape;
+  shape.size = {random.uniform(0.02, 0.08), 0, 0}, shape.position = random.vector(0.15);
+  if (!any) return shape;
+  shape.type = kTypes[random.index(5)], shape.orientation = random.rotation();
+  shape.size[1] = random.uniform(0.02, 0.15), shape.size[2] = random.uniform(0.02, 0.1);
+  shape.friction = {random.uniform(0, 1.5), random.uniform(0, 0.02), random.uniform(0, 0.01)};
+  shape.condim = kDimensions[random.index(4)];
+  return shape;
+}
+
+/// Bodies above a floor.
+Model random_scene(Random& random, const Hardness& hardness) {
   ModelSpec spec;
   spec.option.gravity = {0, 0, -9.81};
   GeomSpec floor;
@@ -20,7 +43,8 @@ Model random_scene(Random& random) {
   const int bodies = 2 + random.index(10);
   for (int i = 1; i <= bodies; ++i) {
     BodySpec body("b" + std::to_string(i));
-    body.parent = i == 1 ? 0 : random.chance(0.5) ? i - 1 : random.index(i);
+    const bool roots = hardness.shapes && random.chance(0.2);
+    body.parent = i == 1 || roots ? 0 : random.chance(0.5) ? i - 1 : random.index(i);
     body.position = random.vector(0.3), body.orientation = random.rotation();
     TreeOptions options;
     options.welds = false;
@@ -35,11 +59,7 @@ Model random_scene(Random& random) {
     }
     const double mass = random.uniform(0.2, 3);
     body.inertial = InertialSpec{mass, random.vector(0.05), random.inertia(mass), {}};
-    if (random.chance(0.6)) {
-      GeomSpec ball;
-      ball.size = {random.uniform(0.02, 0.08), 0, 0}, ball.position = random.vector(0.15);
-      body.geoms.push_back(ball);
-    }
+    if (random.chance(0.6)) body.geoms.push_back(random_shape(random, hardness.shapes));
     spec.bodies.push_back(body);
   }
   return compile(std::move(spec));
@@ -65,8 +85,10 @@ EqualitySet closed_loops(Random& random, const Model& model) {
   return set;
 }
 
-Drives random_drives(Random& random, const Model& model, bool limited) {
-  Drives drives = Drives::uniform(model, std::pow(10, random.uniform(0, 4)), std::pow(10, random.uniform(-1, 2)), 0, 0);
+Drives random_drives(Random& random, const Model& model, const Hardness& hardness) {
+  const bool limited = random.chance(0.5);
+  Drives drives = Drives::uniform(model, std::pow(10, random.uniform(0, hardness.kp)),
+                                  std::pow(10, random.uniform(-1, hardness.kd)), 0, 0);
   if (!limited) return drives;
   drives.force_limit.assign(model.nv, kInfinity);
   for (const Joint& joint : model.joints) {
@@ -77,7 +99,7 @@ Drives random_drives(Random& random, const Model& model, bool limited) {
 }
 
 struct Tally {
-  int steps = 0, closed = 0, missed = 0, unsettled = 0, rows_open = 0;
+  int steps = 0, closed = 0, missed = 0, unsettled = 0, rows_open = 0, stopped = 0;
   double loops = 0, movable = 0, rows = 0;
 };
 
@@ -114,29 +136,32 @@ Miss loops_missed(const Model& model, const EqualitySet& set, const Data& data, 
   return {miss.cwiseAbs().maxCoeff(), scale.cwiseProduct(parts.eigenvectors() * part).cwiseAbs().maxCoeff()};
 }
 
-void run(unsigned seed, Tally& tally) {
+void run(unsigned seed, const Hardness& hardness, Tally& tally) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);
-  const Model model = random_scene(random);
+  const Model model = random_scene(random, hardness);
   const EqualitySet set = closed_loops(random, model);
   Data data(model);
   StepOptions options;
-  options.dt = random.chance(0.5) ? 1e-3 : 0.01;
+  options.dt = hardness.steps[random.index(int(hardness.steps.size()))];
   options.loops = random.chance(0.7) ? LoopMode::spook : LoopMode::shake;
   options.equalities = &set;
   options.rows.contacts = options.rows.joints = true;
   Stepper<double> stepper(model, data, options);
-  const Drives drives = random_drives(random, model, random.chance(0.5));
+  const Drives drives = random_drives(random, model, hardness);
   AlignedVector<double> target(data.qpos);
   for (const Joint& joint : model.joints) {
     if (joint.nv() == 1) target[joint.qpos] += random.uniform(-0.5, 0.5);
   }
-  for (double& v : data.qvel) v = random.uniform(-0.5, 0.5);
+  for (double& v : data.qvel) v = random.uniform(-hardness.rate, hardness.rate);
   for (int step = 0; step < 60; ++step) {
     State before;
     before.qpos.assign(data.qpos.begin(), data.qpos.end()), before.qvel.assign(data.qvel.begin(), data.qvel.end());
     before.tau.assign(model.nv, 0);
-    ASSERT_EQ(stepper.step(data, drives, target), 0) << "step " << step;
+    if (stepper.step(data, drives, target) > 0) {
+      EXPECT_EQ(stepper.status(0), WorldStatus::open_loop) << "step " << step;  // SHAKE, links that turn by a radian
+      return void(++tally.stopped);
+    }
     for (const double x : data.qpos) ASSERT_TRUE(std::isfinite(x)) << "step " << step;
     ++tally.steps;
     const RowsReport& rows = stepper.rows()->report();
@@ -150,22 +175,57 @@ void run(unsigned seed, Tally& tally) {
   }
 }
 
-TEST(RandomScenes, LawsHoldAtTheEndOfEveryStep) {
+void laws_hold(int seeds, const Hardness& hardness) {
   Tally tally;
-  for (unsigned seed = 0; seed < 400; ++seed) run(seed, tally);
+  for (int seed = 0; seed < seeds; ++seed) run(unsigned(seed), hardness, tally);
   std::printf(
       "%d steps, contacts, limits and drives missed by %.1e m/s at most; %d with loops, missed by %.1e of the largest "
-      "term at most, %.1e where they can be met, by more than 1e-10 in %d\n",
-      tally.steps, tally.rows, tally.closed, tally.loops, tally.movable, tally.missed);
-  EXPECT_EQ(tally.steps, 24000);
+      "term at most, %.1e where they can be met, by more than 1e-10 in %d; %d worlds stopped\n",
+      tally.steps, tally.rows, tally.closed, tally.loops, tally.movable, tally.missed, tally.stopped);
   EXPECT_EQ(tally.rows_open, 0);
   EXPECT_LE(tally.rows, 1e-6);
   EXPECT_EQ(tally.unsettled, 0);
-  EXPECT_GT(tally.closed, 10000);
+  EXPECT_GT(tally.closed, 20 * seeds);
   EXPECT_LE(tally.missed, tally.closed / 1000);
   EXPECT_LE(tally.movable, 1e-8);
   EXPECT_LE(tally.loops, 1e-4);
+  EXPECT_LE(tally.stopped, seeds / 100);
 }
+
+TEST(RandomScenes, LawsHoldAtTheEndOfEveryStep) { laws_hold(400, {}); }
+TEST(RandomScenes, LawsHoldWhereAllIsHard) { laws_hold(400, kHard); }
+
+template <class R>
+void lanes_hold(int seeds, double tolerance) {
+  int steps = 0, unsolved = 0, stopped = 0;
+  double residual = 0;
+  for (int seed = 0; seed < seeds; ++seed) {
+    Random random(1000 + unsigned(seed));
+    const Model model = random_scene(random, kHard);
+    const EqualitySet set = closed_loops(random, model);
+    BatchOptions options;
+    options.step.dt = kHard.steps[random.index(int(kHard.steps.size()))];
+    options.step.equalities = &set, options.step.rows.contacts = options.step.rows.joints = true;
+    options.drives = random_drives(random, model, kHard);
+    Batch<R> batch(model, 3, options);
+    for (R& q : batch.qpos_target()) q += R(random.uniform(-0.1, 0.1));
+    for (R& v : batch.qvel()) v = R(random.uniform(-kHard.rate, kHard.rate));
+    for (int step = 0; step < 60; ++step) {
+      batch.step();
+      for (int w = 0; w < 3; ++w, ++steps) {
+        residual = std::max(residual, batch.reports()[w].residual), unsolved += batch.reports()[w].unsolved;
+      }
+    }
+    for (int w = 0; w < 3; ++w) stopped += batch.status(w) != WorldStatus::ok;
+  }
+  std::printf("%d steps, %d not solved, missed by %.1e m/s at most; %d worlds stopped\n", steps, unsolved, residual,
+              stopped);
+  EXPECT_EQ(unsolved, 0);
+  EXPECT_LE(residual, tolerance);
+  EXPECT_EQ(stopped, 0);
+}
+
+TEST(RandomScenes, LawsHoldInLanesWhereAllIsHard) { lanes_hold<double>(200, 1e-6), lanes_hold<float>(200, 1e-4); }
 
 }  // namespace
 }  // namespace tarsus::test
