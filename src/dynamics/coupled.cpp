@@ -81,7 +81,8 @@ void CoupledTrees::add_nodes() {
     link_.push_back({-1, -1, n == 1 ? 1 : n <= 3 ? 3 : 6, -1, true, {1, 0, 0}, {0, 0, 0}, identity3<double>()});
   }
   own_.resize(link_.size()), inverse_.resize(link_.size()), order_.adjacent.resize(link_.size());
-  for (std::vector<double>* v : {&force_, &joint_force_, &motion_, &work_, &reduced_}) v->resize(6 * link_.size());
+  for (std::vector<double>* v : {&force_, &joint_force_, &reduced_}) v->resize(6 * link_.size());
+  for (AlignedVector<double>* v : {&motion_, &work_}) v->resize(8 * link_.size());
 }
 
 const CoupledTrees::Neighbour* CoupledTrees::find(int a, int b) const {
@@ -289,57 +290,47 @@ std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* 
 /// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
 void CoupledTrees::inward(bool loaded, std::span<const double> joint_force, std::span<const double> x) {
   const auto is_zero = [](double number) { return number == 0; };
-  if (loaded)
-    work_ = force_;
-  else
-    std::fill(work_.begin(), work_.end(), 0.0);
+  const KernelTable<double>& kernels = kernel_table<double>(1);
+  std::fill(work_.begin(), work_.end(), 0.0);
+  for (std::size_t i = 0; loaded && i < link_.size(); ++i) std::copy_n(&force_[6 * i], 6, &work_[8 * i]);
   for (int e = 0; e < rows_.size(); ++e)
-    std::copy_n(&x[std::size_t(first_row() + rows_.first_row(e))], rows_.nrow(e), &work_[6 * node_of(e)]);
+    std::copy_n(&x[std::size_t(first_row() + rows_.first_row(e))], rows_.nrow(e), &work_[8 * node_of(e)]);
   for (const Step& step : order_.steps) {
-    const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
+    const std::size_t link = std::size_t(step.link);
     const Link& joint = link_[link];
-    const std::size_t dofs = std::size_t(joint.dofs);
-    double* f = &work_[6 * link];
+    double* f = &work_[8 * link];
     const std::array<double, 6> g = along_joint(
         link, f, loaded, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
     if (!loaded && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
-      std::fill_n(z, dofs, 0.0);  // of a row, which loads few
+      std::fill_n(z, joint.dofs, 0.0);  // of a row, which loads few
       continue;
     }
-    for (std::size_t d = 0; d < dofs; ++d) {
-      z[d] = 0;
-      for (std::size_t e = 0; e < dofs; ++e) z[d] += inverse_[link][d * dofs + e] * g[e];
-    }
-    for (int k = 0; k < step.count; ++k) {
-      double* to = &work_[6 * std::size_t(order_.neighbour[std::size_t(step.first + k)].link)];
-      const double* left = left_.data() + step.panel + 8 * k;
-      for (std::size_t d = 0; d < dofs; ++d) {
-        for (std::size_t c = 0; c < 6; ++c) to[c] -= left[d * width + c] * z[d];
-      }
-    }
+    kernels.hand_on(coupled(step), g.data(), z, work_.data());
     if (joint.parent < 0) continue;
-    double* to = &work_[6 * std::size_t(joint.parent)];
+    double* to = &work_[8 * std::size_t(joint.parent)];
     add_cross(joint.offset, f, f + 3, 1);
     for (int c = 0; c < 6; ++c) to[c] += f[c];
   }
 }
 
+CoupledJoint<double> CoupledTrees::coupled(const Step& step) const {
+  return {link_[std::size_t(step.link)].dofs,
+          step.count,
+          reinterpret_cast<const int*>(order_.neighbour.data() + step.first),
+          inverse_[std::size_t(step.link)].data(),
+          left_.data() + step.panel,
+          right_.data() + step.panel};
+}
+
 void CoupledTrees::solve(bool loaded, std::span<const double> joint_force, std::span<double> x) {
+  const KernelTable<double>& kernels = kernel_table<double>(1);
   inward(loaded, joint_force, x);
   for (std::size_t e = order_.steps.size(); e-- > 0;) {
-    const Step& step = order_.steps[e];
-    const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
-    const Link& joint = link_[link];
+    const std::size_t link = std::size_t(order_.steps[e].link);
     double* q = &reduced_[6 * link];
-    for (int k = 0; k < step.count; ++k) {
-      const double* v = &motion_[6 * std::size_t(order_.neighbour[std::size_t(step.first + k)].link)];
-      const double* right = right_.data() + step.panel + 8 * k;
-      for (int d = 0; d < joint.dofs; ++d) {
-        for (std::size_t c = 0; c < 6; ++c) q[d] -= right[std::size_t(d) * width + c] * v[c];
-      }
-    }
-    move(link, q, motion_.data() + 6 * link);
+    kernels.take_in(coupled(order_.steps[e]), motion_.data(), q);
+    move(link, q);
   }
   std::copy_n(reduced_.begin(), first_row(), x.begin());
   for (int e = 0; e < rows_.size(); ++e)
@@ -347,11 +338,12 @@ void CoupledTrees::solve(bool loaded, std::span<const double> joint_force, std::
 }
 
 /// X v_p + S q.
-void CoupledTrees::move(std::size_t link, const double* q, double* motion) const {
+void CoupledTrees::move(std::size_t link, const double* q) {
   const Link& joint = link_[link];
+  double* const motion = &motion_[8 * link];
   Motion<double> v{};
   if (joint.parent >= 0) {
-    const double* parent = motion - 6 * (std::ptrdiff_t(link) - joint.parent);
+    const double* parent = &motion_[8 * std::size_t(joint.parent)];
     v = shift(Motion<double>{get3(parent), get3(parent + 3)}, joint.offset);
   }
   if (joint.dofs == 1)
@@ -366,8 +358,8 @@ template <class R>
 void CoupledTrees::finish(std::span<const double> x, BasicData<R>& data, Out<R> velocity) {
   for (std::size_t link = 0; link < std::size_t(links_); ++link) {
     const Link& joint = link_[link];
-    const double *q = &x[6 * link], *m = &motion_[6 * link];
-    move(link, q, motion_.data() + 6 * link);
+    const double *q = &x[6 * link], *m = &motion_[8 * link];
+    move(link, q);
     R* out = velocity.data() + joint.qvel;
     if (joint.dofs == 1) {
       out[0] = R(q[0]);

@@ -178,5 +178,57 @@ void eliminate_kernel(const Elimination<T>& e, T* blocks) {
   }
 }
 
+/// z = D⁻¹ g of a joint, and what that hands on: -H_xq z to the forces on the links that it is coupled to.
+template <int kDofs, class T>
+TARSUS_INLINE void hand_on_joint(const CoupledJoint<T>& joint, const T* g, T* z, T* force) {
+  using Row = RowOfEight<T>;
+  for (int d = 0; d < kDofs; ++d) {
+    T sum = 0;
+    for (int e = 0; e < kDofs; ++e) sum = mul_add(joint.inverse[d * kDofs + e], g[e], sum);
+    z[d] = sum;
+  }
+  for (int k = 0; k < joint.count; ++k) {
+    T* const to = force + 8 * joint.neighbour[2 * k];
+    Row row = Row::at(to);
+    for (int d = 0; d < kDofs; ++d) row = sum(row, -z[d], Row::at(joint.left + 8 * (d * joint.count + k)));
+    row.store(to);
+  }
+}
+/// q -= D⁻¹ H_qy v of those links' motions.
+template <int kDofs, class T>
+TARSUS_INLINE void take_in_joint(const CoupledJoint<T>& joint, const T* motion, T* q) {
+  using Row = RowOfEight<T>;
+  Row all[kDofs] = {};
+  for (int k = 0; k < joint.count; ++k) {
+    const Row v = Row::at(motion + 8 * joint.neighbour[2 * k]);
+    for (int d = 0; d < kDofs; ++d) {
+      const Row right = Row::at(joint.right + 8 * (d * joint.count + k));
+      for (int p = 0; p < Row::kPacks; ++p) all[d].part[p] = mul_add(right.part[p], v.part[p], all[d].part[p]);
+    }
+  }
+  for (int d = 0; d < kDofs; ++d) {
+    T x[8];
+    all[d].store(x);
+    q[d] -= ((x[0] + x[1]) + (x[2] + x[3])) + (x[4] + x[5]);
+  }
+}
+
+template <class T>
+void hand_on_kernel(const CoupledJoint<T>& joint, const T* g, T* z, T* force) {
+  switch (joint.dofs) {
+    case 1: return hand_on_joint<1>(joint, g, z, force);
+    case 3: return hand_on_joint<3>(joint, g, z, force);
+    default: return hand_on_joint<6>(joint, g, z, force);
+  }
+}
+template <class T>
+void take_in_kernel(const CoupledJoint<T>& joint, const T* motion, T* q) {
+  switch (joint.dofs) {
+    case 1: return take_in_joint<1>(joint, motion, q);
+    case 3: return take_in_joint<3>(joint, motion, q);
+    default: return take_in_joint<6>(joint, motion, q);
+  }
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

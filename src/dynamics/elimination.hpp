@@ -1,4 +1,4 @@
-// One step of CoupledTrees::factor() as its kernel sees it.
+// One step of CoupledTrees::factor() and of its solve() as their kernels see it.
 #pragma once
 
 namespace tarsus {
@@ -17,6 +17,15 @@ struct Elimination {
   const R* K;                     ///< [dofs][dofs]
   R* inverse;                     ///< [dofs][dofs] out: D⁻¹
   R *left, *right;                ///< [dofs][count][8] out: H_xq, D⁻¹ H_qy
+};
+
+/// What that left of it, for CoupledTrees::solve(). Forces and motions of links are rows of eight numbers, too.
+template <class R>
+struct CoupledJoint {
+  int dofs, count;        ///< as above
+  const int* neighbour;   ///< [count][2] the link, and its block
+  const R* inverse;       ///< [dofs][dofs] D⁻¹
+  const R *left, *right;  ///< [dofs][count][8] H_xq, D⁻¹ H_qy
 };
 
 }  // namespace tarsus

@@ -28,6 +28,8 @@
                  const void* loads, R* x),                                                                             \
                 solve_loaded_kernel<T>)                                                                                \
   SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
+  SCALAR_KERNEL(void, hand_on, (const CoupledJoint<R>& joint, const R* g, R* z, R* force), hand_on_kernel<T>)          \
+  SCALAR_KERNEL(void, take_in, (const CoupledJoint<R>& joint, const R* motion, R* q), take_in_kernel<T>)               \
   SCALAR_KERNEL(void, dense_add,                                                                                       \
                 (const DenseTermOf<R>* terms, int count, int ld, R* product, R* right, R* H, int H_ld),                \
                 dense_add_kernel<T>)                                                                                   \

@@ -39,6 +39,9 @@
 
 namespace tarsus {
 
+template <class R>
+struct CoupledJoint;
+
 /// Where rows act that are nodes beside links: up to six rows each, and the links of each.
 class RowNodes {
  public:
@@ -133,7 +136,8 @@ class CoupledTrees {
   void eliminate(int link);
   std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
   void inward(bool loaded, std::span<const double> joint_force, std::span<const double> x);
-  void move(std::size_t link, const double* q, double* motion) const;
+  void move(std::size_t link, const double* q);
+  CoupledJoint<double> coupled(const Step& step) const;
 
   struct Order {  ///< of the elimination, as analyze() found it
     bool known = false;
@@ -155,8 +159,8 @@ class CoupledTrees {
   std::vector<Link> link_;                             ///< then nodes of rows, here and below
   std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
   AlignedVector<double> left_, right_;                 ///< H_xq and D⁻¹ H_qy
-  std::vector<double> force_, joint_force_, motion_;   ///< [link][6]
-  std::vector<double> work_, reduced_;
+  std::vector<double> force_, joint_force_, reduced_;  ///< [link][6]
+  AlignedVector<double> motion_, work_;                ///< [link][8], the last two zero
 };
 
 }  // namespace tarsus
