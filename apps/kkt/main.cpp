@@ -177,6 +177,9 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
+  } catch (const tarsus::InputError& e) {
+    tell("{}\n", e.what());
+    return 1;
   } catch (const std::exception& e) {
     tell("error: {}\n", e.what());
     return status_of(e);

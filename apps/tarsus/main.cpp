@@ -31,6 +31,14 @@ void know(const CLI::App& app, const std::string& word) {
   throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
 }
 
+/// CLI11 passes over an option whose value is empty, as that of an unset variable in a shell's script is.
+void refuse_empty(const std::vector<std::string>& words) {
+  for (std::size_t k = 1; k < words.size(); ++k) {
+    if (words[k].empty())
+      throw CLI::ParseError("The argument after \"" + words[k - 1] + "\" is empty", CLI::ExitCodes::InvalidError);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +72,7 @@ int main(int argc, char** argv) {
       if (argc < 2) throw CLI::CallForHelp();
       know(app, argv[1]);
       std::vector<std::string> words(argv + 1, argv + argc);
+      refuse_empty(words);
       for (std::string& word : words) word = find_built_in(std::move(word));
       std::reverse(words.begin(), words.end());  // as CLI11 takes them
       app.parse(std::move(words));

@@ -42,6 +42,9 @@ TEST(Command, WrongUsageSaysWhereToRead) {
   expect_all({{"", 2, "Usage"},
               {"rnu models/pendulum.xml", 2, "no command \"rnu\", only run, scene"},
               {"run", 2, "tarsus run --help"},
+              {"info ''", 2, "The argument after \"info\" is empty"},
+              {"run models/pendulum.xml --duration 0.1 --no-record --dt ''", 2, "after \"--dt\" is empty"},
+              {"run models/humanoid.xml --duration 0.1 --no-record --clip ''", 2, "after \"--clip\" is empty"},
               {"run models/pendulum.xml --nosuch", 2, "--nosuch"},
               {"run models/pendulum.xml --duration abc", 2, "--duration"},
               {"run models/pendulum.xml --restitution nan", 2, "0 to 1"},
@@ -192,6 +195,7 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"convert models/pendulum.xml x.usd", 2, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
               {"scene nosuch", 2, "box_stack:N"}});
+  EXPECT_TRUE(tarsus_command("-kkt nosuch.xml").text.starts_with("nosuch.xml: error: "));
 }
 
 TEST(Command, OutputsAreTriedFirst) {
