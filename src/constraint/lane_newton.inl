@@ -343,6 +343,7 @@ class LaneSolver {
   Mask<T> drifted(Mask<T> lanes) {
     if (!any_lane(lanes)) return lanes;
     go_on(lanes);
+    linear_.keep_forces();
     T moves = zero(), miss = zero();
     for (int i = 0; i < v_.nlink; ++i) {
       const LinkConstants<R>& link = v_.link[i];
