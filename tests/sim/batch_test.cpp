@@ -359,10 +359,9 @@ double unrest(const std::string& bodies, double dt, double seconds, double push 
   Batch<R> batch(model, 2, options);
   test::Random random{5};
   for (R& v : batch.qvel()) v = R(random.uniform(-push, push));
-  EXPECT_EQ(batch.rollout({.steps = int(seconds / dt)}), 0);
-  double fastest = 0;
+  double fastest = batch.rollout({.steps = int(seconds / dt)}) == 0 ? 0 : std::numeric_limits<double>::infinity();
   for (int i = 0; i < int(0.5 / dt); ++i) {
-    EXPECT_EQ(batch.step(), 0);
+    batch.step();
     for (const R v : batch.qvel()) fastest = std::max(fastest, std::abs(double(v)));
   }
   return fastest;
