@@ -316,8 +316,8 @@ class LaneSolver {
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
   /// Limits that nobody saw coming join the rows. In float, steps that go on from the iterate, and eliminations of what
-  /// turns fast, lose digits of x that the rows' velocities do not show (decision 512): where x is not what the impulses
-  /// make of it, it is made anew of them.
+  /// turns fast, lose digits of x that the rows' velocities do not show (decision 512): where x is not what the
+  /// impulses make of it, it is made anew of them.
   /// The iteration goes on from there.
   void look_again() {
     Mask<T> open = met_;

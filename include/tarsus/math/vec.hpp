@@ -182,8 +182,8 @@ template <class T>
 TARSUS_INLINE Mat3<T> minus_outer(const Mat3<T>& m, const Vec3<T>& a, const Vec3<T>& b) {
   return from_rows(mul_add(b, -a.x, m.row_x()), mul_add(b, -a.y, m.row_y()), mul_add(b, -a.z, m.row_z()));
 }
-/// A positive definite matrix's size is brought to 1 before its inverse is taken: in float the determinant of moments of
-/// 1e-13 kg m² is none. By a power of two: nothing else is rounded otherwise.
+/// A positive definite matrix's size is brought to 1 before its inverse is taken: in float the determinant of moments
+/// of 1e-13 kg m² is none. By a power of two: nothing else is rounded otherwise.
 template <class T>
 TARSUS_INLINE T inverse_scale(T trace) {
   return sizeof(Real<T>) == 8 ? T(Real<T>(1)) : power_to_unit(trace);
