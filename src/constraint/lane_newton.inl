@@ -83,6 +83,7 @@ class LaneSolver {
   /// Residual below which steps go on from the iterate [m/s].
   static constexpr R kNear = sizeof(R) == 8 ? R(0.01) : R(0.3);
   static constexpr R kDrift = R(0.1);  ///< share of a change's energy that may come of no impulse
+  static constexpr R kMuch = R(1);     ///< of a change by one solve, that is worth a look [rad/s | m/s]
   static constexpr int kLooks = 3;
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
@@ -314,8 +315,9 @@ class LaneSolver {
   template <class W>
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
-  /// Limits that nobody saw coming join the rows. In float, steps that go on from the iterate lose digits of x that the
-  /// rows' velocities do not show (decision 512): where x is not what the impulses make of it, it is made anew of them.
+  /// Limits that nobody saw coming join the rows. In float, steps that go on from the iterate, and eliminations of what
+  /// turns fast, lose digits of x that the rows' velocities do not show (decision 512): where x is not what the
+  /// impulses make of it, it is made anew of them.
   /// The iteration goes on from there.
   void look_again() {
     Mask<T> open = met_;
@@ -324,7 +326,7 @@ class LaneSolver {
       const bool anew = !any_lane(late);
       if (anew) {
         if constexpr (sizeof(R) == 8) return;
-        late = drifted(open & (iterations_ > one()));
+        late = drifted(open & ((iterations_ > one()) | changes_much()));
         if (looks++ == kLooks) met_ = met_ & ~late, late = no_lanes<T>();
         open = late;
       }
@@ -332,10 +334,16 @@ class LaneSolver {
       open = open & met_;
     }
   }
+  Mask<T> changes_much() const {
+    T most = zero();
+    for (int k = 0; k < v_.nv; ++k) most = maximum(absolute(s_.x_best[k]), most);
+    return most > T(kMuch);
+  }
   /// Those of `lanes` where xᵀ M̂ x, of the best x, is far from xᵀ f + Σ (J x)ᵀ γ.
   Mask<T> drifted(Mask<T> lanes) {
     if (!any_lane(lanes)) return lanes;
     go_on(lanes);
+    linear_.keep_forces();
     T moves = zero(), miss = zero();
     for (int i = 0; i < v_.nlink; ++i) {
       const LinkConstants<R>& link = v_.link[i];

@@ -78,11 +78,14 @@ TARSUS_INLINE Mat3<T> minus_product(const Mat3<T>& A, const Mat3<T>& B, const Ma
   };
   return from_rows(row(A.row_x(), B.row_x()), row(A.row_y(), B.row_y()), row(A.row_z(), B.row_z()));
 }
-/// Inverse by cofactors: its columns are those of the adjugate.
+/// Inverse by cofactors: its columns are those of the adjugate. m: symmetric and positive definite but for what
+/// velocities added.
 template <class T>
 TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
-  const Vec3<T> x = cross(m.row_y(), m.row_z()), y = cross(m.row_z(), m.row_x()), z = cross(m.row_x(), m.row_y());
-  const T scale = T(Real<T>(1)) / dot(m.row_x(), x);
+  const T size = inverse_scale(absolute(m.xx) + absolute(m.yy) + absolute(m.zz));
+  const Vec3<T> rx = m.row_x() * size, ry = m.row_y() * size, rz = m.row_z() * size;
+  const Vec3<T> x = cross(ry, rz), y = cross(rz, rx), z = cross(rx, ry);
+  const T scale = size / dot(rx, x);
   return from_columns(x * scale, y * scale, z * scale);
 }
 

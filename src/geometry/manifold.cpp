@@ -7,7 +7,7 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kMaxClipped = 2 * kMaxCorners;
-constexpr double kOnSide = 1e-9;  ///< of its edge's length, from which on a corner is outside of a side
+constexpr double kOnSide = 1e-5;  ///< of its edge's length, as near a corner is on a side
 
 struct Corner {
   Vec3d point;
@@ -31,21 +31,21 @@ std::uint32_t mixed(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Keeps what lies on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners
-/// on it are inside: those of two boxes that lie on one another would become two each, as rounding has it.
+/// that near to it are on it: those of two boxes that lie on one another would become two each, as rounding has it.
 void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, Clipped& out) {
+  const double near = kOnSide * dot(n, n);
   out.count = 0;
-  offset += kOnSide * dot(n, n);
   out.closed = in.closed;
   const int edges = in.closed ? in.count : in.count - 1;
   const auto height = [&](int k) { return dot(n, in.corners[static_cast<std::size_t>(k)].point) - offset; };
   for (int k = 0; k < in.count; ++k) {
     const Corner& from = in.corners[static_cast<std::size_t>(k)];
     const double h = height(k);
-    if (h <= 0) out.add(from);
+    if (h <= near) out.add(h <= 0 ? from : Corner{mul_add(n, -h / dot(n, n), from.point), from.id});
     if (k >= edges) continue;
     const int next = (k + 1) % in.count;
     const double g = height(next);
-    if ((h > 0) == (g > 0)) continue;
+    if ((h > near) == (g > near) || std::min(h, g) > -near) continue;  // the inner one is where it crosses
     const Corner& to = in.corners[static_cast<std::size_t>(next)];
     const double t = h / (h - g);
     out.add({from.point + (to.point - from.point) * t, mixed(mixed(from.id, to.id), 1000 + side)});
@@ -124,10 +124,20 @@ void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactL
   b.feature(closest.normal, fb);
   add_clipped(fa, fb, closest, out);
   // The closest point itself, unless a corner is as close.
-  double least = out.margin() + 1;
-  for (int k = before; k < out.size(); ++k) least = std::min(least, out[k].distance);
-  const double same = 1e-9 * (a.scale() + b.scale());
-  if (least > closest.distance + same) out.add(closest.on_b, closest.normal, closest.distance, kClosestPoint);
+  int least = before;
+  for (int k = before + 1; k < out.size(); ++k) {
+    if (out[k].distance < out[least].distance) least = k;
+  }
+  const bool corners = least < out.size();
+  if (corners && out[least].distance <= closest.distance + 1e-9 * (a.scale() + b.scale())) return;
+  // That of a cap that lies flat is on its rim, and turns fast: the lowest corner goes to it as the cap tilts.
+  const bool cap = a.type == ShapeType::cylinder || b.type == ShapeType::cylinder;
+  const double tilt = cap && fa.count > 2 && fb.count > 2 ? norm(cross(fa.normal, fb.normal)) : 1;
+  if (!corners || tilt >= kUpright) return out.add(closest.on_b, closest.normal, closest.distance, kClosestPoint);
+  ContactPoint& corner = out[least];
+  const Vec3d there = mul_add(closest.normal, closest.distance / 2, closest.on_b);
+  corner.position = mul_add(there - corner.position, tilt / kUpright, corner.position);
+  corner.distance += (closest.distance - corner.distance) * (tilt / kUpright);
 }
 
 }  // namespace tarsus::narrow

@@ -69,6 +69,9 @@ struct Body {
 
 inline double squared(double x) { return x * x; }
 
+/// Sine of the angle to what it stands on, below which a cylinder is upright.
+inline constexpr double kUpright = 1e-3;
+
 /// v / |v|, or `otherwise` when v is too short to have a direction; `length` is |v| then too.
 inline Vec3d direction(const Vec3d& v, const Vec3d& otherwise, double& length) {
   length = norm(v);

@@ -44,7 +44,7 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
   const double along = dot(axis, n);
   double length = 0;
   Vec3d down = direction(axis * along - n, zero3<double>(), length);
-  const bool upright = length < 1e-3;
+  const bool upright = length < kUpright;
   if (length < 1e-12) down = a.pose.rotation.column_x();
   const double lower = along > 0 ? -half : half;
   const Vec3d low = mul_add(axis, lower, a.position()), high = mul_add(axis, -lower, a.position());
@@ -61,16 +61,18 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
     }
     return;
   }
-  // Upright the slope's direction means little and turns fast: four points fixed in the disk, but that the lowest one
-  // stands in for the nearest of them.
+  // Upright the slope's direction means little and turns fast: four points fixed in the disk, of which the nearest goes
+  // to the lowest one as the disk tilts. All the way at once, a disk that rests would rock for ever.
   const Vec3d x = a.pose.rotation.column_x(), y = a.pose.rotation.column_y();
   const Vec3d fixed[] = {x, y, -x, -y};
   std::size_t nearest = 0;
   for (std::size_t k = 1; k < 4; ++k) {
     if (dot(fixed[k], down) > dot(fixed[nearest], down)) nearest = k;
   }
+  const Vec3d between = mul_add(down - fixed[nearest], length / kUpright, fixed[nearest]);
   for (std::size_t k = 0; k < 4; ++k) {
-    add_point(b, mul_add(k == nearest ? down : fixed[k], r, low), static_cast<std::uint32_t>(8 + k), out);
+    const Vec3d outward = k == nearest ? between * (1 / norm(between)) : fixed[k];
+    add_point(b, mul_add(outward, r, low), static_cast<std::uint32_t>(8 + k), out);
   }
 }
 

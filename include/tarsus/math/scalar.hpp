@@ -272,5 +272,14 @@ TARSUS_INLINE T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }
 
+/// 2 to minus the exponent of x > 0: times x it is in [1, 2). Of what is below the normal numbers, as of the least.
+template <class T>
+TARSUS_INLINE T power_to_unit(T x) {
+  using R = Real<T>;
+  constexpr int kFraction = std::numeric_limits<R>::digits - 1;
+  constexpr Bits<R> kExponent = Bits<R>(std::numeric_limits<R>::max_exponent * 2 - 1) << kFraction;
+  return from_bits<T>((kExponent - (Bits<R>(1) << kFraction)) - (to_bits(x) & kExponent));
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -182,15 +182,23 @@ template <class T>
 TARSUS_INLINE Mat3<T> minus_outer(const Mat3<T>& m, const Vec3<T>& a, const Vec3<T>& b) {
   return from_rows(mul_add(b, -a.x, m.row_x()), mul_add(b, -a.y, m.row_y()), mul_add(b, -a.z, m.row_z()));
 }
+/// A positive definite matrix's size is brought to 1 before its inverse is taken: in float the determinant of moments
+/// of 1e-13 kg m² is none. By a power of two: nothing else is rounded otherwise.
+template <class T>
+TARSUS_INLINE T inverse_scale(T trace) {
+  return sizeof(Real<T>) == 8 ? T(Real<T>(1)) : power_to_unit(trace);
+}
 /// Inverse by cofactors; s must be positive definite.
 template <class T>
-TARSUS_INLINE Sym3<T> inverse(const Sym3<T>& s) {
+TARSUS_INLINE Sym3<T> inverse(const Sym3<T>& of) {
+  const T scale = inverse_scale(of.xx + of.yy + of.zz);
+  const Sym3<T> s = of * scale;
   const T xx = neg_mul_add(s.yz, s.yz, s.yy * s.zz), xy = neg_mul_add(s.xy, s.zz, s.xz * s.yz),
           xz = neg_mul_add(s.xz, s.yy, s.xy * s.yz);
   const T yy = neg_mul_add(s.xz, s.xz, s.xx * s.zz), yz = neg_mul_add(s.xx, s.yz, s.xy * s.xz),
           zz = neg_mul_add(s.xy, s.xy, s.xx * s.yy);
   const T det = mul_add(s.xx, xx, mul_add(s.xy, xy, s.xz * xz));
-  return Sym3<T>{xx, xy, xz, yy, yz, zz} * (T(Real<T>(1)) / det);
+  return Sym3<T>{xx, xy, xz, yy, yz, zz} * (scale / det);
 }
 
 /// Unit quaternion (w, x, y, z), MuJoCo's order.
