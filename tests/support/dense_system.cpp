@@ -1,7 +1,9 @@
 #include "support/dense_system.hpp"
-#include "support/dense_solve.hpp"
+
+#include <algorithm>
 
 #include "support/dense_rows.hpp"
+#include "support/dense_solve.hpp"
 
 namespace tarsus::test {
 
@@ -65,7 +67,8 @@ DenseSystem dense_system(const Model& model, const EqualitySet& set, const State
     const double damping = 1 + 4 * soft.damping_steps;
     for (int r = set[i].first_row; r < set[i].first_row + set[i].nrow; ++r) {
       if (dt > 0) {
-        d.y2[r] = ((rate[r] - 4 / dt * phi[r]) / damping - rate[r]) / dt;
+        const double most = soft.compliance > 0 ? kInfinity : 10;  // back at 10 m/s at most
+        d.y2[r] = (rate[r] / damping - std::clamp(4 / dt * phi[r] / damping, -most, most) - rate[r]) / dt;
         d.sigma[r] = 4 * soft.compliance / (dt * dt * damping);
       } else {
         d.y2[r] = -Jdot[r];
