@@ -91,16 +91,33 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
 /// decimetre would come back in four steps, at hundreds of metres a second if they are short.
 constexpr double kLoopReturn = 10;
 
-/// target = a φ + b rate + c bias, |a φ| <= most.
+/// target = a φ + b rate + c bias.
 template <class R>
-static void weigh(std::size_t n, R a, R b, R c, R most, const R* phi, const R* rate, const R* bias,
-                  R* __restrict target) {
-  for (std::size_t k = 0; k < n; ++k)
-    target[k] = std::min(std::max(a * phi[k], -most), most) + b * rate[k] + c * bias[k];
+static void weigh(std::size_t n, R a, R b, R c, const R* phi, const R* rate, const R* bias, R* __restrict target) {
+  for (std::size_t k = 0; k < n; ++k) target[k] = a * phi[k] + b * rate[k] + c * bias[k];
 }
 
 static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
+}
+
+/// What loops that are open are pulled back by is kLoopReturn at most, along φ.
+template <class R>
+static void slow_down(const EqualitySet& equalities, std::size_t w, double dt, const R* phi, R* target) {
+  for (int i = 0; i < equalities.size(); ++i) {
+    const Equality& e = equalities[i];
+    if (e.softness.compliance > 0) continue;
+    const R a = R(4 / (dt * dt * (1 + 4 * e.softness.damping_steps))), most = R(kLoopReturn / dt);
+    for (int first = 0; first < e.nrow; first += 3) {  // a weld's positions, then its angles
+      const std::size_t at = std::size_t(e.first_row + first) * w, end = at + std::min(3, e.nrow - first) * w;
+      for (std::size_t lane = 0; lane < w; ++lane) {
+        R square = 0;
+        for (std::size_t k = at + lane; k < end; k += w) square += phi[k] * phi[k];
+        const R pull = a * std::sqrt(square);
+        for (std::size_t k = at + lane; pull > most && k < end; k += w) target[k] -= (1 - most / pull) * a * phi[k];
+      }
+    }
+  }
 }
 
 /// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
@@ -112,18 +129,20 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     const std::size_t first = equalities[i].first_row * w;
     std::size_t n = 0;
     for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
-    double a = 0, b = 0, c = 1, most = std::numeric_limits<R>::max(), softness = 0;
+    double a = 0, b = 0, c = 1, softness = 0;
     if (dt > 0) {
-      if (soft.compliance == 0) most = kLoopReturn / dt;
       const double damping = 1 + 4 * soft.damping_steps;
       a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, c = 0,
       softness = 4 * soft.compliance / (dt * dt * damping);
     } else if (drift_time > 0) {
       a = 1 / (drift_time * drift_time), b = 2 / drift_time;
     }
-    weigh<R>(n, R(a), R(b), R(c), R(most), phi + first, rate + first, bias + first, target + first);
+    weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
     std::fill_n(sigma + first, n, R(softness));
   }
+  const auto far = [&](R x) { return !(std::abs(x) < R(kLoopReturn * dt / 4)); };  // for the quickest damping
+  if (dt > 0 && std::any_of(phi, phi + std::size_t(equalities.rows()) * w, far))
+    slow_down(equalities, w, dt, phi, target);
 }
 
 /// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ.

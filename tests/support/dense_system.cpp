@@ -42,6 +42,14 @@ double DenseSystem::row_residual(const Eigen::VectorXd& a, const Eigen::VectorXd
   return (J * a - sigma.cwiseProduct(x2) - y2).cwiseAbs().maxCoeff() / std::max(largest, 1e-300);
 }
 
+double pull_back(const Equality& e, int row, std::span<const double> phi, double dt) {
+  const int first = e.first_row + (row - e.first_row) / 3 * 3, end = std::min(first + 3, e.first_row + e.nrow);
+  double square = 0;
+  for (int k = first; k < end; ++k) square += phi[k] * phi[k];
+  const double rate = 4 / (dt * (1 + 4 * e.softness.damping_steps)), pull = rate * std::sqrt(square);
+  return rate * phi[row] * (e.softness.compliance > 0 || pull <= 10 ? 1 : 10 / pull);
+}
+
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
                          double dt, double drift_time) {
   Data data(model);
@@ -67,8 +75,7 @@ DenseSystem dense_system(const Model& model, const EqualitySet& set, const State
     const double damping = 1 + 4 * soft.damping_steps;
     for (int r = set[i].first_row; r < set[i].first_row + set[i].nrow; ++r) {
       if (dt > 0) {
-        const double most = soft.compliance > 0 ? kInfinity : 10;  // back at 10 m/s at most
-        d.y2[r] = (rate[r] / damping - std::clamp(4 / dt * phi[r] / damping, -most, most) - rate[r]) / dt;
+        d.y2[r] = (rate[r] / damping - pull_back(set[i], r, phi, dt) - rate[r]) / dt;
         d.sigma[r] = 4 * soft.compliance / (dt * dt * damping);
       } else {
         d.y2[r] = -Jdot[r];

@@ -25,6 +25,10 @@ struct DenseSystem {
   double row_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const;
 };
 
+/// What SPOOK pulls an open row back by [m/s | rad/s]: without compliance all rows of one unit, a constraint's or a
+/// weld's three, by 10 at most.
+double pull_back(const Equality& equality, int row, std::span<const double> phi, double dt);
+
 /// dt > 0: SPOOK's rows over that step; else exact ones, with drift_time > 0 pulled back (constrained_dynamics.hpp).
 /// @param K joint_inertia
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
