@@ -87,8 +87,8 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   }
 }
 
-/// Fastest way back of a loop that is open, where no compliance is given [m/s | rad/s]: one that a file leaves open by a
-/// decimetre would come back in four steps, at hundreds of metres a second if they are short.
+/// Fastest way back of a loop that is open, where no compliance is given [m/s | rad/s]: one that a file leaves open by
+/// a decimetre would come back in four steps, at hundreds of metres a second if they are short.
 constexpr double kLoopReturn = 10;
 
 /// target = a φ + b rate + c bias.

@@ -263,7 +263,7 @@ QVEL_OF_BOWLS = [-0.323, 0.31, 0.146, -13.243, -19.738, 12.333, -0.217, 0.886, 0
 @pytest.mark.parametrize("joint, qpos, qvel", [("<freejoint/>", QPOS_OF_BOWLS, QVEL_OF_BOWLS),
                                                ('<joint type="ball"/>', [1, 0, 0, 0] * 3, 50 * np.random.default_rng(2).normal(size=9))])
 def test_fast_bodies_of_many_shapes_are_stepped(joint, qpos, qvel):
-    """Three bowls of boxes that spin by radians a step: of three bodies 43,000 and 33,000 contacts are within reach. Dense matrices of their rows had 136 and 30 GB."""
+    """Three bowls of boxes that spin by radians a step: 28,000 and 21,000 contacts are within reach. A dense matrix of their rows has 56 and 32 GB."""
     def bowl(place, turn, size, rings, radius, box):
         return (f'<body pos="{place}" euler="{turn}">{joint}<geom type="cylinder" size="{size}"/><replicate count="20" euler="0 0 18">'
                 f'<frame pos="{radius} 0 .03" euler="0 15 0"><replicate count="{rings}" euler="0 15 0"><geom type="box" size="{box}" pos="0 0 -.03"/>'
@@ -275,7 +275,7 @@ def test_fast_bodies_of_many_shapes_are_stepped(joint, qpos, qvel):
     data = tarsus.Data(model)
     data.qpos, data.qvel = np.array(qpos, float), np.array(qvel)
     stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True)
-    assert stepper.step() == 0 and stepper.rows["status"] == "converged" and stepper.rows["contacts"] > 30000
+    assert stepper.step() == 0 and stepper.rows["status"] == "converged" and stepper.rows["contacts"] > 20000
 
 
 def test_rough_terrain_gives_no_energy():

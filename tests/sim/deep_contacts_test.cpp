@@ -1,4 +1,4 @@
-// Shapes that joints hold deep in one another: what cannot part is pushed apart for ever, and comes to rest all the same.
+// Shapes that joints hold deep in one another: what cannot part is pushed apart for ever, and comes to rest.
 #include <gtest/gtest.h>
 
 #include <filesystem>
