@@ -78,7 +78,7 @@ bool StepTerms<R>::lay_out_contacts() {
 /// How fast two links part at a contact where each DoF between them moves at 1 rad/s or m/s [m/s]; a free joint:
 /// without a bound.
 template <class R>
-double parting_speed(const Model& model, const LinkState<R>* links, const LinkContact& c) {
+static double parting_speed(const Model& model, const LinkState<R>* links, const LinkContact& c) {
   const Vec3d& n = c.point.normal;
   double sum = 0;
   for (int a = c.a, b = c.b; a != b;) {  // to where they branch; the world is before all links
@@ -99,10 +99,11 @@ double parting_speed(const Model& model, const LinkState<R>* links, const LinkCo
 template <class R>
 void StepTerms<R>::slow_down_deep_contacts() {
   for (LinkContact& c : contacts_) {
-    const double tau = damping_time(c.spook, step_.h), slow = kSlowReturn * tau, gap = c.gap_share * c.point.distance;
-    if (!(gap < -slow) || c.spook.compliance > 0 || c.solver.share > 0) continue;
-    const double fastest = kContactTurn * parting_speed(model_, step_.data->links(), c);
-    c.gap_share = std::max(slow, std::min(-gap, fastest * tau)) / -c.point.distance;
+    if (c.spook.compliance > 0 || c.solver.share > 0) continue;
+    const double gap = c.gap_share * c.point.distance;
+    if (recoverable(c.spook, gap, step_.h, kSlowReturn) == gap) continue;
+    const double turn = kContactTurn * parting_speed(model_, step_.data->links(), c);
+    c.gap_share = recoverable(c.spook, gap, step_.h, std::max(kSlowReturn, turn)) / c.point.distance;
   }
 }
 
