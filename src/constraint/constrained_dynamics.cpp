@@ -101,20 +101,19 @@ static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
 }
 
-/// What loops that are open are pulled back by is kLoopReturn at most, along φ.
+/// What loops [begin, end) that are open are pulled back by, a φ, is `most` at most, along φ.
 template <class R>
-static void slow_down(const EqualitySet& equalities, std::size_t w, double dt, const R* phi, R* target) {
-  for (int i = 0; i < equalities.size(); ++i) {
-    const Equality& e = equalities[i];
-    if (e.softness.compliance > 0) continue;
-    const R a = R(4 / (dt * dt * (1 + 4 * e.softness.damping_steps))), most = R(kLoopReturn / dt);
-    for (int first = 0; first < e.nrow; first += 3) {  // a weld's positions, then its angles
-      const std::size_t at = std::size_t(e.first_row + first) * w, end = at + std::min(3, e.nrow - first) * w;
+static void slow_down(const EqualitySet& equalities, int begin, int end, std::size_t w, R a, R most, const R* phi,
+                      R* target) {
+  for (int i = begin; i < end; ++i) {
+    for (int row = 0; row < equalities[i].nrow; row += 3) {  // a weld's positions, then its angles
+      const std::size_t first = std::size_t(equalities[i].first_row + row) * w,
+                        last = first + std::min(3, equalities[i].nrow - row) * w;
       for (std::size_t lane = 0; lane < w; ++lane) {
         R square = 0;
-        for (std::size_t k = at + lane; k < end; k += w) square += phi[k] * phi[k];
+        for (std::size_t k = first + lane; k < last; k += w) square += phi[k] * phi[k];
         const R pull = a * std::sqrt(square);
-        for (std::size_t k = at + lane; pull > most && k < end; k += w) target[k] -= (1 - most / pull) * a * phi[k];
+        for (std::size_t k = first + lane; pull > most && k < last; k += w) target[k] -= (1 - most / pull) * a * phi[k];
       }
     }
   }
@@ -127,6 +126,7 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
   for (int i = 0; i < equalities.size();) {
     const Softness soft = equalities[i].softness;
     const std::size_t first = equalities[i].first_row * w;
+    const int begin = i;
     std::size_t n = 0;
     for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
     double a = 0, b = 0, c = 1, softness = 0;
@@ -139,10 +139,11 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     }
     weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
     std::fill_n(sigma + first, n, R(softness));
+    const R most = R(kLoopReturn / dt);
+    const auto far = [&](R x) { return !(std::abs(R(a) * x) * 2 < most); };  // three rows' may be √3 times as far
+    if (dt > 0 && soft.compliance == 0 && std::any_of(phi + first, phi + first + n, far))
+      slow_down(equalities, begin, i, w, R(a), most, phi, target);
   }
-  const auto far = [&](R x) { return !(std::abs(x) < R(kLoopReturn * dt / 4)); };  // for the quickest damping
-  if (dt > 0 && std::any_of(phi, phi + std::size_t(equalities.rows()) * w, far))
-    slow_down(equalities, w, dt, phi, target);
 }
 
 /// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ.
