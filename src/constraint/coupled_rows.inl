@@ -93,14 +93,53 @@ void TreeOperator<R>::add_contact_blocks(std::span<const Tangent> tangents, std:
 
 /// The trees and what is held, without terms.
 template <class R>
-CoupledTrees& TreeOperator<R>::factor_still() {
-  CoupledTrees& trees = graph_.still;
-  loads_.clear();
-  trees.analyze({}, graph_.nodes);
+CoupledTrees& TreeOperator<R>::factor_free() {
+  CoupledTrees& trees = graph_.free;
+  if (graph_.free_factored) return trees;
+  graph_.free_factored = true;
+  loads_.clear(), graph_.of_free.clear();
+  if (extra_.held().count() > 0) extra_.find_nodes(graph_.of_free);
+  trees.analyze({}, graph_.of_free);
   trees.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
-  extra_.write_nodes({}, trees);
+  if (extra_.held().count() > 0) extra_.write_nodes({}, trees);
   trees.factor();
   return trees;
+}
+
+/// J of a term by what links move.
+template <class R>
+void TreeOperator<R>::add_rows(int term, const CoupledTrees& trees) {
+  LinkRows& rows = graph_.rows;
+  const auto along_joint = [&](int link, int first, const double* numbers, int count) {
+    double along[6] = {};
+    std::copy_n(numbers, count, along + first - model_.joints[link].qvel);
+    trees.add_joint(rows, link, along);
+  };
+  for (int k = 0; k < terms_[term].nrow; ++k) {
+    if (term < geometry_.first_joint()) {
+      const ContactRows& contact = geometry_.contacts[term];
+      rows.add(contact.a, contact_wrench(contact, contact.arm_a, 1, k));
+      if (contact.b >= 0) rows.add(contact.b, contact_wrench(contact, contact.arm_b, -1, k));
+    } else if (term < geometry_.first_path()) {
+      const JointRows& joint = geometry_.joints[term - geometry_.first_joint()];
+      const JointArms arms = joint_arms(model_, data_->links(), joint);
+      along_joint(joint.joint, arms.first, arms.at[k], arms.count);
+    } else {
+      const PathRow& path = geometry_.paths[term - geometry_.first_path()];
+      for (std::size_t d = 0; d < path.dofs.size(); ++d)
+        along_joint(model_.dof_joint[path.dofs[d]], path.dofs[d], &path.arm[d], 1);
+    }
+    rows.end_row();
+  }
+}
+
+/// A = J M̂⁻¹ Jᵀ of these terms between what is held.
+template <class R>
+void TreeOperator<R>::write_whole(std::span<const int> terms) {
+  CoupledTrees& trees = factor_free();
+  whole_.clear(), graph_.rows.clear();
+  for (const int t : terms) whole_.add(terms_[t].nrow), add_rows(t, trees);
+  trees.gram(graph_.rows, whole_.mass(), whole_.stride());
 }
 
 template <class R>

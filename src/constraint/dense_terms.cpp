@@ -117,32 +117,22 @@ void DenseTerms<R>::solve(std::span<double> x) {
 }
 
 template <class R>
-void DenseTerms<R>::write(std::span<const int> terms) {
-  counts_.clear();
-  int n = 0;
+void DenseTerms<R>::write(std::span<const int> terms, WholeRows& rows) {
+  rows.clear();
   for (const int t : terms) {
-    const int at = rows_of(t).at, numbers = terms_[t].nrow * dofs_;
-    counts_.push_back(terms_[t].nrow);
-    at_least(own_J_, std::size_t(n) * dofs_ + numbers);
-    std::copy_n(&J_[std::size_t(at)], numbers, &own_J_[std::size_t(n) * dofs_]);
-    n += terms_[t].nrow;
+    const std::size_t at = rows_of(t).at, numbers = std::size_t(terms_[t].nrow) * dofs_;
+    at_least(own_J_, std::size_t(rows.rows()) * dofs_ + numbers);
+    std::copy_n(&J_[at], numbers, &own_J_[std::size_t(rows.rows()) * dofs_]);
+    rows.add(terms_[t].nrow);
   }
-  columns_ = padded(n, 8);
-  at_least(A_, std::size_t(n) * columns_ + RowBlocks::kBeyond);
-  own_Jt_.assign(std::size_t(trees_.size()) * columns_, 0.0);
+  const int n = rows.rows(), columns = rows.stride();
+  own_Jt_.assign(std::size_t(trees_.size()) * columns, 0.0);
   for (int i = 0; i < n; ++i) {
-    for (int p = 0; p < model_.nv; ++p) own_Jt_[std::size_t(p) * columns_ + i] = own_J_[std::size_t(i) * dofs_ + p];
+    for (int p = 0; p < model_.nv; ++p) own_Jt_[std::size_t(p) * columns + i] = own_J_[std::size_t(i) * dofs_ + p];
   }
   W_.assign(own_Jt_.begin(), own_Jt_.end());
-  trees_.solve_free(W_, columns_);
-  multiply(n, model_.nv, {own_J_.data(), dofs_, 1}, {W_.data(), columns_}, columns_, A_.data(), columns_);
-}
-
-template <class R>
-StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
-  write(terms);
-  alone_.begin({*this, own_J_.data(), own_Jt_.data(), W_.data(), model_.nv}, counts_);
-  return alone_;
+  trees_.solve_free(W_, columns);
+  multiply(n, model_.nv, {own_J_.data(), dofs_, 1}, {W_.data(), columns}, columns, rows.mass(), columns);
 }
 
 template class DenseTerms<double>;

@@ -20,16 +20,16 @@ constexpr int kBetween = 8;        ///< contacts between two trees that make a c
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
 /// Times the operations of eliminates() that a step may take; where rows are nodes, each of whose sweeps needs a solve.
 constexpr double kMost = 10, kMostBesideNodes = 40;
-/// A small model's rows that are swept over one dense matrix: more, which fast bodies of many shapes have within reach,
-/// would not fit into memory.
-constexpr int kMostDenseRows = 4096;
+constexpr double kWide = 2;  ///< DoFs of a joint
 
 }  // namespace
 
 template <class R>
-TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees)
+TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees, int whole_rows)
     : model_(model),
       small_(model.nv <= dense_dofs),
+      wide_(model.nv >= kWide * model.njoint()),
+      whole_rows_(whole_rows),
       loads_(model.njoint()),
       extra_(model),
       swept_(model),
@@ -47,7 +47,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
                             const RowGeometry& geometry, const BilateralRows<R>& bilateral, In<R> joint_force) {
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
-  of_step_.dense = of_step_.exact = false;
+  of_step_.dense = of_step_.exact = graph_.free_factored = false;
   places_.three.clear();
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
@@ -110,14 +110,20 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
 template <class R>
 SweepKind TreeOperator<R>::sweeps() const {
   if (of_step_.hard_is_dense) return SweepKind::at_once;
+  if (has_nodes()) return SweepKind::of_crowd;
   if (places_.unknowns < kCrowd) return SweepKind::of_trees;
   int of_bodies = 0, between = 0;
   for (const ContactPlace& place : places_.acting) {
     const ContactRows& contact = geometry_.contacts[place.contact];
-    of_bodies += swept_.is_alone(contact.a) && swept_.is_alone(contact.b), between += is_between(contact);
+    of_bodies += is_of_bodies(contact), between += is_between(contact);
   }
   if (between < kBetween) return SweepKind::of_trees;
   return of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies : SweepKind::of_crowd;
+}
+
+template <class R>
+bool TreeOperator<R>::is_of_bodies(const ContactRows& contact) const {
+  return swept_.is_alone(contact.a) && swept_.is_alone(contact.b);
 }
 
 template <class R>
@@ -186,18 +192,32 @@ StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
   int rows = 0;
   for (const int t : terms) rows += terms_[t].nrow;
   if (!small_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
-  begin_dense();
-  return &dense_.alone(terms);
+  if (by_graph()) {
+    write_whole(terms);
+    alone_.begin({whole_, nullptr, nullptr, nullptr, rows}, whole_.counts);
+  } else {
+    begin_dense();
+    dense_.write(terms, whole_);
+    alone_.begin(dense_.matrices(whole_), whole_.counts);
+  }
+  return &alone_;
 }
 
 template <class R>
 RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
-  int count = 0;
-  for (const int t : terms) count += terms_[t].nrow;
-  if (small_ && count <= kMostDenseRows) {
+  int count = 0, of_bodies = 0;
+  for (const int t : terms) {
+    count += terms_[t].nrow;
+    of_bodies += t < geometry_.first_joint() && is_of_bodies(geometry_.contacts[t]);
+  }
+  if (count <= whole_rows_ && small_ && !by_graph()) {
     begin_dense();
-    dense_.write(terms);
-    return dense_;
+    dense_.write(terms, whole_);
+    return whole_;
+  }
+  if (count <= whole_rows_ && (small_ || has_nodes() || of_bodies <= kOfBodies * double(terms.size()))) {
+    write_whole(terms);
+    return whole_;
   }
   loads_.clear();
   AlignedVector<R>& zero = iterates_.next.x;
@@ -207,7 +227,7 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   HeldRows<R>& held = extra_.held();
   if (held.count() > 0) {
     held.write(*data_, rows);
-    has_nodes() ? swept_.hold(*data_, held.diagonal(), factor_still()) : swept_.hold(*data_, held.diagonal());
+    swept_.hold(*data_, held.diagonal(), factor_free());
   }
   swept_.write(*data_, geometry_, terms);
   return swept_;

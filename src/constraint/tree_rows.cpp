@@ -5,7 +5,6 @@
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
-#include "math/dense_lu.hpp"
 #include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -21,12 +20,7 @@ constexpr int kPairRows = 256;  ///< of one pair of links, likewise
 
 template <class R>
 TreeRows<R>::TreeRows(const Model& model)
-    : model_(model),
-      root_(tree_roots(model)),
-      centre_(model.njoint()),
-      rows_(model),
-      place_(model.nv, -1),
-      u_(model.nv) {
+    : model_(model), root_(tree_roots(model)), centre_(model.njoint()), rows_(model), u_(model.nv) {
   for (const Joint& joint : model.joints) {
     alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
     if (joint.parent >= 0) alone_[joint.parent] = 0;
@@ -36,24 +30,9 @@ TreeRows<R>::TreeRows(const Model& model)
 
 template <class R>
 DelassusRows<R>& TreeRows<R>::clear() {
-  rows_.clear(), blocks_.clear(), points_.clear(), dofs_.clear(), Y_.clear();
+  rows_.clear(), blocks_.clear(), points_.clear();
   bilateral_blocks_ = 0, held_.trees = nullptr;
   return rows_;
-}
-
-template <class R>
-void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagonal) {
-  rows_.sweep(model_, data);
-  const int n = rows_.rows(), ld = rows_.leading_dimension();
-  bilateral_blocks_ = rows_.blocks();
-  row_.resize(std::size_t(n) * ld), factors_.resize(std::size_t(n) * n), pivot_.resize(n);
-  rows_.gram(row_.data(), ld);
-  for (int i = 0; i < n; ++i) {
-    for (int j = i; j < n; ++j)
-      factors_[std::size_t(i) * n + j] = factors_[std::size_t(j) * n + i] = double(row_[std::size_t(i) * ld + j]);
-    factors_[std::size_t(i) * (n + 1)] += diagonal[i];
-  }
-  factor_lu(factors_, pivot_);
 }
 
 template <class R>
@@ -68,7 +47,6 @@ void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagona
 template <class R>
 void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   is_body_ = alone_;
-  if (bilateral_blocks_ > 0 && !held_.trees) std::fill(is_body_.begin(), is_body_.end(), 0);
   for (int b = 0; b < bilateral_blocks_; ++b) {  // rows along joints have no wrenches
     const typename DelassusRows<R>::Block block = rows_.block(b);
     for (const int link : block.force ? std::span<const int>() : block.links) is_body_[link] = 0;
@@ -179,71 +157,12 @@ void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, s
   }
   rows_.sweep(model_, data);
   held_.blocks.clear();
-  for (int b = 0; b < bilateral_blocks_ && held_.trees; ++b) {
+  for (int b = 0; b < bilateral_blocks_; ++b) {
     const typename DelassusRows<R>::Block block = rows_.block(b);
     const bool bodies_alone = std::all_of(block.links.begin(), block.links.end(), [&](int i) { return is_body_[i]; });
     held_.blocks.push_back({block, !bodies_alone});
   }
-  for (Block& block : blocks_) {
-    if (bilateral_blocks_ > 0 && !held_.trees) widen_block(block);
-  }
   rest();
-}
-
-/// (A_BB + Σ)⁻¹ A_B of these rows. @return they share a DoF with some
-template <class R>
-bool TreeRows<R>::feel(const typename DelassusRows<R>::Block& block) {
-  const std::size_t n = block.nrow;
-  coupling_.assign(pivot_.size() * n, 0.0);
-  bool any = false;
-  for (int b = 0; b < bilateral_blocks_; ++b) {
-    const typename DelassusRows<R>::Block held = rows_.block(b);
-    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
-      const int place = place_[held.dofs[k]];
-      if (place < 0) continue;
-      any = true;
-      const R *W = held.W + k * held.stride, *DW = block.DW + std::size_t(place) * block.stride;
-      for (int i = 0; i < held.nrow; ++i) {
-        for (std::size_t j = 0; j < n; ++j) coupling_[(held.first_row + i) * n + j] += double(W[i]) * double(DW[j]);
-      }
-    }
-  }
-  if (any) solve_lu(factors_, pivot_, coupling_, int(n));
-  return any;
-}
-
-/// Y of a block: W, less what the bilateral rows answer.
-template <class R>
-void TreeRows<R>::widen_block(Block& own) {
-  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
-  own.first_dof = int(dofs_.size()), own.Y = Y_.size();
-  for (std::size_t k = 0; k < block.dofs.size(); ++k) place_[block.dofs[k]] = int(k);
-  const bool felt = feel(block);
-  for (const int dof : block.dofs) place_[dof] = -1;
-  if (!felt) return;
-  const std::size_t n = block.nrow, stride = block.stride;
-  const auto row_of = [&](int dof) {
-    int& place = place_[dof];
-    if (place < 0) {
-      place = int(dofs_.size()) - own.first_dof;
-      dofs_.push_back(dof), Y_.resize(Y_.size() + stride, R(0));
-    }
-    return &Y_[own.Y + std::size_t(place) * stride];
-  };
-  for (std::size_t k = 0; k < block.dofs.size(); ++k) std::copy_n(block.W + k * stride, stride, row_of(block.dofs[k]));
-  for (int b = 0; b < bilateral_blocks_; ++b) {
-    const typename DelassusRows<R>::Block held = rows_.block(b);
-    const double* c = &coupling_[held.first_row * n];
-    if (std::all_of(c, c + held.nrow * n, [](double x) { return x == 0; })) continue;
-    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
-      R* y = row_of(held.dofs[k]);
-      for (int i = 0; i < held.nrow; ++i) {
-        for (std::size_t j = 0; j < n; ++j) y[j] -= held.W[k * held.stride + i] * R(c[i * n + j]);
-      }
-    }
-  }
-  own.ndof = int(dofs_.size()) - own.first_dof;
-  for (int k = 0; k < own.ndof; ++k) place_[dofs_[own.first_dof + k]] = -1;
 }
 
 template <class R>
@@ -255,14 +174,6 @@ void TreeRows<R>::own_mass(int index, double* A, int to) {
   rows_.own_gram(own.rows, row_.data());
   for (int i = 0; i < n; ++i) {
     for (int j = i; j < n; ++j) A[i * to + j] = A[j * to + i] = double(row_[i * stride + j]);
-  }
-  if (own.ndof > 0) {  // W's DoFs come first in Y
-    std::fill_n(A, n * to, 0.0);
-    for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
-      for (int i = 0; i < n; ++i) {
-        for (int j = 0; j < n; ++j) A[i * to + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
-      }
-    }
   }
   if (own.point < 0) return;
   const ContactRows& point = points_[own.point];
@@ -381,11 +292,7 @@ void TreeRows<R>::push(int index, const double* change) {
     std::copy_n(change, block.nrow, row_.begin());
     lambda = row_.data();
   }
-  if (own.ndof == 0)
-    rows_.push(own.rows, lambda, u_.data());
-  else
-    rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
-               u_.data());
+  rows_.push(own.rows, lambda, u_.data());
   if (own.point < 0) return;
   const ContactRows& point = points_[own.point];
   const Force<double> push = contact_sum(point, change);

@@ -73,6 +73,8 @@ CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(s
   add_nodes();
 }
 
+CoupledTrees::~CoupledTrees() = default;
+
 /// Links of one, three or six DoFs along the first axes, and room for all.
 void CoupledTrees::add_nodes() {
   link_.resize(std::size_t(links_));
@@ -237,8 +239,8 @@ void CoupledTrees::add_to_row(int node, int row, int link, const Force<double>& 
   }
 }
 
-void CoupledTrees::add_joint_to_row(int node, int row, int link, const double* along, double share) {
-  const Link& joint = link_[std::size_t(link)];
+/// Of numbers along a joint's DoFs, in qvel's axes: on its link; what is on the parent is the opposite.
+Force<double> CoupledTrees::joint_force(const Link& joint, const double* along) const {
   Force<double> f{{0, 0, 0}, {0, 0, 0}};
   if (joint.dofs == 1) {
     (joint.turns ? f.n : f.f) = joint.axis * along[0];
@@ -246,9 +248,25 @@ void CoupledTrees::add_joint_to_row(int node, int row, int link, const double* a
     f.n = joint.R * get3(along + joint.dofs - 3);
     if (joint.dofs == 6) f.f = get3(along);
   }
+  return f;
+}
+
+static Force<double> opposite(const Force<double>& f, const Vec3d& offset) {
+  return {-(f.n + cross(offset, f.f)), -f.f};
+}
+
+void CoupledTrees::add_joint_to_row(int node, int row, int link, const double* along, double share) {
+  const Link& joint = link_[std::size_t(link)];
+  const Force<double> f = joint_force(joint, along);
   add_to_row(node, row, link, f, share);
-  if (joint.parent < 0) return;
-  add_to_row(node, row, joint.parent, {-(f.n + cross(joint.offset, f.f)), -f.f}, share);
+  if (joint.parent >= 0) add_to_row(node, row, joint.parent, opposite(f, joint.offset), share);
+}
+
+void CoupledTrees::add_joint(LinkRows& rows, int link, const double* along) const {
+  const Link& joint = link_[std::size_t(link)];
+  const Force<double> f = joint_force(joint, along);
+  rows.add(link, f);
+  if (joint.parent >= 0) rows.add(joint.parent, opposite(f, joint.offset));
 }
 
 void CoupledTrees::factor() {
@@ -335,6 +353,43 @@ void CoupledTrees::solve(bool loaded, std::span<const double> joint_force, std::
   std::copy_n(reduced_.begin(), first_row(), x.begin());
   for (int e = 0; e < rows_.size(); ++e)
     std::copy_n(&reduced_[6 * node_of(e)], rows_.nrow(e), &x[std::size_t(first_row() + rows_.first_row(e))]);
+}
+
+/// Right sides of gram(), [link][6][8].
+struct CoupledTrees::Columns {
+  std::vector<CoupledColumns<double>> steps;
+  AlignedVector<double> force, motion;
+  std::vector<char> reached;
+};
+
+void CoupledTrees::gram(const LinkRows& rows, double* A, int stride) {
+  const KernelTable<double>& kernels = kernel_table<double>(1);
+  if (!columns_) columns_ = std::make_unique<Columns>();
+  auto& [steps, force, motion, reached] = *columns_;
+  steps.clear();
+  for (const Step& step : order_.steps) {
+    const Link& joint = link_[std::size_t(step.link)];
+    steps.push_back({coupled(step),
+                     step.link,
+                     joint.parent,
+                     {joint.axis.x, joint.axis.y, joint.axis.z},
+                     joint.turns ? 0 : 3,
+                     {joint.offset.x, joint.offset.y, joint.offset.z},
+                     {}});
+  }
+  force.assign(48 * link_.size(), 0.0), motion.resize(force.size()), reached.resize(link_.size());
+  for (int column = 0, arm = 0; column < stride; column += 8) {
+    std::fill(reached.begin(), reached.end(), 0);
+    for (int lane = 0; lane < 8 && column + lane < rows.size(); ++lane) {
+      for (; arm < rows.end[std::size_t(column + lane)]; ++arm) {
+        const auto& [link, f] = rows.arms[std::size_t(arm)];
+        for (std::size_t c = 0; c < 6; ++c) force[48 * std::size_t(link) + 8 * c + std::size_t(lane)] += f[c];
+        reached[std::size_t(link)] = 1;
+      }
+    }
+    kernels.solve_columns(steps.data(), int(steps.size()), reached.data(), force.data(), motion.data());
+    kernels.along_columns(rows.arms.data(), rows.end.data(), rows.size(), motion.data(), A + column, stride);
+  }
 }
 
 /// X v_p + S q.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dynamics/elimination.hpp"
+#include "tarsus/dynamics/link_rows.hpp"
 #include "tarsus/math/gather.hpp"
 
 namespace tarsus {
@@ -227,6 +228,102 @@ void take_in_kernel(const CoupledJoint<T>& joint, const T* motion, T* q) {
     case 1: return take_in_joint<1>(joint, motion, q);
     case 3: return take_in_joint<3>(joint, motion, q);
     default: return take_in_joint<6>(joint, motion, q);
+  }
+}
+
+/// hand_on_joint(), of forces [link][6][8], of which the link's own become zero.
+template <int kDofs, class T>
+TARSUS_INLINE void hand_on_columns(CoupledColumns<T>& s, T* force) {
+  using Row = RowOfEight<T>;
+  const CoupledJoint<T>& joint = s.joint;
+  T* const own = force + 48 * s.link;
+  Row g[kDofs], reduced[kDofs];
+  if constexpr (kDofs == 1) {
+    T* const f = own + 8 * s.axis_at;
+    g[0] = sum(sum(sum(Row{}, s.axis[0], Row::at(f)), s.axis[1], Row::at(f + 8)), s.axis[2], Row::at(f + 16));
+  } else {
+    for (int d = 0; d < kDofs; ++d) g[d] = Row::at(own + 8 * d);
+  }
+  for (int d = 0; d < kDofs; ++d) {
+    reduced[d] = Row{};
+    for (int e = 0; e < kDofs; ++e) reduced[d] = sum(reduced[d], joint.inverse[d * kDofs + e], g[e]);
+    reduced[d].store(s.reduced + 8 * d);
+  }
+  for (int k = 0; k < joint.count; ++k) {
+    T* const to = force + 48 * joint.neighbour[2 * k];
+    for (int r = 0; r < 6; ++r) {
+      Row row = Row::at(to + 8 * r);
+      for (int d = 0; d < kDofs; ++d) row = sum(row, -joint.left[8 * (d * joint.count + k) + r], reduced[d]);
+      row.store(to + 8 * r);
+    }
+  }
+  if (s.parent >= 0) shift_rows<true>(s.offset, own, force + 48 * s.parent);
+  for (int c = 0; c < 6; ++c) Row{}.store(own + 8 * c);
+}
+/// take_in_joint(), and the link's motion X v_p + S q.
+template <int kDofs, class T>
+TARSUS_INLINE void take_in_columns(const CoupledColumns<T>& s, T* motion) {
+  using Row = RowOfEight<T>;
+  const CoupledJoint<T>& joint = s.joint;
+  Row x[kDofs], v[6] = {};
+  for (int d = 0; d < kDofs; ++d) x[d] = Row::at(s.reduced + 8 * d);
+  for (int k = 0; k < joint.count; ++k) {
+    const T* const from = motion + 48 * joint.neighbour[2 * k];
+    for (int c = 0; c < 6; ++c) {
+      const Row m = Row::at(from + 8 * c);
+      for (int d = 0; d < kDofs; ++d) x[d] = sum(x[d], -joint.right[8 * (d * joint.count + k) + c], m);
+    }
+  }
+  if (s.parent >= 0) {
+    const T *const p = motion + 48 * s.parent, *const r = s.offset;
+    for (int c = 0; c < 6; ++c) v[c] = Row::at(p + 8 * c);
+    v[3] = sum(sum(v[3], r[2], v[1]), -r[1], v[2]);
+    v[4] = sum(sum(v[4], r[0], v[2]), -r[2], v[0]);
+    v[5] = sum(sum(v[5], r[1], v[0]), -r[0], v[1]);
+  }
+  for (int c = 0; c < (kDofs == 6 ? 6 : 3); ++c) {
+    if constexpr (kDofs == 1)
+      v[s.axis_at + c] = sum(v[s.axis_at + c], s.axis[c], x[0]);
+    else
+      v[c] = v[c] + x[c];
+  }
+  for (int c = 0; c < 6; ++c) v[c].store(motion + 48 * s.link + 8 * c);
+}
+
+/// What the trees make of eight columns of forces. @param reached [link] in: some force on it is not zero
+template <class T>
+void solve_columns_kernel(CoupledColumns<T>* steps, int count, char* reached, T* force, T* motion) {
+  for (CoupledColumns<T>* s = steps; s < steps + count; ++s) {
+    if (!reached[s->link]) {
+      for (int d = 0; d < s->joint.dofs; ++d) RowOfEight<T>{}.store(s->reduced + 8 * d);
+      continue;
+    }
+    for (int k = 0; k < s->joint.count; ++k) reached[s->joint.neighbour[2 * k]] = 1;
+    switch (s->joint.dofs) {
+      case 1: hand_on_columns<1>(*s, force); break;
+      case 3: hand_on_columns<3>(*s, force); break;
+      default: hand_on_columns<6>(*s, force);
+    }
+  }
+  for (const CoupledColumns<T>* s = steps + count; s-- > steps;) {
+    switch (s->joint.dofs) {
+      case 1: take_in_columns<1>(*s, motion); break;
+      case 3: take_in_columns<3>(*s, motion); break;
+      default: take_in_columns<6>(*s, motion);
+    }
+  }
+}
+/// J x of eight motions [link][6][8]. @param end [row] of its arms @param out [row][stride]
+template <class T>
+void along_columns_kernel(const LinkArm* arms, const int* end, int rows, const T* motion, T* out, int stride) {
+  using Row = RowOfEight<T>;
+  const LinkArm* arm = arms;
+  for (int row = 0; row < rows; ++row) {
+    Row all{};
+    for (; arm < arms + end[row]; ++arm) {
+      for (int c = 0; c < 6; ++c) all = sum(all, T(arm->f[c]), Row::at(motion + 48 * arm->link + 8 * c));
+    }
+    all.store(out + long(row) * stride);
   }
 }
 

@@ -28,4 +28,15 @@ struct CoupledJoint {
   const R *left, *right;  ///< [dofs][count][8] H_xq, D⁻¹ H_qy
 };
 
+/// The same for eight right sides side by side: numbers of links are [number][8] there.
+template <class R>
+struct CoupledColumns {
+  CoupledJoint<R> joint;
+  int link, parent;  ///< parent -1: none
+  R axis[3];         ///< as above
+  int axis_at;
+  R offset[3];
+  R reduced[48];  ///< [dof][8] out: D⁻¹ Sᵀ f
+};
+
 }  // namespace tarsus

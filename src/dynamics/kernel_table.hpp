@@ -3,6 +3,7 @@
 
 #include "dynamics/elimination.hpp"
 #include "tarsus/dynamics/dense_term.hpp"
+#include "tarsus/dynamics/link_rows.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -30,6 +31,11 @@
   SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
   SCALAR_KERNEL(void, hand_on, (const CoupledJoint<R>& joint, const R* g, R* z, R* force), hand_on_kernel<T>)          \
   SCALAR_KERNEL(void, take_in, (const CoupledJoint<R>& joint, const R* motion, R* q), take_in_kernel<T>)               \
+  SCALAR_KERNEL(void, solve_columns, (CoupledColumns<R> * steps, int count, char* reached, R* force, R* motion),       \
+                solve_columns_kernel<T>)                                                                               \
+  SCALAR_KERNEL(void, along_columns,                                                                                   \
+                (const LinkArm* arms, const int* end, int rows, const R* motion, R* out, int stride),                  \
+                along_columns_kernel<T>)                                                                               \
   SCALAR_KERNEL(void, dense_add,                                                                                       \
                 (const DenseTermOf<R>* terms, int count, int ld, R* product, R* right, R* H, int H_ld),                \
                 dense_add_kernel<T>)                                                                                   \

@@ -113,12 +113,13 @@ bool FrictionPath::join(const StepProblem& problem, std::span<const double> velo
 /// @return false: there are too many rows, or the operator gave up
 bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double rounding) {
   Problem& p = problem_;
-  p.clear();
+  p.clear(), terms_.clear();
   for (std::size_t t = 0; t < acted_.size(); ++t) {
-    if (acted_[t]) p.add(problem.terms[t], problem.rows);
+    if (acted_[t]) p.add(problem.terms[t], problem.rows), terms_.push_back(int(t));
   }
   const std::size_t n = p.row.size();
   if (n > kMostRows) return false;
+  const RowBlocks::Mass whole = mass.row_blocks(terms_).whole();
   p.A.resize(n * n), p.free.resize(n), p.rho.resize(n);
   const auto measure = [&] {
     for (const Term& term : p.terms)
@@ -127,7 +128,8 @@ bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double
   measure();
   std::vector<double> y(problem.rows.size(), 0.0), u(y.size()), rest(y.size());
   if (!mass.solve({}, y, rest)) return false;
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n && whole.A; ++i) std::copy_n(whole.A + i * std::size_t(whole.stride), n, &p.A[i * n]);
+  for (std::size_t i = 0; i < n && !whole.A; ++i) {
     double& one = y[p.row[i]];
     one = 1 / p.rho[i];
     if (!mass.solve({}, y, u)) return false;

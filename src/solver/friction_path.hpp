@@ -63,6 +63,7 @@ class FrictionPath {
   bool follow(Point& at);
 
   std::vector<char> acted_;  ///< [term of the whole problem] it is on the way
+  std::vector<int> terms_;   ///< those that are
   Problem problem_;
   Derivatives now_;
   Factors factors_;

@@ -202,6 +202,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   if (!anew_.path) anew_.path = std::make_unique<FrictionPath>();
   FrictionPath& path = *anew_.path;
   path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
+  sweeps_.forget_mass();
   anew_.impulse = now_.impulse;
   for (bool other = false;; other = true) {  // the other: metric
     iterate_anew(mass, options.tolerance, most(kOtherIterations), true);

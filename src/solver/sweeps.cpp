@@ -20,10 +20,9 @@ struct Plan {
   double settled;  ///< no more once none of their rows changes by more [m/s]
 };
 constexpr Plan kOfTrees{6, 5, 640, 3e-4};
-constexpr Plan kEarly{0, 20, 100, 3e-4};  ///< where these do not settle it, more do not either
-constexpr Plan kOfBodies{4, 40, 4000, 1e-5};
-constexpr Plan kOfCrowd{6, 20, 2000, 1e-5};
-constexpr std::size_t kMostSwept = 2000000;  ///< sweeps times terms of these two; of more terms kOfTrees
+constexpr Plan kEarly{0, 20, 100, 3e-4};      ///< where these do not settle it, more do not either
+constexpr Plan kOfBodies{4, 40, 4000, 1e-5};  ///< and of crowds
+constexpr std::size_t kMostSwept = 2000000;   ///< sweeps times terms of these; of more terms kOfTrees
 constexpr double kFarAtFirst = 0.1;     ///< early: where the residual is more than that after the first iteration, or
 constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less,
 constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
@@ -47,7 +46,7 @@ void Sweeps::restart() { due_ = {}; }
 
 static Plan plan_of(SweepKind kind, std::size_t terms) {
   if (kind != SweepKind::of_bodies && kind != SweepKind::of_crowd) return kOfTrees;
-  Plan plan = kind == SweepKind::of_bodies ? kOfBodies : kOfCrowd;
+  Plan plan = kOfBodies;
   if (terms > 0) plan.most = int(std::min(std::size_t(plan.most), kMostSwept / terms));
   return plan.most > kOfTrees.most ? plan : kOfTrees;
 }
@@ -57,7 +56,7 @@ int Sweeps::due(std::span<const double> residuals, double early, SweepKind kind)
   if (iteration > 1 && residuals.back() <= kFalls * residuals[residuals.size() - 2]) return 0;
   if (due_.count == 0) due_.early = early > (iteration == 1 ? kFarAtFirst : kFar);
   const Plan plan = due_.early ? kEarly : plan_of(kind, terms_.size());
-  due_.settled = plan.settled;
+  due_.settled = plan.settled, due_.of_crowd = kind == SweepKind::of_crowd;
   if (due_.count == 0) {
     if (iteration <= plan.plain) return 0;
     due_.count = plan.first;
@@ -321,7 +320,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else
     mass_->rest();
-  sweep(problem, {count, due_.settled, count, 0}, false, velocity, impulse);
+  sweep(problem, {count, due_.settled, count, 0}, due_.of_crowd && mass_->whole().A, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,

@@ -285,13 +285,14 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       some.push_back(int(t));
       for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
     }
-    TreeOperator<double> tree(w.model, 0), dense(w.model, nv), graph(w.model, 0, 1);
+    TreeOperator<double> tree(w.model, 0, kManyTrees, 0), dense(w.model, nv), graph(w.model, 0, 1, 0),
+        whole(w.model, 0);
     const auto swept = [&](TreeOperator<double>& mass) {
       w.advance_free();
       mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
-      return swept_mass(mass.row_blocks(some), terms, some, &points, &mass == &graph && rows_held > 0);
+      return swept_mass(mass.row_blocks(some), terms, some, &points, &mass != &dense && rows_held > 0);
     };
-    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense), A_graph = swept(graph);
+    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense), A_graph = swept(graph), A_whole = swept(whole);
     const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
@@ -311,6 +312,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-10 of the rows' inverse mass
     EXPECT_LT((A_dense - expected).norm(), 1e-7 * expected.norm());
     EXPECT_LT((A_graph - expected).norm(), 1e-7 * expected.norm());
+    EXPECT_LT((A_whole - expected).norm(), 1e-7 * expected.norm());
 
     // Tangents and forces: by extra rows or by the graph, and by the dense matrix once a step is hard.
     std::vector<Tangent> tangents;

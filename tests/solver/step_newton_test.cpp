@@ -446,7 +446,7 @@ TEST(Sweeps, AStepHasABoundedNumber) {
   for (const auto& [kind, early, most] : {std::tuple{SweepKind::of_trees, 0.0, 640},
                                           {SweepKind::at_once, 1.0, 100},
                                           {SweepKind::of_bodies, 0.0, 4000},
-                                          {SweepKind::of_crowd, 0.0, 2000}}) {
+                                          {SweepKind::of_crowd, 0.0, 4000}}) {
     for (const int stride : {25, 29, 33, 2000}) {
       Sweeps sweeps;
       sweeps.restart();

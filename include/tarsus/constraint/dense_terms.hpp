@@ -18,9 +18,8 @@ struct TreeForces {
   void clear(int nv) { joint.assign(std::size_t(nv), R(0)), bias.clear(); }
 };
 
-/// Sweeps see one block of all rows.
 template <class R>
-class DenseTerms final : public RowBlocks {
+class DenseTerms {
  public:
   explicit DenseTerms(const Model& model);
 
@@ -34,13 +33,10 @@ class DenseTerms final : public RowBlocks {
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 
-  /// The rows of these terms, x = 0. @param terms ascending
-  void write(std::span<const int> terms);
-  /// write(), and the operator of their rows alone.
-  StepOperator& alone(std::span<const int> terms);
-  int blocks() const override { return 1; }
-  int terms(int) const override { return int(counts_.size()); }
-  Mass whole() const override { return {A_.data(), columns_}; }
+  /// The rows of these terms. @param terms ascending
+  void write(std::span<const int> terms, WholeRows& rows);
+  /// And what a DenseRows of them needs.
+  DenseRows::Matrices matrices(WholeRows& rows) { return {rows, own_J_.data(), own_Jt_.data(), W_.data(), model_.nv}; }
 
  private:
   struct RowsOf {  ///< a term
@@ -67,11 +63,8 @@ class DenseTerms final : public RowBlocks {
   std::vector<DenseTerm> loaded_;
   bool free_ = false;                     ///< load() had no tangents
   std::vector<double> forces_, right_;    ///< what moves the tree besides the terms; with them
-  std::vector<int> counts_;               ///< rows of each term of write(); theirs:
-  int columns_ = 0;                       ///< rows, padded
-  AlignedVector<double> own_J_, own_Jt_;  ///< [row][dofs]; [place][columns]
-  AlignedVector<double> W_, A_;           ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
-  DenseRows alone_;
+  AlignedVector<double> own_J_, own_Jt_;  ///< of write(): [row][dofs]; [place][row, padded]
+  AlignedVector<double> W_;               ///< M̂⁻¹ Jᵀ [place][row, padded]
 };
 
 extern template class DenseTerms<double>;

@@ -45,14 +45,15 @@ class LinkLoads {
   int used_ = 0;
 };
 
-inline constexpr int kDenseDofs = 64, kManyTrees = 32;
+inline constexpr int kDenseDofs = 64, kManyTrees = 32, kWholeRows = 2048;
 
 template <class R>
 class TreeOperator final : public StepOperator {
  public:
   /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard @param many_trees from
-  /// so many on bilateral rows are nodes of their graph
-  explicit TreeOperator(const Model& model, int dense_dofs = kDenseDofs, int many_trees = kManyTrees);
+  /// so many on bilateral rows are nodes of their graph @param whole_rows so many at most are swept over one matrix
+  explicit TreeOperator(const Model& model, int dense_dofs = kDenseDofs, int many_trees = kManyTrees,
+                        int whole_rows = kWholeRows);
 
   /// A step of h seconds, x = v - v⁰. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as
   /// maba() leaves them; solves take the place of both. What is passed must live until the solve is over.
@@ -106,13 +107,17 @@ class TreeOperator final : public StepOperator {
   };
   struct Graph {
     CoupledTrees all, still;                    ///< still: without contacts, for solves without tangents
+    CoupledTrees free;                          ///< without terms, for their rows
+    bool free_factored = false;                 ///< in this step
     std::vector<CoupledTrees::LinkPair> pairs;  ///< of contacts
     bool acting_only = false;                   ///< these are of contacts that act, not of all that are near
     bool many_trees = false;
     RowNodes nodes;                   ///< of bilateral rows and paths where there are many trees
+    RowNodes of_free;                 ///< of any
+    LinkRows rows;                    ///< of terms that are swept
     std::vector<double> joint_force;  ///< [nv]
     std::vector<double> left;         ///< of a right side
-    explicit Graph(const Model& model) : all(model), still(model) {}
+    explicit Graph(const Model& model) : all(model), still(model), free(model) {}
   };
   struct Iterates {
     Iterate now, next, kept;
@@ -128,7 +133,11 @@ class TreeOperator final : public StepOperator {
   void lay_out(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral);
   bool has_nodes() const { return graph_.nodes.size() > 0; }
   void add_contact_blocks(std::span<const Tangent> tangents, std::span<const double> force);
-  CoupledTrees& factor_still();
+  CoupledTrees& factor_free();
+  bool is_of_bodies(const ContactRows& contact) const;
+  bool by_graph() const { return !small_ || (wide_ && held().at.empty()); }  ///< the matrix of rows
+  void add_rows(int term, const CoupledTrees& trees);
+  void write_whole(std::span<const int> terms);
   bool find_order(std::span<const Tangent> tangents, std::span<const double> force);
   bool solve(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force,
              std::span<double> change);
@@ -140,6 +149,8 @@ class TreeOperator final : public StepOperator {
 
   const Model& model_;
   bool small_;  ///< hard steps may be dense
+  bool wide_;   ///< joints have two DoFs or more, in the mean
+  int whole_rows_;
   BasicData<R>* data_ = nullptr;
   In<R> joint_inertia_;
   std::span<const Term> terms_;
@@ -150,6 +161,8 @@ class TreeOperator final : public StepOperator {
   ExtraRows<R> extra_;
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
+  WholeRows whole_;
+  DenseRows alone_;
   struct {
     bool dense = false;          ///< it has gone to the dense matrix
     bool exact = false;          ///< it is to go there, of any size, for elimination in R has lost digits

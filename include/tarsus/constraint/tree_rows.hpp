@@ -7,11 +7,7 @@
 // Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has numbers on the way to its
 // root alone: it reads J x = D⁻¹ Wᵀ u, and an impulse on it is u += W λ. A contact of a tree with a free body has both.
 //
-// Bilateral rows are held. With B theirs, an impulse also makes the impulses that hold them,
-//
-//     u += (W - W_B (A_BB + Σ)⁻¹ A_B) λ,   A = Wᵀ D⁻¹ W
-//
-// for rows that feel any of them, over the DoFs of both. Free bodies are trees of one link then.
+// Pushes move what is free; after each sweep bilateral rows are held again, through a graph that has them as nodes.
 #pragma once
 
 #include <vector>
@@ -30,10 +26,8 @@ class TreeRows final : public RowBlocks {
 
   /// No rows. @return the list that bilateral ones are to be written to
   DelassusRows<R>& clear();
-  /// Holds those rows. data has the factors of M̂. @param diagonal Σ
-  void hold(const BasicData<R>& data, std::span<const double> diagonal);
-  /// The same, but that pushes move what is free, by these trees, which have the rows as nodes, first, and are factored
-  /// without terms; both must live as long.
+  /// Holds those rows. data has the factors of M̂. @param diagonal Σ @param trees that have the rows as nodes, first,
+  /// and are factored without terms; both must live as long
   void hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees);
   /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
@@ -61,10 +55,8 @@ class TreeRows final : public RowBlocks {
  private:
   struct Block {
     int terms;
-    int rows = -1;                ///< block of rows_, of what acts on trees
-    int point = -1;               ///< of points_, of a contact that acts on bodies
-    int first_dof = 0, ndof = 0;  ///< of dofs_, where the block feels bilateral rows
-    std::size_t Y = 0;
+    int rows = -1;   ///< block of rows_, of what acts on trees
+    int point = -1;  ///< of points_, of a contact that acts on bodies
   };
   struct Extrapolated {  ///< before an extrapolation, and by what it moves them
     AlignedVector<R> u, u_by;
@@ -87,8 +79,6 @@ class TreeRows final : public RowBlocks {
   void write_contact(const ContactRows& contact);
   void write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void add_motions(const typename DelassusRows<R>::Block& block, double* Jx) const;
-  bool feel(const typename DelassusRows<R>::Block& block);
-  void widen_block(Block& block);
   bool take_body(const LinkState<R>& link, std::size_t i);
 
   const Model& model_;
@@ -99,11 +89,9 @@ class TreeRows final : public RowBlocks {
   std::vector<ContactRows> points_;
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
-  std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
   Held held_;
-  std::vector<int> pivot_, place_;  ///< place_: [dof] in the block at hand, -1
-  std::vector<int> dofs_, joints_;
-  AlignedVector<R> Y_, u_, row_;  ///< row_: scratch
+  std::vector<int> joints_;
+  AlignedVector<R> u_, row_;  ///< row_: scratch
   Extrapolated extrapolated_;
 };
 

@@ -30,12 +30,14 @@
 
 #include <array>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/dynamics/link_load.hpp"
+#include "tarsus/dynamics/link_rows.hpp"
 
 namespace tarsus {
 
@@ -72,6 +74,7 @@ class CoupledTrees {
   using Block = std::array<double, 48>;
 
   explicit CoupledTrees(const Model& model);
+  ~CoupledTrees();
 
   /// The order of elimination for these pairs of different links, each given once, and these rows; nothing where they
   /// are as before.
@@ -97,6 +100,8 @@ class CoupledTrees {
   void add_to_row(int node, int row, int link, const Force<double>& wrench, double share = 1);
   /// The same of what it is along a joint's DoFs, in qvel's axes; its node has the parent as well.
   void add_joint_to_row(int node, int row, int link, const double* along, double share = 1);
+  /// The same of a row that is no node.
+  void add_joint(LinkRows& rows, int link, const double* along) const;
 
   /// Once after the blocks are complete; they are lost.
   void factor();
@@ -105,6 +110,9 @@ class CoupledTrees {
   /// @param x [numbers()] in: d from first_row() on; out: each link's numbers along its joint, world axes, angular
   ///   before linear, and λ
   void solve(bool loaded, std::span<const double> joint_force, std::span<double> x);
+  /// A = J H⁻¹ Jᵀ of the blocks that were factored, eight columns at a time. @param A out: [row][stride], stride a
+  /// multiple of eight
+  void gram(const LinkRows& rows, double* A, int stride);
   int numbers() const { return first_row() + rows_.rows(); }
   int first_row() const { return 6 * links_; }
   /// Such numbers as velocities; data.links()[l].a = J_l of them.
@@ -127,6 +135,7 @@ class CoupledTrees {
     std::size_t pairs, panel;  ///< of order_.pair_block [count][count], and of left_ and right_ [dofs][count][8]
     int parent_block;          ///< B_ip, -1: the link does not bear on its parent
   };
+  struct Columns;
   std::size_t node_of(int node) const { return std::size_t(links_ + node); }
   int dofs_of(int node) const { return link_[node_of(node)].dofs; }
   std::array<double, 36>& own_of(int node) { return own_[node_of(node)]; }
@@ -138,6 +147,7 @@ class CoupledTrees {
   void inward(bool loaded, std::span<const double> joint_force, std::span<const double> x);
   void move(std::size_t link, const double* q);
   CoupledJoint<double> coupled(const Step& step) const;
+  Force<double> joint_force(const Link& joint, const double* along) const;
 
   struct Order {  ///< of the elimination, as analyze() found it
     bool known = false;
@@ -161,6 +171,7 @@ class CoupledTrees {
   AlignedVector<double> left_, right_;                 ///< H_xq and D⁻¹ H_qy
   std::vector<double> force_, joint_force_, reduced_;  ///< [link][6]
   AlignedVector<double> motion_, work_;                ///< [link][8], the last two zero
+  std::unique_ptr<Columns> columns_;                   ///< once gram() was asked for
 };
 
 }  // namespace tarsus

@@ -20,7 +20,7 @@
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
 //             as many, and every second such iteration none. Over one dense matrix they come before the second, or
 //             after a step that was shortened, and steps are whole from then on (decision 512); of contacts of free
-//             bodies, and of trees that bear on one another, more are worth it (decision 511).
+//             bodies, and of trees that bear on one another, more are worth it (decisions 511, 522).
 //   acting    where they are few, the terms that act are a problem of their own, by their rows alone; then all terms
 //             at their impulses, again with those that act now.
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
@@ -53,7 +53,7 @@ enum class SweepKind : std::uint8_t {
   of_trees,
   at_once,    ///< one dense matrix: they cost little beside solve()
   of_bodies,  ///< contacts of many free bodies: ten to thirty cost as much as solve()
-  of_crowd,   ///< of trees that bear on one another: solve() costs as much as two to four
+  of_crowd,   ///< of trees that bear on one another, or that bilateral rows join, mostly over one dense matrix
 };
 
 class StepOperator {

@@ -80,6 +80,29 @@ class RowBlocks {
   virtual void hold() {}
 };
 
+/// One block of all rows.
+class WholeRows final : public RowBlocks {
+ public:
+  void clear() { counts.clear(), rows_ = 0; }
+  void add(int nrow) { counts.push_back(nrow), rows_ += nrow; }  ///< a term
+  int rows() const { return rows_; }
+  int stride() const { return (rows_ + 7) / 8 * 8; }
+  /// A, to be written once all terms are there.
+  double* mass() {
+    at_least(A_, std::size_t(rows_) * std::size_t(stride()) + kBeyond);
+    return A_.data();
+  }
+  int blocks() const override { return 1; }
+  int terms(int) const override { return int(counts.size()); }
+  Mass whole() const override { return {A_.data(), stride()}; }
+
+  std::vector<int> counts;  ///< rows of each term
+
+ private:
+  int rows_ = 0;
+  AlignedVector<double> A_;
+};
+
 /// Of a problem that is solved by sweeps alone.
 struct SweepOptions {
   int max_sweeps = 20;
@@ -101,9 +124,10 @@ class Sweeps {
   /// A new step: nothing is known of its mass.
   /// @param all terms act
   void begin(const StepProblem& problem, bool all = false);
+  void forget_mass() { stale_ = true; }  ///< The operator was asked for other rows.
   /// Iterations begin again.
   void restart();
-  /// How many go before Newton's next iteration: none before the seventh, of bodies the fifth, unless `early`, the
+  /// How many go before Newton's next iteration: none before the seventh, of bodies and crowds the fifth, unless `early`, the
   /// residual of contacts where they may come sooner [m/s], is large, without a bound after a step that was shortened;
   /// then none while it is small. None where the residual falls to a tenth; where it does not fall to half, twice as
   /// many, and every second such iteration none.
@@ -146,6 +170,7 @@ class Sweeps {
     int count = 0, done = 0;  ///< before this one, if any; in this step
     double settled = 0;       ///< no more once none of the rows changes by more [m/s]
     bool early = false;       ///< before the seventh
+    bool of_crowd = false;    ///< SweepKind
     bool without = false;     ///< this one goes without
   };
   void make_blocks(StepOperator& mass, const StepProblem& problem);
