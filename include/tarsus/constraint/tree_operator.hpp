@@ -135,7 +135,8 @@ class TreeOperator final : public StepOperator {
   void add_contact_blocks(std::span<const Tangent> tangents, std::span<const double> force);
   CoupledTrees& factor_free();
   bool is_of_bodies(const ContactRows& contact) const;
-  bool by_graph() const { return !small_ || (wide_ && held().at.empty()); }  ///< the matrix of rows
+  /// Where the matrix of rows comes from: else of the dense matrix, whose solves lose nothing in float.
+  bool by_graph() const { return !small_ || (wide_ && sizeof(R) == sizeof(double) && held().at.empty()); }
   void add_rows(int term, const CoupledTrees& trees);
   void write_whole(std::span<const int> terms);
   bool find_order(std::span<const Tangent> tangents, std::span<const double> force);
