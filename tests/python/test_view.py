@@ -411,6 +411,16 @@ def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
             ModelSource(model, gains=(300, 30), force_limit=limit)
 
 
+def test_a_recording_of_one_frame_is_written(tmp_path):
+    from tarsus.view.command import main
+
+    recording = tmp_path / "one.npz"
+    run = [sys.executable, "-m", "tarsus", "run", str(HUMANOID), "--dt", "0.01", "--duration", "0.01", "--quiet", "--out", str(recording)]
+    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    for ending in ("html", "glb"):
+        assert main(["view", str(recording), "--export", str(tmp_path / f"one.{ending}")]) == 0
+
+
 def test_gains_and_limits_are_what_run_takes(tmp_path):
     from tarsus.view.command import main
 

@@ -244,7 +244,7 @@ def run_view(arguments):
     source = opened()
     if any(getattr(arguments, name) is not None for name in FILES):
         times = getattr(source, "times", None)
-        whole = 10.0 if times is None else float(times[-1] - times[0])
+        whole = 10.0 if times is None else max(float(times[-1] - times[0]), source.dt)
         return write_files(source, arguments, arguments.duration or whole)
     serve(source, arguments, reload_from=(arguments.what, opened) if Path(arguments.what).is_file() else None)
 
