@@ -41,7 +41,10 @@ std::string plural(std::string what) {
   std::size_t end = what.size();
   for (const char* word : {" that", " for", " without", " with", " or", " ("}) end = std::min(end, what.find(word));
   std::string noun = what.substr(0, end), rest = what.substr(end);
-  noun = noun.ends_with("body") || noun.ends_with("equality") ? noun.substr(0, noun.size() - 1) + "ies" : noun + "s";
+  if (noun.ends_with("body") || noun.ends_with("equality"))
+    noun = noun.substr(0, noun.size() - 1) + "ies";
+  else
+    noun += noun.ends_with("mesh") ? "es" : "s";
   for (const auto& [one, many] : {std::pair<std::string, std::string>(" that is ", " that are "),
                                   {" that was ", " that were "},
                                   {" that touches ", " that touch "},

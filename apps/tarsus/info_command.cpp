@@ -38,10 +38,7 @@ FileKind kind_of(const std::string& path) {
   const std::size_t at = head.find_first_not_of(" \t\r\n");
   const bool npz_name = std::filesystem::path(path).extension() == ".npz";
   if (npz_name) return FileKind::npz;
-  if (at != head.npos && head[at] == '<') return FileKind::model;
-  if (at != head.npos && head[at] != '{' && !head.substr(at).starts_with("HIERARCHY"))
-    throw Error(path + ": this is neither a recording (.npz) nor a model (XML) nor a motion clip (JSON, BVH)");
-  return FileKind::clip;
+  return at != head.npos && head[at] == '<' ? FileKind::model : FileKind::clip;
 }
 
 void row(const char* what, const std::string& value) { fmt::print("  {:<14}{}\n", what, value); }
@@ -157,18 +154,6 @@ void plain_npz(NpzReader& npz, const Info& info) {
   if (info.json) print_json(out);
 }
 
-void info_npz(const Info& info) {
-  {
-    NpzReader npz(info.path);
-    if (!npz.has("meta")) return plain_npz(npz, info);
-  }
-  const Recording r = read_recording(info.path);
-  if (info.json)
-    print_json(json_recording(r));
-  else
-    print_recording(r);
-}
-
 // -- models ---------------------------------------------------------------------------------------------------------
 
 std::string limits(const Joint& j) { return j.limited ? fmt::format("{:.4g} … {:.4g}", j.range[0], j.range[1]) : ""; }
@@ -266,6 +251,24 @@ nlohmann::json json_clip(const MotionClip& c) {
   return out;
 }
 
+void info_clip(const Info& info) {
+  const MotionClip clip = read_clip(info.path);
+  info.json ? print_json(json_clip(clip)) : print_clip(clip);
+}
+
+void info_npz(const Info& info) {
+  {
+    NpzReader npz(info.path);
+    if (npz.has("trans") && (npz.has("poses") || npz.has("root_orient"))) return info_clip(info);  // AMASS
+    if (!npz.has("meta")) return plain_npz(npz, info);
+  }
+  const Recording r = read_recording(info.path);
+  if (info.json)
+    print_json(json_recording(r));
+  else
+    print_recording(r);
+}
+
 void run(const Info& info) {
   const FileKind kind = kind_of(info.path);
   if (kind != FileKind::model) refuse_read_options(info.options, "a model file: it says how to read one");
@@ -275,10 +278,7 @@ void run(const Info& info) {
       const Model model = load_model(info.path, info.options, info.json);
       return info.json ? print_json(json_model(model, info.path)) : print_model(model, info.path);
     }
-    case FileKind::clip: {
-      const MotionClip clip = read_clip(info.path);
-      return info.json ? print_json(json_clip(clip)) : print_clip(clip);
-    }
+    case FileKind::clip: return info_clip(info);
   }
 }
 
@@ -289,7 +289,8 @@ void add_info_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("info", "Show what is in a file: a recording, a model or a clip");
   command
       ->add_option("file", info->path,
-                   "Recording (.npz), model (MJCF, URDF) or clip (DeepMimic, BVH, ours); recognised by content")
+                   "Recording (.npz), model (MJCF, URDF) or clip (BVH, AMC, AMASS, DeepMimic, MimicKit, ours); "
+                   "recognised by content")
       ->required();
   add_read_options(*command, info->options);
   command->add_flag("--json", info->json, "One JSON object instead of tables");

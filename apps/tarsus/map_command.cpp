@@ -58,9 +58,9 @@ void execute(const Map& map) {
   if (map.json) {
     print_json(json);
   } else {
-    fmt::print("  {:<16}{:<28}{:<28}sure\n", "point", "of the clip", "of the model");
+    fmt::print("  {:<16}{:<28}{:<32}sure\n", "point", "of the clip", "of the model");
     for (const PointMapping& p : mapping.points)
-      fmt::print("  {:<16}{:<28}{:<28}{:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
+      fmt::print("  {:<16}{:<27} {:<31} {:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
     fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", sure, json["driven"].get<int>(), model.njoint(),
                text(moved.report));
   }

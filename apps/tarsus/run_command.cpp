@@ -188,7 +188,11 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
   if (clip)
-    json["clip"] = {{"mapping", clip->mapping_name()}, {"driven", clip->driven().size()}, {"joints", model.njoint()}};
+    json["clip"] = {{"mapping", clip->mapping_name()},
+                    {"driven", clip->driven().size()},
+                    {"joints", model.njoint()},
+                    {"duration", clip->duration()},
+                    {"loops", clip->loop()}};
   if (run.driven()) json["tracking_error_m"] = {{"mean", r.error_mean}, {"max", r.error_max}};
   if (run.with_contacts) {
     json["contacts"] = {{"touching_max", r.contacts_max},
@@ -209,13 +213,23 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   return json;
 }
 
+/// What of a clip a run from `start` to `end` has shown.
+std::string clip_time(const ClipBinding& clip, double start, double end) {
+  const double all = clip.duration();
+  if (clip.loop()) return fmt::format("loops every {:.4g} s", all);
+  return fmt::format("{:.4g} to {:.4g} s of {:.4g} s{}", start, std::min(end, all), all,
+                     end > all + 1e-9 ? ", then its last pose is held" : "");
+}
+
 void print_table(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip,
                  const Model& model) {
   const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
   row("status", name(r.status));
-  if (clip)
+  if (clip) {
     row("clip",
         fmt::format("drives {} of {} joints by {}", clip->driven().size(), model.njoint(), clip->mapping_name()));
+    row("its time", clip_time(*clip, run.start, run.start + r.steps * run.dt));
+  }
   row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
   row("time", fmt::format("{:.4f} s", r.seconds));
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
@@ -235,20 +249,24 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
     row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
   }
   if (run.with_loops)
-    row("loops", fmt::format("{}, opened by {:.3g} at most ({})", run.loops, r.loop_error_max, r.loop_error_row));
+    row("loops", fmt::format("{}, opened by {:.3g} at most{}", run.loops, r.loop_error_max,
+                             r.loop_error_max > 0 ? " (" + r.loop_error_row + ")" : ""));
   if (!out.empty()) row("recording", out);
   if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   if (run.profile) print_stages(r.stage_seconds, r.steps);
 }
 
 /// What a user would ask next when a run stops.
-const char* meaning(WorldStatus status) {
+const char* meaning(WorldStatus status, bool plain) {
   switch (status) {
     case WorldStatus::ok: return "";
     case WorldStatus::bad_input: return "a number that is not finite came in";
     case WorldStatus::singular:
       return "an acceleration is not finite: does a moving end have no mass, or do rows have no solution?";
     case WorldStatus::too_fast:
+      if (plain)
+        return "a speed beyond 1e6 rad/s or m/s: it blew up. --plain drives are unstable at large steps (tarsus gains "
+               "--plain says which): leave it out, or take a smaller --dt";
       return "a speed beyond 1e6 rad/s or m/s: it blew up. A smaller --dt, --gains or joint damping help; so does a "
              "start within the joints' ranges";
     case WorldStatus::open_loop:
@@ -436,7 +454,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   }
   if (r.status != WorldStatus::ok) {
-    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status));
+    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status, run.plain));
     throw CLI::RuntimeError(3);
   }
   report_interrupt(r.steps * r.control_dt, "s");
@@ -532,7 +550,8 @@ void execute(Run run) {
   else
     print_table(run, report, out, clip ? &*clip : nullptr, model);
   if (report.status != WorldStatus::ok) {
-    tell("the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status), meaning(report.status));
+    tell("the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
+         meaning(report.status, run.plain));
     throw CLI::RuntimeError(3);
   }
   if (report.stopped) report_interrupt(report.steps * run.dt, "s");
@@ -578,8 +597,9 @@ void add_options(CLI::App& command, Run& run) {
   command
       .add_option(
           "--gains", run.gains,
-          "Drives' stiffness and damping: KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file such as {\"left_knee\": [300, "
-          "20], \"default\": [1000, 100]} (docs/gains.md); with a clip the default is the paper's "
+          "Drives' stiffness and damping: KP,KD (of a free root too) or KP,KD,ROOT_KP,ROOT_KD or a JSON file such as "
+          "{\"left_knee\": [300, 20], \"default\": [1000, 100]} (docs/gains.md); with a clip the default is the "
+          "paper's "
           "75000,4000,20000,2000, without one there are no drives")
       ->type_name("GAINS");
   command

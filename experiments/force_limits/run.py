@@ -196,7 +196,7 @@ The same with kp 300 and a limit of 200 N m, and without one (kd in N m s/rad):
     distance = context.bench("fidelity")
     return f"""## Force limits
 
-Characters in free fall, **without ground contact**; random targets up to 1 rad at 30 Hz on every joint, steps of 1/60 s, kd = kp/10, the stiff law,
+Characters in free fall, **without ground contact**; random targets up to 1 rad at 30 Hz on every joint, steps of 1/60 s, kd = kp/10,
 all joints with the same limit. Of {len(rows)} runs {int(sum(limited))} blew up (a joint faster than {BLOWN_UP:g} rad/s, or not finite).
 Largest complementarity residual {worst:.1g}. Rounds a step, mean over the grid: {', '.join(f'{m} {v[0]:.2f}' for m, v in means.items())}; together
 **{all_rounds:.2f}**. Time of the limited solve over unlimited MABA (drive terms and solve of the same recorded states): mean of ratios
@@ -207,7 +207,7 @@ The share that blew up over 100 seeds of 30 s each, with roots driven and not, i
 ### MuJoCo's implicit position servos in the same experiment
 
 Same model files, gravity, targets' distribution, steps, gains and limits (on a ball, on each of three servos); contacts and joint ranges off. MuJoCo's implicit integrators take kd
-implicitly, kp and the clamp explicitly; ours is the stiff law with spin damping (docs/force_limits.md), without which a free snake at its limits blows up here
+implicitly, kp and the clamp explicitly; ours takes all three implicitly, with spin damping (docs/force_limits.md), without which a free snake at its limits blows up here
 too.
 
 {blow_ups}

@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/control/force_limit.hpp"
+#include "tarsus/io/gains_text.hpp"
 
 namespace tarsus::python {
 
@@ -130,6 +131,11 @@ void bind_drives(nb::module_& m) {
       "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = nb::none(), "root_kd"_a = nb::none(),
       "The same gains at every joint below the root and others for a free root (None: 20000 and 2000). Raises "
       "ValueError for bad\ngains.");
+  c.def_static(
+      "load", [](handle file, const Model& model) { return read_gains(model, file_name("gains", file)); }, "gains"_a,
+      "model"_a, nb::sig("def load(gains: str | os.PathLike[str], model: Model) -> Drives"),
+      "Gains as `tarsus run --gains` takes them: a JSON file by joints' names (docs/gains.md), or \"KP,KD\" for all "
+      "joints, a free root\nwith them, or \"KP,KD,ROOT_KP,ROOT_KD\".");
   c.def(
       "take_force_limits", [](Drives& d, const Model& model) { take_force_limits(model, d); }, "model"_a,
       "Sets force_limit and force_floor to what the model's file says (MJCF's actuatorfrcrange, URDF's effort).");

@@ -384,8 +384,16 @@ std::filesystem::path skeleton_beside(const std::filesystem::path& motion) {
 
 bool looks_like_acclaim(std::string_view text) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
-  const std::string_view first = trimmed(text.substr(0, 4096));
-  return !first.empty() && (first[0] == '#' || first[0] == ':');
+  bool comments = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    if (line[0] != '#') return line[0] == ':' || (comments && std::isdigit(static_cast<unsigned char>(line[0])));
+    comments = true;
+  }
+  return false;
 }
 
 MotionClip parse_amc(std::string_view motion, const std::string& name, std::string_view skeleton,

@@ -19,12 +19,12 @@ std::vector<double> numbers(const std::string& text) {
     double x = 0;
     const auto [next, error] = std::from_chars(p, end, x);
     if (error != std::errc() || (next != end && *next != ',')) {
-      throw ValueError("--gains", "\"" + text + "\"", kExpected);
+      throw ValueError("gains", "\"" + text + "\"", kExpected);
     }
     out.push_back(x);
     p = next == end ? end : next + 1;
   }
-  if (out.size() != 2 && out.size() != 4) throw ValueError("--gains", "\"" + text + "\"", kExpected);
+  if (out.size() != 2 && out.size() != 4) throw ValueError("gains", "\"" + text + "\"", kExpected);
   return out;
 }
 

@@ -133,7 +133,9 @@ void MjcfWriter::find_heavy_losses() {
       const Vec3d d = eigen(body.inertial->inertia).values;
       heavy[i] |= body.inertial->mass >= 1e-15 && d.z >= 1e-15;
       if (d.y + d.z < d.x * (1 - 1e-6))
-        lose("nothing, but inertias that break the triangle inequality, which readers of MJCF refuse");
+        lose(
+            "nothing, but inertias that break the triangle inequality, which readers of MJCF refuse: --fix balance "
+            "mends them");
     }
     if (!body.joints.empty() && !heavy[i])
       lose("nothing, but moving bodies without mass or inertia, which readers of MJCF refuse");

@@ -190,7 +190,7 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"run models/pendulum.xml --out /nosuch/x.npz", 1, "cannot be written"},
               {"run models/pendulum.xml --keyframe home", 2, "a model that has keyframes"},
               {"-kkt models/loops/four_bar.xml --keyframe -3", 2, "a model that has keyframes"},
-              {"info README.md", 1, "neither a recording"},
+              {"info README.md", 1, "no motion clip"},
               {"info nosuch.npz", 1, "no such file"},
               {"convert models/pendulum.xml x.usd", 2, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
@@ -606,7 +606,9 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
   expect_all(
       {{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
-       {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "it blew up"}});
+       {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "leave it out"},
+       {"run models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.1 --no-record", 0,
+        "every 1.04 s"}});
   std::string many;
   for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";
   expect_all({{"run " + file("many.xml", many) + " --duration 0.01 --no-record", 0, "tarsus scene"},

@@ -24,10 +24,10 @@ BALLS = """<mujoco><compiler angle="radian"/><worldbody><body name="a"><freejoin
     <geom type="capsule" size=".04" fromto="0 0 0 0 .2 .2" mass="1"/></body></body></worldbody></mujoco>"""
 
 
-def engine(file=FILE, n=3, mode="pos", height=1.0, **options):
+def engine(file=FILE, n=3, mode="pos", height=1.0, control_freq=30, **options):
     from tarsus.gym import mimickit
 
-    e = mimickit.Engine({"sim_freq": 120, "control_freq": 30, "control_mode": mode}, n)
+    e = mimickit.Engine({"sim_freq": 120, "control_freq": control_freq, "control_mode": mode}, n)
     for _ in range(n):
         e.create_obj(e.create_env(), 1, str(file), "character", start_pos=[0, 0, height], **options)
     e.initialize_sim()
@@ -132,6 +132,25 @@ def test_a_control_step_is_four_of_a_batchs(file):
         saturated += np.count_nonzero(np.abs(forces) > 0.99 * limits)
     print(f"{saturated} drives at their limit")
     assert saturated > 0 or not np.isfinite(force).any()
+
+
+@pytest.mark.parametrize("mode", ["pos", "vel"])
+def test_forces_of_drives_are_those_of_the_motion(file, mode):
+    """A step from rest in the air and within all ranges, where nothing else acts: what inverse dynamics says."""
+    e, rng = engine(file, mode=mode, height=3.0, control_freq=120), np.random.default_rng(5)
+    start = np.zeros(e.get_obj_num_dofs(0))
+    for joint in e._model.joints:
+        if joint.type == "hinge":
+            start[joint.qvel.start - 6] = np.mean(joint.range)
+    e.set_dof_pos(None, 0, torch.tensor(np.tile(start, (3, 1)), dtype=torch.float32))
+    command = rng.uniform(-0.1, 0.1, (3, len(start))) + (start if mode == "pos" else 0)
+    e.set_cmd(0, torch.tensor(command, dtype=torch.float32))
+    before = e._qpos.numpy().astype(float)
+    e.step()
+    forces, data = e.get_dof_forces(0).numpy(), tarsus.Data(e._model)
+    for row in range(3):
+        needed = tarsus.rnea(e._model, data, before[row], np.zeros(e._model.nv), e._batch.qacc[row].astype(float))[6:]
+        assert np.abs(forces[row] - needed).max() < 1e-3 * np.abs(needed).max()
 
 
 def test_a_standing_character_is_carried_by_the_ground_and_pushed_by_forces():

@@ -52,3 +52,9 @@ def test_a_wrong_level_is_an_error_that_names_it():
     code = "import tarsus; tarsus.isa_level()"
     run = subprocess.run([sys.executable, "-c", code], env={"TARSUS_ISA_LEVEL": "mmx"}, capture_output=True, text=True)
     assert run.returncode != 0 and "ValueError" in run.stderr and "mmx" in run.stderr
+
+
+def test_what_the_environments_need_is_named():
+    code = "import sys; sys.modules['gymnasium'] = None; import tarsus.gym"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1 and "tarsus.gym needs gymnasium: pip install 'tarsus[gym]'" in run.stderr

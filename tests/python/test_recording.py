@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import time
@@ -95,6 +96,22 @@ def test_what_is_refused_is_named(tmp_path, reason):
     assert result.returncode == 1
     assert "numpy.npz" in result.stderr and "qpos" in result.stderr
     assert ("c16" if reason == "complex" else reason) in result.stderr, result.stderr
+
+
+def test_clips_of_every_kind_are_shown(tmp_path):
+    still = np.zeros((4, 34))
+    (tmp_path / "stand.pkl").write_bytes(pickle.dumps({"loop_mode": 0, "fps": 30, "frames": still.tolist()}))
+    np.savez(tmp_path / "amass.npz", trans=np.zeros((4, 3)), poses=np.zeros((4, 156)), mocap_framerate=30.0)
+    (tmp_path / "acclaim.asf").write_text(
+        ":units\n  length 0.45\n  angle deg\n:root\n  order TX TY TZ RX RY RZ\n  axis XYZ\n  position 0 0 0\n"
+        "  orientation 0 0 0\n:bonedata\n  begin\n    id 1\n    name leg\n    direction 0 -1 0\n    length 8\n"
+        "    axis 0 0 0 XYZ\n    dof rx\n    limits (-20 120)\n  end\n:hierarchy\n  begin\n    root leg\n  end\n")
+    (tmp_path / "acclaim.amc").write_text("# a comment\n:DEGREES\n" + "".join(f"{i}\nroot 0 0 0 0 0 0\nleg {i}\n" for i in range(1, 5)))
+    for name, kind in (("stand.pkl", "mimickit_humanoid"), ("amass.npz", "amass"), ("acclaim.amc", "amc")):
+        shown = info(tmp_path / name)
+        assert (shown["kind"], shown["format"], shown["frames"]) == ("clip", kind, 4)
+    (tmp_path / "notes.txt").write_text("# no motion\nbut a text\n")
+    assert "this is no motion clip" in tarsus("info", tmp_path / "notes.txt").stderr
 
 
 def test_a_folder_of_recordings_that_cannot_be_made_is_named(tmp_path, monkeypatch):

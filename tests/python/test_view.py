@@ -411,6 +411,34 @@ def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
             ModelSource(model, gains=(300, 30), force_limit=limit)
 
 
+def test_a_recording_of_one_frame_is_written(tmp_path):
+    from tarsus.view.command import main
+
+    recording = tmp_path / "one.npz"
+    run = [sys.executable, "-m", "tarsus", "run", str(HUMANOID), "--dt", "0.01", "--duration", "0.01", "--quiet", "--out", str(recording)]
+    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    for ending in ("html", "glb"):
+        assert main(["view", str(recording), "--export", str(tmp_path / f"one.{ending}")]) == 0
+
+
+def test_gains_and_limits_are_what_run_takes(tmp_path):
+    from tarsus.view.command import main
+
+    model, file = tarsus.Model.load(HUMANOID), tmp_path / "gains.json"
+    assert ModelSource(model, gains=(300, 30)).drives.kp.tolist() == [300] * model.nv
+    file.write_text('{"left_knee": [300, 20], "default": [1000, 100]}')
+    knee = model.joint("left_knee").qvel.start
+    for drives in (tarsus.Drives.load(file, model), ModelSource(model, gains=str(file)).drives):
+        assert drives.kp[[0, 6, knee]].tolist() == [0, 1000, 300] and drives.kd[[0, 6, knee]].tolist() == [0, 100, 20]
+    page = tmp_path / "x.html"
+    assert main(["view", str(HUMANOID), "--gains", str(file), "--force-limit", "model", "--export", str(page), "--duration", "0.1"]) == 0
+    assert page.exists()
+    limited = tarsus.Model.from_xml_string('<mujoco><worldbody><body><joint actuatorfrcrange="-3 3"/><geom size=".1"/></body></worldbody></mujoco>')
+    assert ModelSource(limited, gains=(300, 30), force_limit="model").drives.force_limit.tolist() == [3]
+    with pytest.raises(tarsus.ValueError, match="KP,KD"):
+        tarsus.Drives.load("300", model)
+
+
 def test_what_does_not_belong_to_the_model_is_refused():
     model, dog = tarsus.Model.load(HUMANOID), tarsus.Model.load(ROOT / "models/dog.xml")
     with pytest.raises(ValueError, match="clip: is bound to another model, of nq 43, expected one of nq 95"):

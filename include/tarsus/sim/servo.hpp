@@ -1,7 +1,7 @@
 // A model's actuators and passive forces over one step, as what the step solves: drives, applied forces, and rows.
 //
 //   what                                               becomes
-//   servo on a hinge or slide: falls with q or q̇       a stiff drive, its force range a limit that holds at the end
+//   servo on a hinge or slide: falls with q or q̇       a drive, its force range a limit that holds at the end
 //                                                      of the step; several on one DoF add up, so do their ranges
 //   other actuators                                    their force at the start of the step, within its range
 //   servo on a tendon, a site, a slider-crank;         a row f = clamp(f₀ - D J q̈): its law, linear in the velocity at

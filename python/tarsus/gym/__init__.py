@@ -4,7 +4,10 @@ Importing this module registers them. Observations, rewards and resets are compu
 passes arrays on.
 """
 
-import gymnasium
+try:
+    import gymnasium
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"tarsus.gym needs {error.name}: pip install 'tarsus[gym]'", name=error.name) from error
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space

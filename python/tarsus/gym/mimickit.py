@@ -241,29 +241,29 @@ class Engine(_Base):
             batch.tau[:] = tau
             for body, force in self._forces.items():
                 batch.apply_force(body + 1, force.numpy())
-            before = self._qpos.clone(), self._qvel.clone()
+            before = self._qpos.clone()
             batch.step()
         self._forces.clear()
         self._steps += 1
         self.bad_worlds = int(np.count_nonzero(batch.status))
-        self._dof["force"][:] = torch.from_numpy(tau[:, 6:]) if self._mode == ControlMode.torque else self._drive_force(*before)
+        self._dof["force"][:] = torch.from_numpy(tau[:, 6:]) if self._mode == ControlMode.torque else self._drive_force(before)
         self._look()
 
-    def _drive_force(self, qpos, qvel):
-        """Of the last simulation step, which began at (qpos, qvel): the gains' law at its end [Yin 2020, eq. 6], cut off at the limits."""
+    def _drive_force(self, qpos):
+        """Of the last simulation step, which began at qpos: the gains' law at its end, cut off at the limits."""
         if self._mode == ControlMode.none:
             return torch.zeros_like(self._command)
         kp, kd, limit = (torch.from_numpy(x.astype(np.float32)) for x in (self._kp, self._kd, self._limit))
         target, now = torch.from_numpy(self._batch.qpos_target), torch.from_numpy(self._batch.qvel_target) - self._qvel
-        error = torch.zeros_like(qvel)
+        error, turned = torch.zeros_like(self._qvel), self._sim_timestep * self._qvel
         if self._mode == ControlMode.pos:
             q, v = self._single
-            error[:, v] = target[:, q] - qpos[:, q] - self._sim_timestep * qvel[:, v]
+            error[:, v] = target[:, q] - qpos[:, q] - turned[:, v]
             for q, v in self._balls:
                 a, b = qpos[:, q : q + 4], target[:, q : q + 4]
                 relative = torch.cat([(a * b).sum(-1, keepdim=True),
                                       a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - torch.linalg.cross(a[:, 1:], b[:, 1:])], dim=-1)
-                error[:, v : v + 3] = _logarithm(relative) - self._sim_timestep * qvel[:, v : v + 3]
+                error[:, v : v + 3] = _logarithm(relative) - turned[:, v : v + 3]
         force = kp * error + kd * now
         for _, v in self._balls:
             length = torch.linalg.vector_norm(force[:, v : v + 3], dim=-1, keepdim=True)

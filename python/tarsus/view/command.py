@@ -34,8 +34,8 @@ def parser():
     view.add_argument("--model", help="model that a recording or a clip is for")
     view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
     view.add_argument("--dt", type=float, help="step [s]")
-    view.add_argument("--gains", type=gains, help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
-    view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
+    view.add_argument("--gains", type=gains, help="KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file, as in run: drives that hold the start pose, or for the clip")
+    view.add_argument("--force-limit", type=force_limit, help='largest drive force [N m], or "model" for the file\'s own')
     view.add_argument("--plain", action="store_true", default=None, help="drives by the paper's law: unstable at large steps")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
@@ -71,13 +71,22 @@ def positive_seconds(text):
 
 
 def gains(text):
+    if Path(text).is_file():
+        return text
     try:
         values = tuple(float(x) for x in text.split(","))
     except ValueError:
         values = ()
     if len(values) not in (2, 4):
-        raise argparse.ArgumentTypeError(f"is {text}, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD")
+        raise argparse.ArgumentTypeError(f"is {text}, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD or a file that exists")
     return values
+
+
+def force_limit(text):
+    try:
+        return text if text == "model" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'is {text}, expected a number of N m or "model"') from None
 
 
 MOST_PIXELS = 8192  # SwiftShader's largest surface
@@ -235,7 +244,7 @@ def run_view(arguments):
     source = opened()
     if any(getattr(arguments, name) is not None for name in FILES):
         times = getattr(source, "times", None)
-        whole = 10.0 if times is None else float(times[-1] - times[0])
+        whole = 10.0 if times is None else max(float(times[-1] - times[0]), source.dt)
         return write_files(source, arguments, arguments.duration or whole)
     serve(source, arguments, reload_from=(arguments.what, opened) if Path(arguments.what).is_file() else None)
 
@@ -271,6 +280,6 @@ def main(words=None):
     except BrokenPipeError:
         return 0
     except (tarsus.Error, ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error if isinstance(error, tarsus.InputError) else f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     return 0

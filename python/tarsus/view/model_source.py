@@ -3,6 +3,7 @@
 import functools
 import json
 import time as clock
+from os import PathLike
 
 import numpy as np
 
@@ -32,8 +33,10 @@ class ModelSource(Source):
         if data is not None:
             expect("data", data, tarsus.Data)
             tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
-        if gains is not None and len(expect("gains", gains, tuple, list)) not in (2, 4):
-            raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
+        if gains is not None and isinstance(expect("gains", gains, tuple, list, str, PathLike), (tuple, list)):
+            if len(gains) not in (2, 4):
+                raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
+            gains = ",".join(repr(float(x)) for x in gains)
         if not (clip is None or hasattr(clip, "sample")):
             expect("clip", clip, tarsus.Clip)
         if clip is not None and clip.sample(0.0)[0].shape != (model.nq,):
@@ -49,7 +52,9 @@ class ModelSource(Source):
         self.contacts = contacts if contacts is not None else (clip is None and self.worlds == 1)
         self.loops = loops
         driven = clip is not None or gains is not None
-        self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
+        self.drives = None
+        if driven:
+            self.drives = tarsus.Drives.uniform(model) if gains is None else tarsus.Drives.load(gains, model)
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
         for option, value in (("plain", plain), ("force_limit", force_limit)):
             if value and not driven:
@@ -317,7 +322,9 @@ class ModelSource(Source):
             self._make_stepper()
 
     def limit_forces(self, limit):
-        """The same for every joint but a free root [N m]."""
+        """The same for every joint but a free root [N m], or "model": what the model's file says."""
+        if limit == "model":
+            return self.drives.take_force_limits(self.model)
         if not finite("force_limit", limit) > 0:
             raise ValueError(f"force_limit: is {limit}, expected a positive number of N m")
         self.force_limit = limit

@@ -194,7 +194,10 @@ bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::stri
     return false;
   }
   if (missing) {
-    e.error(fmt::format("mesh file {} is missing (looked for at {})", quote(mesh.file), path.string()), "file");
+    e.error(fmt::format("mesh file {} is missing (looked for at {}); --lenient, or lenient=True, does without it where "
+                        "no inertia needs it",
+                        quote(mesh.file), path.string()),
+            "file");
     return false;
   }
   try {
