@@ -94,7 +94,7 @@ class Contacts {
     const RowStage<double>& rows = *stepper_.rows();
     frame.contacts = rows.contacts(), frame.rows = &rows.report();
     force_.clear();
-    for (std::size_t k = 0; k < frame.contacts.size(); ++k) force_.push_back(rows.force(int(k)));
+    for (std::size_t k = 0; k < frame.contacts.size(); ++k) force_.push_back(rows.terms().force(int(k)));
     frame.contact_force = force_;
   }
 

@@ -87,8 +87,9 @@ nb::list contact_list(const Stepper<R>& stepper) {
     nb::dict one;
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
-    one["distance"] = stepper.rows()->geometry().separation(c), one["force"] = triple(stepper.rows()->force(int(i)));
-    one["torque"] = triple(stepper.rows()->torque(int(i)));
+    one["distance"] = stepper.rows()->geometry().separation(c),
+    one["force"] = triple(stepper.rows()->terms().force(int(i)));
+    one["torque"] = triple(stepper.rows()->terms().torque(int(i)));
     one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     one["dimension"] = c.dimension;
     list.append(one);
@@ -204,7 +205,7 @@ class AnyStepper {
       const int count = int(s.options().rows.user_limits.size());
       if (index < 0 || index >= count)
         throw ValueError("index", std::to_string(index), "an index below " + std::to_string(count));
-      return s.rows() ? s.rows()->user_limit_force(index) : 0.0;
+      return s.rows() ? s.rows()->terms().user_limit_force(index) : 0.0;
     });
   }
   nb::object rows() {

@@ -54,8 +54,9 @@ KktMethod KktSolver::choose(DelassusRows<double>& rows) const {
     linked_to_world = linked_to_world && p.force && p.b < 0 && !p.joint;
     for (int j = i; j < rows.blocks(); ++j) {
       const double size = double(p.nrow) * rows.block(j).nrow;
-      const int shared = rows.shared_dofs(i, j);
-      products += shared * size, pairs += shared ? 1 : 0;
+      const std::span<const RowOverlap> shared = rows.overlaps(i, j);
+      for (const RowOverlap& run : shared) products += run.count * size;
+      pairs += !shared.empty();
     }
   }
   const double factor = m * m * m / 6;

@@ -139,7 +139,7 @@ void KktSolver::ConstrainedAba::round() {
     others.velocity(s.u.data(), rhs.data());
     for (int k = 0; k < count; ++k) rhs[k] += s.r2[other_row[k]];
     found = solve_multipliers(count, others.leading_dimension(), A.data(), rhs, dz);
-    others.pull(dz.data(), s.u.data());
+    others.push(dz.data(), s.u.data(), -1);
   }
   outward<double>(solver.model_, in.data, s.u, dx1);
   const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};

@@ -44,7 +44,7 @@ void KktSolver::by_branches(const KktInput& in, KktReport& report, Out<double> x
   for (int r = 0; r < m; ++r) s.rhs[r] -= in.y2[r];
   in.rows.gram(s.A.data(), in.rows.leading_dimension());
   finish(in, report, false);
-  in.rows.pull(s.x2.data(), s.u.data());
+  in.rows.push(s.x2.data(), s.u.data(), -1);
   s.sweeps.outward(s.view, state, s.u.data(), x1.data());
   std::copy(s.x2.begin(), s.x2.end(), x2.begin());
 }

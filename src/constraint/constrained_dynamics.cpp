@@ -9,6 +9,7 @@
 #include "constraint/limbs.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/math/larger.hpp"
 
 namespace tarsus {
@@ -72,10 +73,7 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
                                         Out<R> qacc, double drift_time, bool keep_factors) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
-  check_size("qvel", qvel.size(), data.size(model_.nv));
-  check_size("joint_force", Q.size(), data.size(model_.nv));
-  check_size("joint_inertia", K.size(), data.size(model_.nv));
-  check_size("qacc", qacc.size(), data.size(model_.nv));
+  check_sizes(data, model_.nv, "qvel", qvel, "joint_force", Q, "joint_inertia", K, "qacc", qacc);
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
     const Inputs in{
@@ -146,12 +144,12 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
   }
 }
 
-/// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ.
+/// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ. @param data, place the workspace that has its links
 template <class R>
-void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in) {
+void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, const Inputs& in) {
   const std::size_t w = width_, m = rows(), first = in.pack * m * w;
   R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
-  equalities_.evaluate<R>(data, in.pack, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
+  equalities_.evaluate<R>(data, place, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
   set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
@@ -183,14 +181,14 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   R* x2 = x2_.data() + in.pack * m * w;
   constraint_table<R>(width_).prepare(view, state, in.qpos, in.qvel, in.Q, in.K);
   sweeps.read_u(view, state, pack_.u.data());
-  evaluate_rows(data, in);
+  evaluate_rows(data, in.pack, in);
   rows_.sweep(model_, data, in.pack);
   rows_.velocity(pack_.u.data(), pack_.push.data());
   for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] += pack_.push[k];
   rows_.gram(pack_.A.data(), rows_.leading_dimension());
   factor_rows(in.pack);
   multipliers(in.pack, false, x2);
-  rows_.pull(x2, pack_.u.data());
+  rows_.push(x2, pack_.u.data(), -1);
   sweeps.outward(view, state, pack_.u.data(), qacc);
 }
 
@@ -204,7 +202,7 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   const std::size_t w = width_, m = rows();
   R* x2 = x2_.data() + in.pack * m * w;
   kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
-  evaluate_rows(data, in);
+  evaluate_rows(data, in.pack, in);
   kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
                 pack_.u.data(), x2, qacc, limb_.quality.data());
   int done = 0;
@@ -310,10 +308,8 @@ void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R*
 template <class R>
 int ConstrainedDynamics<R>::close(BasicData<R>& data, double h, In<R> qpos, In<R> K, Out<R> v, Out<R> next_qpos) {
   check(data);
-  check_size("qpos", qpos.size(), data.size(model_.nq));
-  check_size("next_qpos", next_qpos.size(), data.size(model_.nq));
-  check_size("joint_inertia", K.size(), data.size(model_.nv));
-  check_size("v", v.size(), data.size(model_.nv));
+  check_sizes(data, model_.nq, "qpos", qpos, "next_qpos", next_qpos);
+  check_sizes(data, model_.nv, "joint_inertia", K, "v", v);
   int open = 0;
   const std::size_t nq = std::size_t(model_.nq) * width_, nv = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
@@ -359,7 +355,7 @@ template <class R>
 void ConstrainedDynamics<R>::find_correction(BasicData<R>& data, int pack) {
   multipliers(pack, true, pack_.projection.data());
   std::fill(pack_.push.begin(), pack_.push.end(), R(0));
-  rows_.pull(pack_.projection.data(), pack_.push.data());
+  rows_.push(pack_.projection.data(), pack_.push.data(), -1);
   delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), pack_.push.data(), pack_.trial_v.data());
 }
 
@@ -434,8 +430,7 @@ template <class R>
 void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out<R> v) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
-  check_size("joint_inertia", K.size(), data.size(model_.nv));
-  check_size("v", v.size(), data.size(model_.nv));
+  check_sizes(data, model_.nv, "joint_inertia", K, "v", v);
   const ModelView<R> view = model_.view<R>();
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
   for (int p = 0; p < data.packs(); ++p) {
@@ -486,20 +481,16 @@ template <class R>
 void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack) {
   // Only without SPOOK does the bias count, which needs the accelerations of q̈ = 0.
   const bool placed = dt > 0 && width_ == 1;
-  const std::size_t w = width_, m = rows() * w, first = std::size_t(pack) * m;
-  const In<R> q = qpos.subspan(std::size_t(pack * model_.nq) * w, std::size_t(model_.nq) * w),
-              v = qvel.subspan(std::size_t(pack * model_.nv) * w, std::size_t(model_.nv) * w);
+  const R* const q = pack_of(qpos, model_.nq, pack, width_);
+  const R* const v = pack_of(qvel, model_.nv, pack, width_);
   if (!placed) {
     elsewhere_.own = data.own ? data.own + pack : nullptr;
     elsewhere_.share_mocap(data, pack);
-    constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q.data(), v.data());
+    constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q, v);
   }
-  R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
-  equalities_.evaluate<R>(placed ? data : elsewhere_, 0, q, v, rows_, {phi, m}, {rate, m}, {bias, m});
-  set_targets(equalities_, w, dt, 0, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
-  pack_.demand.resize(m);
-  for (std::size_t r = 0; r < m; ++r) pack_.demand[r] = -pack_.rhs[r];
-  for (int lane = 0; lane < width_; ++lane) forget(pack * width_ + lane);
+  evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr, false});
+  pack_.demand.resize(std::size_t(rows()) * width_);
+  for (std::size_t r = 0; r < pack_.demand.size(); ++r) pack_.demand[r] = -pack_.rhs[r];
 }
 
 template <class R>

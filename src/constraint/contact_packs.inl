@@ -90,8 +90,8 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
       inverse_mass[l] = of_a.linear + of_b.linear, weight[l] = of_a.weight + of_b.weight;
       frame[l] = &contact.arm_a.x, numbers[l] = &rows[place.first_row].compliance;
     }
-    P x[7], soft[7];
-    gather_numbers<7>(point, 0, x), gather_numbers<7>(softness, 0, soft);
+    P x[7], soft[8];
+    gather_numbers<7>(point, 0, x), gather_numbers<8>(softness, 0, soft);
     const Vec3<P> at = {x[0], x[1], x[2]}, n = {x[3], x[4], x[5]};
     const P g = x[6] * soft[6];
     ContactSide<P> side(a, at, ahead);
@@ -107,7 +107,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     const Vec3<P> speed = {dot(n, side.speed), dot(t1, side.speed), dot(t2, side.speed)};
 
     const auto law = soft[3] > zero;  // of solref and solimp
-    const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, kContactReturn, soft[2] * by_weight);
+    const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, soft[7], soft[2] * by_weight);
     const P usual = P(std::max(step.relative_compliance, kLeastCompliance<T>)) * w;
     const P own = select(law, soft[5] * by_weight, spook.own_R);
     const P R = select(own > zero, maximum(own, P(kLeastCompliance<T>) * w), usual);

@@ -103,7 +103,7 @@ void StepTerms<R>::slow_down_deep_contacts() {
     const double gap = c.gap_share * c.point.distance;
     if (recoverable(c.spook, gap, step_.h, kSlowReturn) == gap) continue;
     const double turn = kContactTurn * parting_speed(model_, step_.data->links(), c);
-    c.gap_share = recoverable(c.spook, gap, step_.h, std::max(kSlowReturn, turn)) / c.point.distance;
+    c.fastest = std::clamp(turn, kSlowReturn, kContactReturn);
   }
 }
 
@@ -152,7 +152,7 @@ TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed
   Spook soft = c.spook;
   double gap = c.gap_share * c.point.distance;
   if (soft.compliance == 0) {
-    gap = recoverable(soft, gap, step_.h, kContactReturn);
+    gap = recoverable(soft, gap, step_.h, c.fastest);
     soft.compliance = c.relative_compliance * weight;
   }
   const SpookRow spook = spook_unilateral(soft, gap, speed, step_.h, c.restitution, options_.restitution_threshold);

@@ -166,14 +166,13 @@ class LaneProblem {
     }
     return sum;
   }
-  /// StepTerms::slow_down_deep_contacts().
-  T returning_gap(const LaneContact<T>& c) const {
+  /// LinkContact::fastest, as StepTerms::slow_down_deep_contacts() has it.
+  T way_back(const LaneContact<T>& c) const {
     const T tau = select(c.damping_time > zero(), c.damping_time, T(R(kDampingSteps) * step_.h));
-    const T slow = tau * T(R(kSlowReturn));
-    const Mask<T> deep = c.live & (c.gap < -slow) & (c.compliance == zero()) & (c.share == zero());
-    if (!any_lane(deep)) return c.gap;
-    const T fastest = parting_speed(c) * T(R(kContactTurn));
-    return select(deep, -maximum(slow, minimum(-c.gap, fastest * tau)), c.gap);
+    const T slow = T(R(kSlowReturn)), usual = T(R(kContactReturn));
+    const Mask<T> deep = c.live & (c.gap < -(tau * slow)) & (c.compliance == zero()) & (c.share == zero());
+    if (!any_lane(deep)) return usual;
+    return select(deep, clamp(parting_speed(c) * T(R(kContactTurn)), slow, usual), usual);
   }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
@@ -193,7 +192,7 @@ class LaneProblem {
     const T mass = reference_mass(c, linear), by_weight = reference_mass(c, weight);
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
-    const LaneSpook<T> spook(c.compliance, c.damping_time, returning_gap(c), speed.x, step_.h, R(kContactReturn),
+    const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, way_back(c),
                              c.relative_compliance * by_weight, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
     const T pull = neg_mul_add(c.damping_time, c.gap, c.share * speed.x);
@@ -282,7 +281,7 @@ class LaneProblem {
     r.e = e;
     const T w = inverse_mass(joint);
     const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
-                             R(kLimitReturn));
+                             T(R(kLimitReturn)));
     T own_R = spook.own_R;
     r.free = free, r.target = spook.target;
     if (const LaneSolverLaw<R>* law = resolved_law(place)) {

@@ -323,12 +323,12 @@ TARSUS_INLINE X times_iR(const Row& r, const X& x) { return x * r.metric.iR; }
 template <class T>
 struct LaneSpook {
   T target, own_R;
-  TARSUS_INLINE LaneSpook(T compliance, T damping_time, T g, T speed, Real<T> h, Real<T> fastest,
+  TARSUS_INLINE LaneSpook(T compliance, T damping_time, T g, T speed, Real<T> h, T fastest,
                           T relative_compliance = T(Real<T>(0)), Real<T> restitution = 0, Real<T> threshold = 0) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1)), four = T(Real<T>(4));
     const T tau = select(damping_time > zero, damping_time, T(Real<T>(kDampingSteps) * h));
     const T share = one / mul_add(tau, four * T(1 / h), one);
-    const T gap = select(compliance == zero, maximum(g, -(T(fastest) * tau)), g);
+    const T gap = select(compliance == zero, maximum(g, -(fastest * tau)), g);
     own_R = four * select(compliance == zero, relative_compliance, compliance) * share * T(1 / (h * h));
     const T slowed = maximum(share * neg_mul_add(gap, T(4 / h), speed), T(Real<T>(-kDeepestStep) / h));
     target = select(gap > zero, gap * T(-1 / h), slowed);

@@ -42,12 +42,9 @@ struct LaneInterval {
 template <class T>
 TARSUS_INLINE void set_tangent(LaneSpin<T>& s, const LaneInterval<T>& torsion, const LaneDisc<T>& disc, T by_torsion,
                                T by_disc, T g, const Vec3<T>& base, Mask<T> lanes) {
-  const T zero = T(Real<T>(0)), iR = s.metric.iR;
-  const auto put = [lanes](T x, T& to) { to = select(lanes, x, to); };
-  put(select(torsion.slips, zero, iR), s.Gss), put(by_torsion, s.Gsn);
-  put(by_disc * disc.t1, s.G1n), put(by_disc * disc.t2, s.G2n);
-  put(select(disc.slips, g * disc.t2 * disc.t2, iR), s.G11), put(select(disc.slips, g * disc.t1 * disc.t1, iR), s.G22);
-  put(select(disc.slips, -(g * disc.t1 * disc.t2), zero), s.G12);
+  const T iR = s.metric.iR;
+  s.Gss = select(lanes, select(torsion.slips, T(Real<T>(0)), iR), s.Gss), s.Gsn = select(lanes, by_torsion, s.Gsn);
+  set_disc_tangent(disc, g, by_disc, iR, lanes, s);
   s.base = select<T>(lanes, base, s.base);
 }
 

@@ -7,6 +7,7 @@
 #include "constraint/kernel_table.hpp"
 #include "constraint/range_spring.hpp"
 #include "constraint/term_constants.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -316,9 +317,8 @@ LaneTerms<R>::~LaneTerms() = default;
 template <class R>
 void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia,
                          const LimitedDrives<R>* drives, In<R> push, In<R> found, Out<R> velocity) {
-  check_size("velocity", velocity.size(), data.size(model_.nv)), check_size("found", found.size(), data.size(1));
-  check_size("joint_force", joint_force.size(), data.size(model_.nv));
-  check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
+  check_sizes(data, model_.nv, "velocity", velocity, "joint_force", joint_force, "joint_inertia", joint_inertia);
+  check_sizes(data, 1, "found", found);
   check_size("packs", tables_->packs.size(), std::size_t(data.packs()));
   tables_->set_laws(h);
   LaneStep<R> step{};
@@ -331,7 +331,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   step.most_iterations = std::min(options_.solve.max_iterations, kMostIterations);
   step.contacts = tables_->geometry != nullptr;
   if (drives) {
-    check_size("push", push.size(), data.size(model_.nv));
+    check_sizes(data, model_.nv, "push", push);
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.plain = drives->plain;

@@ -77,34 +77,26 @@ void Limbs<R>::find_groups(DelassusRows<R>& rows) {
   }
 }
 
-/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root. Two blocks that
-/// share none have an empty run, which makes their part of the matrix zero again after the last factor.
+/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root, whose are last.
+/// Two blocks that share none have an empty run, which makes their part of the matrix zero again after the last factor.
 template <class R>
 void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
   int first = 0;
   for (const int i : group.members) {
     const auto block = rows.block(i);
-    group.blocks.push_back({block.a, block.b, block.nrow, block.stride, int(block.dofs.size()), int(block.links.size()),
-                            block.links.data(), block.dofs.data(), block.force, block.joint, block.W, block.DW,
-                            below_root});
+    group.blocks.push_back(tarsus::view_of<R>(block, below_root));
     group.first.push_back(first), group.global.push_back(block.first_row);
     first += block.nrow;
   }
   const auto end_of = [&](int k) { return group.blocks[k].ndof - (below_root ? 6 : 0); };
   for (int p = 0; p < int(group.blocks.size()); ++p) {
     for (int q = p; q < int(group.blocks.size()); ++q) {
-      const int *x = group.blocks[p].dofs, *y = group.blocks[q].dofs;
-      const std::size_t before = group.overlaps.size();
-      for (int i = 0; i < end_of(p); ++i) {
-        const int j = int(std::find(y, y + end_of(q), x[i]) - y);
-        if (j == end_of(q)) continue;
-        RowOverlap* last = group.overlaps.size() > before ? &group.overlaps.back() : nullptr;
-        if (last && last->first + last->count == i && last->second + last->count == j)
-          ++last->count;
-        else
-          group.overlaps.push_back({p, q, i, j, 1, last != nullptr});
+      bool some = false;
+      for (RowOverlap run : rows.overlaps(group.members[p], group.members[q])) {
+        run.count = std::min(run.count, end_of(p) - run.first);
+        if (run.count > 0) group.overlaps.push_back({p, q, run, some}), some = true;
       }
-      if (group.overlaps.size() == before) group.overlaps.push_back({p, q, 0, 0, 0, false});
+      if (!some) group.overlaps.push_back({p, q, {0, 0, 0}, false});
     }
   }
   const std::size_t width = rows.width(), lines = group.nrow + row_width<R>(rows.width());

@@ -27,7 +27,7 @@ class Limbs {
     std::vector<int> dofs;  // below the root, each once
     std::vector<RowBlockView<R>> blocks;
     std::vector<int> first, global;
-    std::vector<RowOverlap> overlaps;
+    std::vector<GroupOverlap> overlaps;
     AlignedVector<R> A, lines;  // lines: inverse, diagonal, x
   };
   void find_groups(DelassusRows<R>& rows);

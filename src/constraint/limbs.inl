@@ -36,10 +36,10 @@ TARSUS_INLINE void gather_rows(const ModelView<Real<T>>& m, const LinkState<T>* 
   T* A = reinterpret_cast<T*>(g.A);
   for (int k = 0; k < g.blocks; ++k) sweep_pair_kernel<T, P, true>(m, state, g.block[k]);
   for (int k = 0; k < g.overlaps; ++k) {
-    const RowOverlap& o = g.overlap[k];
+    const GroupOverlap& o = g.overlap[k];
     const RowBlockView<Real<T>>&x = g.block[o.p], &y = g.block[o.q];
-    gram_kernel<T, P>(o.count, x.nrow, reinterpret_cast<const T*>(x.W) + o.first * x.stride, x.stride,
-                      reinterpret_cast<const T*>(y.DW) + o.second * y.stride, y.stride, o.add, o.p == o.q,
+    gram_kernel<T, P>(o.run.count, x.nrow, reinterpret_cast<const T*>(x.W) + o.run.first * x.stride, x.stride,
+                      reinterpret_cast<const T*>(y.DW) + o.run.second * y.stride, y.stride, o.add, o.p == o.q,
                       A + g.first[o.p] * g.ld + g.first[o.q], g.ld);
   }
 }

@@ -5,12 +5,11 @@
 
 namespace tarsus {
 
-/// DoFs that two blocks of a group share: a run in the lists of both; empty if there are none.
-struct RowOverlap {
-  int p, q;           ///< blocks of the group, p <= q
-  int first, second;  ///< where it begins in p's and in q's DoFs
-  int count;
-  bool add;  ///< not the pair's first run
+/// DoFs that two blocks of a group share.
+struct GroupOverlap {
+  int p, q;        ///< blocks of the group, p <= q
+  RowOverlap run;  ///< empty if there are none
+  bool add;        ///< not the pair's first run
 };
 
 /// Rows that meet no other group's below the root.
@@ -23,7 +22,7 @@ struct RowGroupView {
   const RowBlockView<R>* block = nullptr;                   ///< [blocks]
   const int* first = nullptr;                               ///< [blocks] its first row in the group
   const int* global = nullptr;                              ///< [blocks] its first row in the set
-  const RowOverlap* overlap = nullptr;                      ///< [overlaps] by p, then q
+  const GroupOverlap* overlap = nullptr;                    ///< [overlaps] by p, then q
   R* A = nullptr;                                           ///< [nrow + a pack][ld]
   R *inverse = nullptr, *diagonal = nullptr, *x = nullptr;  ///< [nrow + a pack]
 };

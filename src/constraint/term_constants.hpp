@@ -3,10 +3,9 @@
 
 namespace tarsus {
 
-/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
-inline constexpr double kContactReturn = 3;
-/// And so that each joint between the two moves no faster than this [rad/s | m/s]: near its axis 3 m/s are hundreds of
-/// radians a second. It is looked at where they would come back faster than kSlowReturn [m/s].
+/// Shapes that are deep in one another come back so that each joint between the two moves no faster than this
+/// [rad/s | m/s]: near its axis kContactReturn is hundreds of radians a second. It is looked at where they would come
+/// back faster than kSlowReturn [m/s].
 inline constexpr double kContactTurn = 1;
 inline constexpr double kSlowReturn = 0.02;
 /// Steps in τ, at least, of a law that the tangent makes steep, if its own τ is as long: SPOOK with none keeps what

@@ -167,17 +167,17 @@ class ClipBinder {
     if (item.axis && !(norm(*item.axis) > 0)) return refuse("its axis is zero");
     plan.axis = item.axis ? *item.axis * (1 / norm(*item.axis)) : plan.joint->axis;
     if (slides_on_axis(type)) return fits_slide(plan, refuse);
+    const bool one_angle = turns_on_axis(type) && plan.from.size() == 1 && plan.from[0]->kind == ChannelKind::angle;
     for (const ClipChannel* c : plan.from) {
       if (!is_rotational(c->kind)) return refuse(fmt::format("channel '{}' is a {}", c->name, tarsus::name(c->kind)));
-      if (c->kind == ChannelKind::angle && !(norm(c->axis) > 0) && !turns_on_axis(type)) {
+      if (c->kind == ChannelKind::angle && !(norm(c->axis) > 0) && !one_angle)
         return refuse(fmt::format("the axis of angle channel '{}' is not known", c->name));
-      }
     }
     if (!turns_on_axis(type)) return true;
     plan.how = Plan::How::twist;
     plan.add = plan.joint->reference;  // a source's angle counts from the pose that the model file draws
+    if (!one_angle) return true;
     const ClipChannel& first = *plan.from[0];
-    if (plan.from.size() > 1 || first.kind != ChannelKind::angle) return needs_axes(plan, refuse);
     const bool known = norm(first.axis) > 0;
     if (!known && !item.axis && is_identity(item.pre) && is_identity(item.post)) {
       plan.how = Plan::How::scalar, plan.add = 0;  // a channel without an axis holds the joint's own coordinate
@@ -189,16 +189,6 @@ class ClipBinder {
     const double along = dot(rotate(item.pre * basis_, first.axis * (1 / norm(first.axis))), plan.axis);
     if (std::abs(along) > 1 - 1e-6 && is_identity(item.pre * item.post)) {
       plan.how = Plan::How::scalar, plan.factor = along > 0 ? 1 : -1;
-    }
-    return true;
-  }
-
-  template <class Refuse>
-  bool needs_axes(const Plan& plan, Refuse refuse) {
-    for (const ClipChannel* c : plan.from) {
-      if (c->kind == ChannelKind::angle && !(norm(c->axis) > 0)) {
-        return refuse(fmt::format("the axis of angle channel '{}' is not known", c->name));
-      }
     }
     return true;
   }

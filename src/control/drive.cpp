@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "control/kernel_table.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
@@ -75,19 +76,13 @@ DriveView<R> drive_view(const BasicData<R>& data, int pack, const Gains<R>& gain
   return view;
 }
 
-template <class Span>
-auto* at(Span array, int n, int pack, int width) {
-  return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
-}
-
 template <class R>
 void check_inputs(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
                   In<R> qpos_target, In<R> qvel_target) {
   check_size("kp", drives.kp.size(), model.nv);
   check_size("kd", drives.kd.size(), model.nv);
-  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_sizes(data, model.nq, "qpos", qpos, "qpos_target", qpos_target);
   check_size("qvel", qvel.size(), data.size(model.nv));
-  check_size("qpos_target", qpos_target.size(), data.size(model.nq));
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model.nv));
   if (!(dt >= 0) || !std::isfinite(dt))
     throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
@@ -100,14 +95,14 @@ void drive_terms(const Model& model, const BasicData<R>& data, const Drives& dri
                  In<R> qpos_target, In<R> qvel_target, In<R> tau, Out<R> joint_force, Out<R> joint_inertia) {
   check_inputs(model, data, drives, dt, qpos, qvel, qpos_target, qvel_target);
   if (!tau.empty()) check_size("tau", tau.size(), data.size(model.nv));
-  check_size("joint_force", joint_force.size(), data.size(model.nv));
-  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  check_sizes(data, model.nv, "joint_force", joint_force, "joint_inertia", joint_inertia);
   const Gains<R> gains(drives);
   const int nq = model.nq, nv = model.nv, w = data.width();
-  for (int p = 0; p < data.packs(); ++p) {
-    control_table<R>(w).drive_terms(data.view(model, p), drive_view(data, p, gains, drives, dt), at(qpos, nq, p, w),
-                                    at(qvel, nv, p, w), at(qpos_target, nq, p, w), at(qvel_target, nv, p, w),
-                                    at(tau, nv, p, w), at(joint_force, nv, p, w), at(joint_inertia, nv, p, w));
+  for (int i = 0; i < data.packs(); ++i) {
+    const auto at = [&](auto array, int n) { return pack_of(array, n, i, w); };
+    control_table<R>(w).drive_terms(data.view(model, i), drive_view(data, i, gains, drives, dt), at(qpos, nq),
+                                    at(qvel, nv), at(qpos_target, nq), at(qvel_target, nv), at(tau, nv),
+                                    at(joint_force, nv), at(joint_inertia, nv));
   }
 }
 
@@ -115,14 +110,14 @@ template <class R>
 void drive_force(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
                  In<R> qpos_target, In<R> qvel_target, In<R> qacc, Out<R> force) {
   check_inputs(model, data, drives, dt, qpos, qvel, qpos_target, qvel_target);
-  check_size("qacc", qacc.size(), data.size(model.nv));
-  check_size("force", force.size(), data.size(model.nv));
+  check_sizes(data, model.nv, "qacc", qacc, "force", force);
   const Gains<R> gains(drives);
   const int nq = model.nq, nv = model.nv, w = data.width();
-  for (int p = 0; p < data.packs(); ++p) {
-    control_table<R>(w).drive_force(data.view(model, p), drive_view(data, p, gains, drives, dt), at(qpos, nq, p, w),
-                                    at(qvel, nv, p, w), at(qpos_target, nq, p, w), at(qvel_target, nv, p, w),
-                                    at(qacc, nv, p, w), at(force, nv, p, w));
+  for (int i = 0; i < data.packs(); ++i) {
+    const auto at = [&](auto array, int n) { return pack_of(array, n, i, w); };
+    control_table<R>(w).drive_force(data.view(model, i), drive_view(data, i, gains, drives, dt), at(qpos, nq),
+                                    at(qvel, nv), at(qpos_target, nq), at(qvel_target, nv), at(qacc, nv),
+                                    at(force, nv));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "control/kernel_table.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
@@ -23,8 +24,7 @@ void take_force_limits(const Model& model, Drives& drives) {
 
 template <class R>
 DriveLimiter<R>::DriveLimiter(const Model& model, const BasicData<R>& data) : model_(model), width_(data.width()) {
-  if (data.nv() != model.nv || data.nlink() != model.njoint())
-    throw ValueError("data", "made for another model", "this model's own");
+  check_data(model, data);
   demand_.resize(data.size(model.nv)), applied_.resize(data.size(model.nv));
   rounds_.resize(data.size(1)), residual_.resize(data.size(1));
   work_.resize((std::size_t(8) * model.nv + std::size_t(12) * model.njoint()) * width_);
@@ -57,12 +57,10 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
   check_size("kd", drives.kd.size(), nv);
   if (!drives.force_limit.empty()) check_size("force_limit", drives.force_limit.size(), nv);
   if (!drives.force_floor.empty()) check_size("force_floor", drives.force_floor.size(), nv);
-  check_size("qpos", qpos.size(), data.size(nq));
-  check_size("qvel", qvel.size(), data.size(nv));
-  check_size("qpos_target", qpos_target.size(), data.size(nq));
+  check_sizes(data, nq, "qpos", qpos, "qpos_target", qpos_target);
+  check_sizes(data, nv, "qvel", qvel, "qacc", qacc);
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(nv));
   if (!tau.empty()) check_size("tau", tau.size(), data.size(nv));
-  check_size("qacc", qacc.size(), data.size(nv));
   if (!(dt >= 0) || !std::isfinite(dt))
     throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
 
@@ -72,9 +70,7 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
       low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
   const std::size_t n = std::size_t(nv) * w;
   for (int p = 0; p < data.packs(); ++p) {
-    const auto at = [&](auto array, int count) {
-      return array.empty() ? nullptr : array.data() + std::size_t(p) * count * w;
-    };
+    const auto at = [&](auto array, int count) { return pack_of(array, count, p, w); };
     R* const work = work_.data();
     const LimitSpace<R> space{&demand_[p * n],
                               work,

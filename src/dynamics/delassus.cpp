@@ -19,32 +19,27 @@ int pair(int p, int q) { return q * (q + 1) / 2 + p; }
 template <class R>
 void inward(const Model& model, BasicData<R>& data, In<R> y, Out<R> u) {
   check_data(model, data);
-  check_size("y", y.size(), data.size(model.nv));
-  check_size("u", u.size(), data.size(model.nv));
-  const std::size_t n = std::size_t(model.nv) * data.width();
-  for (int p = 0; p < data.packs(); ++p) {
-    delassus_table<R>(data.width()).inward(model.view<R>(), data.state(p), y.data() + p * n, u.data() + p * n);
-  }
+  check_sizes(data, model.nv, "y", y, "u", u);
+  each_pack(delassus_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.inward(view, s, p(y, model.nv), p(u, model.nv));
+  });
 }
 
 template <class R>
 void outward(const Model& model, BasicData<R>& data, In<R> u, Out<R> x) {
   check_data(model, data);
-  check_size("u", u.size(), data.size(model.nv));
-  check_size("x", x.size(), data.size(model.nv));
-  const std::size_t n = std::size_t(model.nv) * data.width();
-  for (int p = 0; p < data.packs(); ++p) {
-    delassus_table<R>(data.width()).outward(model.view<R>(), data.state(p), u.data() + p * n, x.data() + p * n);
-  }
+  check_sizes(data, model.nv, "u", u, "x", x);
+  each_pack(delassus_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.outward(view, s, p(u, model.nv), p(x, model.nv));
+  });
 }
 
 template <class R>
 void read_u(const Model& model, const BasicData<R>& data, Out<R> u) {
   check_data(model, data);
   check_size("u", u.size(), data.size(model.nv));
-  const std::size_t n = std::size_t(model.nv) * data.width();
-  for (int p = 0; p < data.packs(); ++p)
-    delassus_table<R>(data.width()).read_u(model.view<R>(), data.state(p), u.data() + p * n);
+  each_pack(delassus_table<R>(data.width()), model, data,
+            [&](auto& k, const ModelView<R>& view, const void* s, auto p) { k.read_u(view, s, p(u, model.nv)); });
 }
 
 template <class R>
@@ -159,23 +154,12 @@ void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pa
   if (data.width() != width_)
     throw ValueError("data", std::to_string(data.width()) + " lanes", std::to_string(width_) + ", as these rows");
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
-  for (const Entry& e : blocks_) {
-    const RowBlockView<R> view{e.a,
-                               e.b,
-                               e.nrow,
-                               e.stride,
-                               e.ndof,
-                               e.nlink,
-                               links_.data() + e.links,
-                               dofs_.data() + e.dofs,
-                               e.pair ? force_.data() + e.force : nullptr,
-                               e.joint ? joint_.data() + e.joints : nullptr,
-                               W_.data() + e.W,
-                               DW_.data() + e.W};
-    if (e.pair) {
+  for (int i = 0; i < blocks(); ++i) {
+    const RowBlockView<R> view = view_of<R>(block(i));
+    if (view.force) {
       kernels.sweep_pair(view_, data.state(pack), view);
     } else {
-      const std::size_t need = std::size_t(6) * e.nlink * pad_ * width_;
+      const std::size_t need = std::size_t(6) * view.nlink * pad_ * width_;
       if (scratch_.size() < need) scratch_.resize(need);
       kernels.sweep_joints(view_, data.state(pack), view, scratch_.data());
     }
@@ -217,12 +201,10 @@ void DelassusRows<R>::find_shared() {
 }
 
 template <class R>
-int DelassusRows<R>::shared_dofs(int i, int j) {
+std::span<const RowOverlap> DelassusRows<R>::overlaps(int i, int j) {
   find_shared();
-  const int both = pair(std::min(i, j), std::max(i, j));
-  int count = 0;
-  for (int s = shared_start_[both]; s < shared_start_[both + 1]; ++s) count += shared_[s].count;
-  return count;
+  const int both = pair(i, j);
+  return std::span(shared_).subspan(shared_start_[both], shared_start_[both + 1] - shared_start_[both]);
 }
 
 template <class R>
@@ -232,7 +214,6 @@ int DelassusRows<R>::leading_dimension() const {
 
 template <class R>
 void DelassusRows<R>::gram(R* A, int ld) {
-  find_shared();
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
   const std::size_t w = width_;
   // Columns in ascending order: what a block's padding writes to its right, the next block overwrites, or it lies above
@@ -241,13 +222,12 @@ void DelassusRows<R>::gram(R* A, int ld) {
     const Entry& x = blocks_[p];
     for (std::size_t q = p; q < blocks_.size(); ++q) {
       const Entry& y = blocks_[q];
-      const int both = pair(int(p), int(q));
       R* out = A + (std::size_t(x.first_row) * ld + y.first_row) * w;
       bool add = false;
-      for (int s = shared_start_[both]; s < shared_start_[both + 1]; ++s, add = true) {
-        const Shared& run = shared_[s];
+      for (const RowOverlap& run : overlaps(int(p), int(q))) {
         kernels.gram(run.count, x.nrow, W_.data() + x.W + std::size_t(run.first) * x.stride * w, x.stride,
                      DW_.data() + y.W + std::size_t(run.second) * y.stride * w, y.stride, add, p == q, out, ld);
+        add = true;
       }
       if (!add) {
         for (int i = 0; i < x.nrow; ++i) std::fill_n(out + std::size_t(i) * ld * w, y.nrow * w, R(0));
@@ -354,15 +334,10 @@ void DelassusRows<R>::push(int block, const R* lambda, R* u) const {
 }
 
 template <class R>
-void DelassusRows<R>::push(const R* lambda, R* u) {
-  for (int b = 0; b < blocks(); ++b) push(b, lambda + std::size_t(blocks_[b].first_row) * width_, u);
-}
-
-template <class R>
-void DelassusRows<R>::pull(const R* lambda, R* u) {
+void DelassusRows<R>::push(const R* lambda, R* u, R sign) {
   for (const Entry& e : blocks_) {
     delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W,
-                                   lambda + std::size_t(e.first_row) * width_, R(-1), u);
+                                   lambda + std::size_t(e.first_row) * width_, sign, u);
   }
 }
 

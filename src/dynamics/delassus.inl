@@ -197,40 +197,19 @@ void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state,
   }
 }
 
-/// out[i][j] (+)= Σ_k W[k][i] DW[k][j] for kI rows i and kJ packs of rows j: sums in registers.
-template <class T, class P, int kI, int kJ>
-TARSUS_INLINE void gram_tile(int count, const T* W, int stride, const T* DW, int stride_d, bool add, T* out, int ld) {
-  constexpr int kRows = int(sizeof(P) / sizeof(T));
-  P sum[kI][kJ];
-  for (int i = 0; i < kI; ++i) {
-    for (int j = 0; j < kJ; ++j) sum[i][j] = add ? load_rows<P>(out + i * ld + j * kRows) : P(Real<T>(0));
-  }
-  for (int k = 0; k < count; ++k, W += stride, DW += stride_d) {
-    P d[kJ];
-    for (int j = 0; j < kJ; ++j) d[j] = load_rows<P>(DW + j * kRows);
-    for (int i = 0; i < kI; ++i) {
-      const P w = P(W[i]);
-      for (int j = 0; j < kJ; ++j) sum[i][j] = mul_add(w, d[j], sum[i][j]);
-    }
-  }
-  for (int i = 0; i < kI; ++i) {
-    for (int j = 0; j < kJ; ++j) store_rows(out + i * ld + j * kRows, sum[i][j]);
-  }
-}
-
 /// kJ packs of columns, as many rows as nrow says.
 template <class T, class P, int kJ>
 TARSUS_INLINE void gram_columns(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add,
                                 T* out, int ld) {
   for (; nrow >= 6; nrow -= 6, W += 6, out += 6 * ld)
-    gram_tile<T, P, 6, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+    product_tile<T, P, 6, kJ>(count, W, stride, DW, stride_d, add, out, ld);
   if (nrow >= 4) {
-    gram_tile<T, P, 4, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+    product_tile<T, P, 4, kJ>(count, W, stride, DW, stride_d, add, out, ld);
     nrow -= 4, W += 4, out += 4 * ld;
   }
-  if (nrow == 3) gram_tile<T, P, 3, kJ>(count, W, stride, DW, stride_d, add, out, ld);
-  if (nrow == 2) gram_tile<T, P, 2, kJ>(count, W, stride, DW, stride_d, add, out, ld);
-  if (nrow == 1) gram_tile<T, P, 1, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow == 3) product_tile<T, P, 3, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow == 2) product_tile<T, P, 2, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow == 1) product_tile<T, P, 1, kJ>(count, W, stride, DW, stride_d, add, out, ld);
 }
 
 template <class T, class P>

@@ -1,6 +1,7 @@
 // Kernels of delassus.hpp; see kernel_table.hpp.
 #pragma once
 
+#include "tarsus/dynamics/delassus.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -18,6 +19,23 @@ struct RowBlockView {
   R *W, *DW;                ///< [ndof][stride]
   bool below_root = false;  ///< of a free root W alone is wanted
 };
+
+template <class R>
+RowBlockView<R> view_of(const typename DelassusRows<R>::Block& block, bool below_root = false) {
+  return {block.a,
+          block.b,
+          block.nrow,
+          block.stride,
+          int(block.dofs.size()),
+          int(block.links.size()),
+          block.links.data(),
+          block.dofs.data(),
+          block.force,
+          block.joint,
+          block.W,
+          block.DW,
+          below_root};
+}
 
 // row_width: rows side by side in one vector.
 // gram: out[i][j] (+)= sum over k < count of W[k][i] DW[k][j], i < nrow, j < stride of DW; adds if `add`.

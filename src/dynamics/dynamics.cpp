@@ -12,16 +12,6 @@ namespace tarsus {
 
 namespace {
 
-/// Calls f(kernels, view, state, p) for each pack, p(array, n) giving that pack's part of an array.
-template <class R, class F>
-void each_pack(const Model& model, BasicData<R>& data, F f) {
-  const KernelTable<R>& kernels = kernel_table<R>(data.width());
-  for (int i = 0; i < data.packs(); ++i) {
-    f(kernels, data.view(model, i), data.state(i),
-      [&](auto array, int n) { return pack_of(array, n, i, data.width()); });
-  }
-}
-
 template <class R>
 void check_external(const BasicData<R>& data, std::span<const R> external) {
   if (!external.empty()) check_size("external", external.size(), data.size(6 * data.nlink()));
@@ -35,7 +25,7 @@ void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) 
   check_size("qpos", qpos.size(), data.size(model.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), data.size(model.nv));
   data.place_mocap(model);
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.kinematics(view, s, p(qpos, model.nq), p(qvel, model.nv));
   });
 }
@@ -44,11 +34,9 @@ template <class R>
 void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> tau, In<R> external) {
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
-  check_size("qvel", qvel.size(), data.size(model.nv));
-  check_size("tau", tau.size(), data.size(model.nv));
-  check_size("qacc", qacc.size(), data.size(model.nv));
+  check_sizes(data, model.nv, "qvel", qvel, "tau", tau, "qacc", qacc);
   check_external(data, external);
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     const R* a = p(qacc, model.nv);
     R* out = p(tau, model.nv);
     k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), a, p(external, 6 * data.nlink()), out);
@@ -65,9 +53,8 @@ template <class R>
 void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, Out<R> bias) {
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
-  check_size("qvel", qvel.size(), data.size(model.nv));
-  check_size("bias", bias.size(), data.size(model.nv));
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  check_sizes(data, model.nv, "qvel", qvel, "bias", bias);
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), nullptr, nullptr, p(bias, model.nv));
   });
 }
@@ -77,7 +64,7 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("mass_matrix", mass_matrix.size(), data.size(model.nv) * model.nv);
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv));
   });
 }
@@ -101,12 +88,9 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
           Out<R> qacc, In<R> external) {
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
-  check_size("qvel", qvel.size(), data.size(model.nv));
-  check_size("joint_force", joint_force.size(), data.size(model.nv));
-  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
-  check_size("qacc", qacc.size(), data.size(model.nv));
+  check_sizes(data, model.nv, "qvel", qvel, "joint_force", joint_force, "joint_inertia", joint_inertia, "qacc", qacc);
   check_external(data, external);
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.aba(view, s, p(qpos, model.nq), p(qvel, model.nv), p(joint_force, model.nv), p(joint_inertia, model.nv),
           p(external, 6 * data.nlink()), p(qacc, model.nv));
   });
@@ -117,7 +101,7 @@ void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_iner
   check_data(model, data);
   if (!qpos.empty()) check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.factor(view, s, p(qpos, model.nq), p(joint_inertia, model.nv));
   });
 }
@@ -125,9 +109,8 @@ void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_iner
 template <class R>
 void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
   check_data(model, data);
-  check_size("y", y.size(), data.size(model.nv));
-  check_size("x", x.size(), data.size(model.nv));
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  check_sizes(data, model.nv, "y", y, "x", x);
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.minv(view, s, p(y, model.nv), p(x, model.nv));
   });
 }
@@ -135,14 +118,15 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
 template <class R>
 void prepare_loads(const Model& model, BasicData<R>& data) {
   check_data(model, data);
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto) { k.prepare_loads(view, s); });
+  each_pack(kernel_table<R>(data.width()), model, data,
+            [&](auto& k, const ModelView<R>& view, void* s, auto) { k.prepare_loads(view, s); });
 }
 
 template <class R>
 void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias) {
   check_data(model, data);
   check_size("bias", bias.size(), data.size(6 * model.njoint()));
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.prepare_step(view, s, h, p(bias, 6 * model.njoint()));
   });
 }
@@ -176,10 +160,9 @@ void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out
 template <class R>
 void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R dt, Out<R> out) {
   check_data(model, data);
-  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_sizes(data, model.nq, "qpos", qpos, "out", out);
   check_size("qvel", qvel.size(), data.size(model.nv));
-  check_size("out", out.size(), data.size(model.nq));
-  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void*, auto p) {
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void*, auto p) {
     k.integrate(view, p(qpos, model.nq), p(qvel, model.nv), dt, p(out, model.nq));
   });
 }

@@ -6,54 +6,14 @@
 
 namespace tarsus {
 
-namespace {
-
-constexpr int kMany = 48;  // from here on, rows' zeros are looked for
-
-// The same products and differences, but for those with zeros outside of what each row reaches over.
-bool factor_with_zeros(std::span<double> matrix, std::span<int> pivot) {
-  const int n = int(pivot.size());
-  const auto row = [&](int i) { return matrix.data() + std::size_t(i) * n; };
-  // Row i has nothing left of begin[i] but what was eliminated, and nothing from end[i] on.
-  std::vector<int> begin(n), end(n), rows;
-  for (int i = 0; i < n; ++i) {
-    begin[i] = 0, end[i] = n;
-    while (begin[i] < n && row(i)[begin[i]] == 0) ++begin[i];
-    while (end[i] > begin[i] && row(i)[end[i] - 1] == 0) --end[i];
-  }
-  bool good = true;
-  for (int k = 0; k < n; ++k) {
-    rows.clear();
-    int best = k;
-    for (int i = k + 1; i < n; ++i) {
-      if (begin[i] > k || row(i)[k] == 0) continue;
-      rows.push_back(i);
-      if (std::abs(row(i)[k]) > std::abs(row(best)[k])) best = i;
-    }
-    pivot[k] = best;
-    if (best != k) {
-      std::swap_ranges(row(k), row(k) + n, row(best));
-      std::swap(begin[k], begin[best]), std::swap(end[k], end[best]);
-    }
-    const double* const upper = row(k);
-    good &= std::isfinite(upper[k]) && upper[k] != 0;
-    for (const int i : rows) {
-      double* const lower = row(i);
-      if (lower[k] == 0) continue;  // swapped away
-      const double factor = lower[k] /= upper[k];
-      for (int j = k + 1; j < end[k]; ++j) lower[j] -= factor * upper[j];
-      end[i] = std::max(end[i], end[k]);
-    }
-  }
-  return good;
-}
-
-}  // namespace
-
 bool factor_lu(std::span<double> matrix, std::span<int> pivot) {
   const int n = int(pivot.size());
-  if (n >= kMany) return factor_with_zeros(matrix, pivot);
   const auto row = [&](int i) { return matrix.data() + std::size_t(i) * n; };
+  std::vector<int> end(n);  // row i has nothing from end[i] on
+  for (int i = 0; i < n; ++i) {
+    end[i] = n;
+    while (end[i] > 0 && row(i)[end[i] - 1] == 0) --end[i];
+  }
   bool good = true;
   for (int k = 0; k < n; ++k) {
     int best = k;
@@ -61,14 +21,15 @@ bool factor_lu(std::span<double> matrix, std::span<int> pivot) {
       if (std::abs(row(i)[k]) > std::abs(row(best)[k])) best = i;
     }
     pivot[k] = best;
-    if (best != k) std::swap_ranges(row(k), row(k) + n, row(best));
+    if (best != k) std::swap_ranges(row(k), row(k) + n, row(best)), std::swap(end[k], end[best]);
     const double* const upper = row(k);
     good &= std::isfinite(upper[k]) && upper[k] != 0;
     for (int i = k + 1; i < n; ++i) {
       double* const lower = row(i);
       if (lower[k] == 0) continue;
       const double factor = lower[k] /= upper[k];
-      for (int j = k + 1; j < n; ++j) lower[j] -= factor * upper[j];
+      for (int j = k + 1; j < end[k]; ++j) lower[j] -= factor * upper[j];
+      end[i] = std::max(end[i], end[k]);
     }
   }
   return good;

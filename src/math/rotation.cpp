@@ -63,8 +63,6 @@ Vec3d log_map(const Quatd& q) {
   return v * factor;
 }
 
-Quatd slerp(const Quatd& a, const Quatd& b, double t) { return a * exp_map(log_map(conjugate(a) * b) * t); }
-
 Eigen3 eigen(const Sym3d& s) {
   double a[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
   Mat3d v = identity3<double>();

@@ -620,10 +620,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities have become
       ++state_.steps[at(world)];
       if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.alone->stepper, worker.alone->data);
-      StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
-      worker.stepper.exchange(worker.data, memory, lane / width_);
-      memory.forget(lane % width_, width_);
-      worker.stepper.exchange(worker.data, memory, lane / width_);
+      worker.stepper.restart(worker.data, lane);
       worker.live[at(lane)] = 0, all = false;
       continue;
     }

@@ -499,7 +499,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (lane_rows_) {
     begin_terms(data, h);
     for (int world = 0; now_.solves_rows && world < data.worlds(); ++world)
-      lane_rows_->push(world, servos_->rows(world));
+      lane_rows_->terms().push(world, servos_->rows(world));
     lane_rows_->solve(data, step, limited, loops_.get(), loop_step(h), next_.found, next_.qvel);
   } else {
     solve_rows(data, step, limited);
@@ -541,7 +541,7 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int p
   if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   if (rows_) rows_->terms().exchange(memory.terms);
   if (!lane_rows_ && !memory.lane_terms.empty()) make_rows(data);
-  if (lane_rows_) lane_rows_->exchange(memory.lane_terms, pack);
+  if (lane_rows_) lane_rows_->terms().exchange(memory.lane_terms, pack);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
   if (!limiter_) return;
   const std::size_t n = std::size_t(model_.nv) * width_;
@@ -596,7 +596,7 @@ void Stepper<R>::ground_force(int world, Out<R> force) const {
   const std::span<const LinkContact> contacts = rows_->contacts();
   for (std::size_t i = 0; i < contacts.size(); ++i) {
     if (contacts[i].b >= 0) continue;
-    const Vec3d f = rows_->force(int(i));
+    const Vec3d f = rows_->terms().force(int(i));
     for (int k = 0; k < 3; ++k) force[std::size_t(3 * contacts[i].a + k)] += R(f[k]);
   }
 }
@@ -651,7 +651,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   now_.loop_inertia.clear(), now_.turning.clear();
   solve();
   if (stiffen_loops(data)) {
-    if (now_.solves_terms && lane_rows_) lane_rows_->rewind();
+    if (now_.solves_terms && lane_rows_) lane_rows_->terms().rewind();
     solve();
   }
   while (now_.solves_terms && rows_ && rows_->terms().stiffen_ranges(next_.qvel)) solve();

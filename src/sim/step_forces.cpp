@@ -76,7 +76,7 @@ void add_row_forces(const Model& model, const LaneStage<R>& lanes, int world, St
 /// Of one alone.
 template <class R>
 void add_row_forces(const Model& model, const RowStage<R>& rows, StepForces& out) {
-  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));
+  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.terms().limit_force(i));
   const std::span<const ContactShape> shapes = rows.geometry().shapes();
   const std::span<const LinkContact> contacts = rows.contacts();
   for (std::size_t i = 0; i < contacts.size(); ++i) {
@@ -86,7 +86,7 @@ void add_row_forces(const Model& model, const RowStage<R>& rows, StepForces& out
     if (a->link != contacts[i].a) std::swap(a, b);
     TouchPoint touch{a->body, b->body, a->geom, b->geom, contacts[i].point.position, contacts[i].point.normal};
     touch.distance = rows.geometry().separation(contacts[i]);
-    touch.force = rows.force(int(i)), touch.torque = rows.torque(int(i));
+    touch.force = rows.terms().force(int(i)), touch.torque = rows.terms().torque(int(i));
     touch.margin = touch.distance - contacts[i].point.distance;
     out.contacts.push_back(touch);
   }

@@ -177,7 +177,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     if (const RowStage<R>* rows = stepper.rows()) {
       frame.contacts = rows->contacts(), frame.rows = &rows->report();
       contact_force.clear();
-      for (std::size_t k = 0; k < frame.contacts.size(); ++k) contact_force.push_back(rows->force(int(k)));
+      for (std::size_t k = 0; k < frame.contacts.size(); ++k) contact_force.push_back(rows->terms().force(int(k)));
       frame.contact_force = contact_force;
     }
     on_frame(frame);

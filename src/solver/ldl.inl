@@ -19,27 +19,6 @@ inline constexpr int kLdlCut = 32;  // terms of a sum at once
 template <class T, class P>
 inline constexpr int kFactors = sizeof(P) > 4 * sizeof(T) ? int(sizeof(P) / sizeof(T)) : 4;
 
-/// rows[r][j] += Σ_p c[p][r] pivots[p][j] for kN rows and kJ packs of columns from j on.
-template <class T, class P, int kN, int kJ>
-TARSUS_INLINE void explain_tile(int count, const T* pivots, const T* c, T* rows, int ld) {
-  constexpr int kRows = int(sizeof(P) / sizeof(T));
-  P sum[kN][kJ];
-  for (int r = 0; r < kN; ++r) {
-    for (int j = 0; j < kJ; ++j) sum[r][j] = load_rows<P>(rows + r * ld + j * kRows);
-  }
-  for (int p = 0; p < count; ++p) {
-    P x[kJ];
-    for (int j = 0; j < kJ; ++j) x[j] = load_rows<P>(pivots + p * ld + j * kRows);
-    for (int r = 0; r < kN; ++r) {
-      const P factor = P(c[kFactors<T, P> * p + r]);
-      for (int j = 0; j < kJ; ++j) sum[r][j] = mul_add(factor, x[j], sum[r][j]);
-    }
-  }
-  for (int r = 0; r < kN; ++r) {
-    for (int j = 0; j < kJ; ++j) store_rows(rows + r * ld + j * kRows, sum[r][j]);
-  }
-}
-
 /// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to n - 1. Whole packs: columns
 /// left of k that this touches are never read.
 template <class T, class P, int kN>
@@ -56,8 +35,9 @@ TARSUS_INLINE void explain(int k, int n, int ld, T* A, const T* inverse) {
     }
     T *pivots = A + first * ld, *rows = A + k * ld;
     int j = k / kRows * kRows;
-    for (; j + kRows < n; j += 2 * kRows) explain_tile<T, P, kN, 2>(count, pivots + j, c, rows + j, ld);
-    if (j < n) explain_tile<T, P, kN, 1>(count, pivots + j, c, rows + j, ld);
+    for (; j + kRows < n; j += 2 * kRows)
+      product_tile<T, P, kN, 2>(count, c, kStep, pivots + j, ld, true, rows + j, ld);
+    if (j < n) product_tile<T, P, kN, 1>(count, c, kStep, pivots + j, ld, true, rows + j, ld);
   }
 }
 

@@ -74,6 +74,16 @@ struct LaneDisc {
   }
 };
 
+/// G of a disc's two rows: across the slip, and by the normal velocity along it. @param g, by_normal of what slips
+template <class T, class Rows>
+TARSUS_INLINE void set_disc_tangent(const LaneDisc<T>& disc, T g, T by_normal, T iR, Mask<T> lanes, Rows& c) {
+  const T zero = T(Real<T>(0));
+  c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
+  c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, iR), c.G11);
+  c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, iR), c.G22);
+  c.G12 = select(lanes, select(disc.slips, -(g * disc.t1 * disc.t2), zero), c.G12);
+}
+
 /// z of the natural map at (u, y).
 template <class T>
 TARSUS_INLINE Vec3<T> before_natural_projection(const SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y) {
@@ -99,7 +109,7 @@ TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& 
     T g = zero, by_normal = zero, s1 = r1 * c.tangent.iR, s2 = r2 * c.tangent.iR;
     if (disc.any) {
       const T q = one / neg_mul_add(kt, disc.share, one);
-      g = select(disc.slips, q * disc.share * c.tangent.irho, zero);
+      g = q * disc.share * c.tangent.irho;
       by_normal = select(disc.slips, growth * Gnn, zero);
       const T along = mul_add(disc.t1, N1, mul_add(disc.t2, N2, growth * kn * sn));
       const T across = q * (disc.t1 * N2 - disc.t2 * N1);
@@ -107,10 +117,7 @@ TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& 
       s2 = select(disc.slips, disc.t2 * along + disc.t1 * across, s2);
     }
     c.Gnn = select(lanes, Gnn, c.Gnn);
-    c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
-    c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
-    c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
-    c.G12 = select(lanes, -(g * disc.t1 * disc.t2), c.G12);
+    set_disc_tangent(disc, g, by_normal, c.tangent.iR, lanes, c);
     c.base = select<T>(lanes, Vec3<T>{y.x - sn, y.y - s1, y.z - s2}, c.base);
   }
   return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
@@ -143,10 +150,7 @@ TARSUS_INLINE Vec3<T> law_at(SlidingRows<T>& c, const Vec3<T>& y, bool given, bo
   const T Gnn = select(pushes, c.normal.iR, zero), g = disc.share * c.tangent.iR;
   const T by_normal = given ? zero : select(disc.slips, c.friction * Gnn, zero);
   c.Gnn = select(lanes, Gnn, c.Gnn);
-  c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
-  c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
-  c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
-  c.G12 = select(lanes, select(disc.slips, -(g * disc.t1 * disc.t2), zero), c.G12);
+  set_disc_tangent(disc, g, by_normal, c.tangent.iR, lanes, c);
   c.base = select<T>(lanes, gamma, c.base);
   return gamma;
 }

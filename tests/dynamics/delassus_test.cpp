@@ -175,7 +175,7 @@ TEST(Delassus, VelocityAndImpulseInUSpace) {
     const Vector pushed = spd_solve(t.M, Vector(tau + t.J.transpose() * l));
     ASSERT_LT(relative_error(x, std::vector<double>(pushed.data(), pushed.data() + t.model.nv)), kDenseAgreement)
         << "seed " << seed;
-    t.rows.pull(lambda.data(), u.data());
+    t.rows.push(lambda.data(), u.data(), -1);
     outward<double>(t.model, t.data, u, x);
     ASSERT_LT(relative_error(x, std::vector<double>(v.data(), v.data() + t.model.nv)), kDenseAgreement)
         << "seed " << seed;

@@ -40,7 +40,7 @@ TEST(ConeLimit, APendulumRestsOnTheCone) {
     // It gives way by R γ over the step's share of the gap: 0.0144 h² of the angular acceleration that it holds back.
     const double torque = kMass * 9.81 * kLength * std::cos(kAngle), inertia = 0.03 + kMass * kLength * kLength;
     EXPECT_NEAR(angle_of(data), kAngle, 0.1 * options.dt * options.dt * torque / inertia);
-    EXPECT_NEAR(stepper.rows()->user_limit_force(0), torque, 1e-3 * torque);
+    EXPECT_NEAR(stepper.rows()->terms().user_limit_force(0), torque, 1e-3 * torque);
     EXPECT_LT(std::hypot(data.qvel[0], data.qvel[1], data.qvel[2]), 1e-9);
   }
 }
@@ -66,7 +66,7 @@ TEST(UserLimit, HoldsAgainstWhatAStepPushesThroughIt) {
     ASSERT_EQ(stepper.step(data), 0);
     EXPECT_EQ(asked, 1);
     EXPECT_NEAR(data.qpos[0], 0.03, 0.005);
-    EXPECT_GT(stepper.rows()->user_limit_force(0), 3000);
+    EXPECT_GT(stepper.rows()->terms().user_limit_force(0), 3000);
     EXPECT_EQ(stepper.rows()->report().limits, 1);
   }
 }
@@ -87,7 +87,7 @@ TEST(ConeLimit, HittingItMakesNoEnergy) {
     bool touched = false;
     for (int i = 0; i < 480; ++i) {
       ASSERT_EQ(stepper.step(data), 0);
-      const bool now = stepper.rows()->user_limit_force(0) > 0;
+      const bool now = stepper.rows()->terms().user_limit_force(0) > 0;
       const double height =
           rotate(Quatd{data.qpos[0], data.qpos[1], data.qpos[2], data.qpos[3]}, Vec3d{kLength, 0, 0}).z;
       const double y = data.qvel[1], z = data.qvel[2], x = data.qvel[0];
@@ -130,7 +130,7 @@ TEST(ConeLimit, ItsLawHoldsAtTheEndVelocity) {
     const double share = 4 / (1 + 4 * kDampingSteps), R = share * TermOptions().relative_compliance / inertia;
     const double b = spook_unilateral({}, gap, speed, options.dt).target;
     const double after = e.x * data.qvel[0] + e.y * data.qvel[1] + e.z * data.qvel[2];
-    const double impulse = options.dt * stepper.rows()->user_limit_force(0);
+    const double impulse = options.dt * stepper.rows()->terms().user_limit_force(0);
     EXPECT_NEAR(impulse, std::max(0.0, (b - after) / R), 1e-9 / R) << run;
     (impulse > 0 ? pushing : open) += 1;
   }
@@ -167,7 +167,7 @@ TEST(ConeLimit, HoldsBesideForceLimitsAndContacts) {
     ASSERT_EQ(stepper.step(data, drives, target), 0) << i;
     ASSERT_EQ(stepper.rows()->report().status, StepStatus::converged) << i;
     ASSERT_LE(stepper.rows()->report().residual, 1e-9) << i;
-    const double elbow = stepper.drive_force()[3], cone = stepper.rows()->user_limit_force(0);
+    const double elbow = stepper.drive_force()[3], cone = stepper.rows()->terms().user_limit_force(0);
     ASSERT_LE(std::abs(elbow), 3 * (1 + 1e-9)) << i;
     ASSERT_GE(cone, 0) << i;
     std::vector<double> qacc(4), tau(4), expected(4);
@@ -181,7 +181,7 @@ TEST(ConeLimit, HoldsBesideForceLimitsAndContacts) {
     bool touches = false;
     for (std::size_t c = 0; c < stepper.rows()->contacts().size(); ++c) {
       const LinkContact& contact = stepper.rows()->contacts()[c];
-      const Vec3d f = stepper.rows()->force(int(c)) * (contact.a >= 0 ? 1 : -1);
+      const Vec3d f = stepper.rows()->terms().force(int(c)) * (contact.a >= 0 ? 1 : -1);
       std::vector<double> J(24);
       const Vec3d& p = contact.point.position;
       jacobian<double>(model, other, 2, std::vector<double>{p.x, p.y, p.z}, J);

@@ -107,7 +107,7 @@ TEST(Fluid, WhatRestsInItPressesWithItsWeight) {
   Stepper<double> stepper(model, data, options);
   for (int n = 0; n < 600; ++n) ASSERT_EQ(stepper.step(data), 0);
   double held = 0;
-  for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) held += stepper.rows()->force(i).z;
+  for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) held += stepper.rows()->terms().force(i).z;
   EXPECT_NEAR(held, 2 * 9.81, 1e-6);
 }
 

@@ -61,7 +61,7 @@ StepOptions on_the_ground(double h, LoopMode loops) {
 double vertical(const RowStage<double>& rows, int link) {
   double sum = 0;
   for (int i = 0; i < int(rows.contacts().size()); ++i) {
-    if (rows.contacts()[i].a == link) sum += rows.force(i).z;
+    if (rows.contacts()[i].a == link) sum += rows.terms().force(i).z;
   }
   return sum;
 }
@@ -130,7 +130,7 @@ TEST(GroundLoops, AFallingLinkageStaysClosed) {
     }
     double carried = 0;
     for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) {
-      if (stepper.rows()->contacts()[i].b < 0) carried += stepper.rows()->force(i).z;
+      if (stepper.rows()->contacts()[i].b < 0) carried += stepper.rows()->terms().force(i).z;
     }
     for (const double v : data.qvel) speed = std::max(speed, std::abs(v));
     std::printf("%s: loop opened by %.2g m at most, %.2g m deep, at rest to %.1g, carries %.6f of its weight\n",
@@ -167,7 +167,7 @@ TEST(GroundLoops, CassieOnTheFloor) {
     }
     double carried = 0;
     for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) {
-      if (stepper.rows()->contacts()[i].b < 0) carried += stepper.rows()->force(i).z;
+      if (stepper.rows()->contacts()[i].b < 0) carried += stepper.rows()->terms().force(i).z;
     }
     for (const double v : data.qvel) speed = std::max(speed, std::abs(v));
     std::printf("cassie, %s: loops opened by %.2g m, %.2g m deep, at rest to %.1g, carried %.6f of its weight\n",

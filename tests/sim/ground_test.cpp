@@ -72,7 +72,7 @@ TEST(Ground, BodyOnKPointsSinksAsItsSolverParametersSay) {
     EXPECT_EQ(s.stepper.rows()->report().touching, points);
     EXPECT_NEAR(0.1 - s.data.qpos[2], 0.2 * kGravity / 5000 / points, 1e-9);
     Vec3d force{0, 0, 0};
-    for (int i = 0; i < points; ++i) force += s.stepper.rows()->force(i);
+    for (int i = 0; i < points; ++i) force += s.stepper.rows()->terms().force(i);
     EXPECT_NEAR(force.z, 2 * kGravity, 1e-7);
   }
 }
@@ -135,7 +135,7 @@ TEST(Ground, ColumnOfBoxesCarriesItsWeightContactByContact) {
   s.run(300);
   std::vector<double> carried(n, 0.0);
   const auto contacts = s.stepper.rows()->contacts();
-  for (int i = 0; i < int(contacts.size()); ++i) carried[contacts[i].a] += s.stepper.rows()->force(i).z;
+  for (int i = 0; i < int(contacts.size()); ++i) carried[contacts[i].a] += s.stepper.rows()->terms().force(i).z;
   for (int i = 0; i < n; ++i) EXPECT_NEAR(carried[i], (n - i) * 2 * kGravity, 1e-6) << i;
   EXPECT_LT(s.stepper.rows()->report().penetration, 1e-4);
 }
@@ -250,7 +250,7 @@ TEST(Ground, HumanoidStandsWithDrivesAndWithForceLimits) {
     EXPECT_GT(data.qpos[2], 0.8);
     double weight = 0;
     for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) {
-      if (stepper.rows()->contacts()[i].b < 0) weight += stepper.rows()->force(i).z;
+      if (stepper.rows()->contacts()[i].b < 0) weight += stepper.rows()->terms().force(i).z;
     }
     EXPECT_NEAR(weight, model.total_mass() * kGravity, 0.05 * model.total_mass() * kGravity);
   }
@@ -653,8 +653,8 @@ TEST(Ground, CharacterFallsIntoAPileOfBalls) {
     s.run(1);
     const auto contacts = s.stepper.rows()->contacts();
     for (int k = 0; k < int(contacts.size()); ++k) {
-      kicks +=
-          contacts[k].a >= links && contacts[k].b >= 0 && contacts[k].b < links && norm(s.stepper.rows()->force(k)) > 0;
+      kicks += contacts[k].a >= links && contacts[k].b >= 0 && contacts[k].b < links &&
+               norm(s.stepper.rows()->terms().force(k)) > 0;
     }
     deepest = std::max(deepest, s.stepper.rows()->report().penetration);
   }

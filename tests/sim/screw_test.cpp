@@ -91,7 +91,7 @@ TEST(Screw, APressBearsTheTorqueTimesTheLead) {
   }
   ASSERT_EQ(stepper.rows()->contacts().size(), 1u);
   const double expected = kMass * 9.81 + 0.5 / kLead;
-  EXPECT_NEAR(stepper.rows()->force(0).z, expected, 1e-6 * expected);
+  EXPECT_NEAR(stepper.rows()->terms().force(0).z, expected, 1e-6 * expected);
   EXPECT_NEAR(-stepper.loops()->multiplier()[0], -0.5 / kLead, 1e-6 * expected);
 }
 

@@ -110,7 +110,7 @@ class ConstrainedDynamics {
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
   void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
-  void evaluate_rows(BasicData<R>& data, const Inputs& in);
+  void evaluate_rows(const BasicData<R>& data, int place, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
   R largest_of(const R* x, std::size_t n, std::size_t lane) const;

@@ -18,6 +18,9 @@ struct Spook {
 /// Default of τ/h.
 inline constexpr double kDampingSteps = 4;
 
+/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
+inline constexpr double kContactReturn = 3;
+
 /// τ for steps of h.
 inline double damping_time(const Spook& spook, double h) {
   return spook.damping_time > 0 ? spook.damping_time : kDampingSteps * h;

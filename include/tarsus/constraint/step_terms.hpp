@@ -38,11 +38,12 @@ struct LinkContact {
   std::array<double, 2> friction_share{1, 1};
   double torsional = 0, rolling = 0;  ///< [m]: torque bounds are these times the normal force
   double restitution = 0;
-  Spook spook;                     ///< ε > 0 [m/N]; where it is 0:
-  double relative_compliance = 0;  ///< [s²] ε in proportion to the inverse mass; where that is 0 too: the default
-  SolverRow solver;                ///< in the place of both, where it has a share
-  double gap_share = 1;            ///< of the distance, what the softness sees: ContactSoftness
-  std::uint64_t identity = 0;      ///< the same from step to step, for warm starts; 0: none
+  Spook spook;                      ///< ε > 0 [m/N]; where it is 0:
+  double relative_compliance = 0;   ///< [s²] ε in proportion to the inverse mass; where that is 0 too: the default
+  SolverRow solver;                 ///< in the place of both, where it has a share
+  double gap_share = 1;             ///< of the distance, what the softness sees: ContactSoftness
+  double fastest = kContactReturn;  ///< way back of what is deep, without ε > 0 [m/s]
+  std::uint64_t identity = 0;       ///< the same from step to step, for warm starts; 0: none
 };
 
 /// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.

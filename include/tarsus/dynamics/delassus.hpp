@@ -41,6 +41,11 @@ void read_u(const Model& model, const BasicData<R>& data, Out<R> u);
 template <class R>
 int row_width(int worlds_width);
 
+/// A run of DoFs that two blocks share: where it begins in the list of each.
+struct RowOverlap {
+  int first, second, count;
+};
+
 /// Rows in blocks; a block's rows act on the same links. The list may be made anew each step: nothing is
 /// allocated once it has been as large before. Arrays are [index][row] with `stride` numbers from index to index (in a
 /// batch: packs of width() numbers).
@@ -76,8 +81,8 @@ class DelassusRows {
   int rows() const { return rows_; }
   int width() const { return width_; }
   Block block(int index);
-  /// DoFs that blocks i and j share, counted: what gram() sums over for each pair of their rows.
-  int shared_dofs(int i, int j);
+  /// Of blocks i <= j, what gram() sums over for each pair of their rows.
+  std::span<const RowOverlap> overlaps(int i, int j);
 
   /// W and DW of every block from the factors in data's workspace of that pack. O(d) a row. Block by block the same
   /// numbers whatever other blocks there are.
@@ -96,22 +101,17 @@ class DelassusRows {
   void velocity(int block, const R* u, R* Jv) const;  ///< of one block [its rows]
   /// J v [rows] of v in qvel's axes, of which data's links have the motion, LinkState::a. Single world.
   void velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const;
-  /// u += W λ.
-  void push(const R* lambda, R* u);
+  /// u += sign W λ.
+  void push(const R* lambda, R* u, R sign = 1);
   void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]
   /// u += Y λ for rows like a block's over dofs of the caller's, Y [dofs][stride].
   void push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const;
-  /// u -= W λ.
-  void pull(const R* lambda, R* u);
 
  private:
   struct Entry {
     int a = -1, b = -1, first_row = 0, nrow = 0, stride = 0, nlink = 0, ndof = 0;
     bool pair = false, joint = false;
     std::size_t links = 0, dofs = 0, force = 0, joints = 0, W = 0;  // offsets
-  };
-  struct Shared {  // a run of DoFs that two blocks share
-    int first, second, count;
   };
   int append(Entry entry);
   void climb(int a, int b);
@@ -126,7 +126,7 @@ class DelassusRows {
   // Of the first known_ blocks, which clear() keeps for the next list that begins with blocks on the same links.
   int known_ = 0;
   std::vector<int> known_links_, known_start_{0};  // [known_ + 1]
-  std::vector<Shared> shared_;
+  std::vector<RowOverlap> shared_;
   std::vector<int> shared_start_{0};  // [pairs + 1], pairs p <= q column by column
 };
 

@@ -18,8 +18,6 @@ Quatd between(const Vec3d& from, const Vec3d& to);
 Quatd exp_map(const Vec3d& v);
 /// Logarithm along the shorter arc: |result| <= pi.
 Vec3d log_map(const Quatd& q);
-/// Spherical interpolation along the shorter arc, t in [0, 1].
-Quatd slerp(const Quatd& a, const Quatd& b, double t);
 inline Vec3d rotate(const Quatd& q, const Vec3d& v) { return rotation(q) * v; }
 
 /// Eigenvalues (descending, to rounding) and right-handed eigenvectors, as columns, of a symmetric tensor:

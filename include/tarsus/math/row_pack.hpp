@@ -51,6 +51,28 @@ TARSUS_INLINE void store_rows(T* p, const P& x) {
     *reinterpret_cast<typename UnalignedVectorOf<Real<P>, kWidth<P>>::type*>(p) = x.value;
 }
 
+/// out[i][j] (+)= Σ_k A[k][i] B[k][j] for kI rows i and kJ packs of rows j: sums in registers.
+template <class T, class P, int kI, int kJ>
+TARSUS_INLINE void product_tile(int count, const T* A, int stride_a, const T* B, int stride_b, bool add, T* out,
+                                int ld) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  P sum[kI][kJ];
+  for (int i = 0; i < kI; ++i) {
+    for (int j = 0; j < kJ; ++j) sum[i][j] = add ? load_rows<P>(out + i * ld + j * kRows) : P(Real<T>(0));
+  }
+  for (int k = 0; k < count; ++k, A += stride_a, B += stride_b) {
+    P b[kJ];
+    for (int j = 0; j < kJ; ++j) b[j] = load_rows<P>(B + j * kRows);
+    for (int i = 0; i < kI; ++i) {
+      const P a = P(A[i]);
+      for (int j = 0; j < kJ; ++j) sum[i][j] = mul_add(a, b[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < kI; ++i) {
+    for (int j = 0; j < kJ; ++j) store_rows(out + i * ld + j * kRows, sum[i][j]);
+  }
+}
+
 /// The sum of a pack of rows, halves first.
 template <class T, class P>
 TARSUS_INLINE T sum_of_rows(const P& x) {

@@ -29,8 +29,6 @@ class LaneStage {
   /// @throws ValueError if drives have what limits_refusal() names
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, ConstrainedDynamics<R>* loops,
              double loop_step, In<R> found, Out<R> velocity);
-  void rewind() { terms_.rewind(); }                                                  ///< LaneTerms::rewind()
-  void push(int world, std::span<const ForceRow> rows) { terms_.push(world, rows); }  ///< LaneTerms::push()
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// What that world's last step was when it took it by itself. @param ground_force as ground_force() gives it
@@ -41,12 +39,9 @@ class LaneStage {
   void ground_force(int world, Out<R> out) const;
   In<R> ground_forces() const { return terms_.ground_force(); }  ///< of all, [pack][nlink][3][lane]
 
+  LaneTerms<R>& terms() { return terms_; }
   const LaneTerms<R>& terms() const { return terms_; }
-  void feel() { terms_.feel(); }  ///< LaneTerms::feel()
   const ContactGeometry* geometry() const { return geometry_.get(); }
-
-  /// Changes places with what the worlds of a pack carry to the next step.
-  void exchange(AlignedVector<R>& memory, int pack) { terms_.exchange(memory, pack); }
 
  private:
   void take_drives(const DriveStep<R>& step, const SplitDrives& drives);

@@ -52,12 +52,6 @@ class RowStage {
   /// Forces of the drives with a limit over the last step [nv], zero elsewhere.
   std::span<const R> limited_force() const { return force_; }
   std::span<const LinkContact> contacts() const { return terms_.contacts(); }
-  /// Force on contacts()[i].a over the last step, world axes [N].
-  Vec3d force(int i) const { return terms_.force(i); }
-  /// Its torque of torsional and rolling friction on the same link, world axes [N m].
-  Vec3d torque(int i) const { return terms_.torque(i); }
-  double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
-  double user_limit_force(int i) const { return terms_.user_limit_force(i); }
   const ContactGeometry& geometry() const { return geometry_; }
   /// What apply() solved: where its join_limits() says so, apply() is to be called once more from the same start.
   StepTerms<R>& terms() { return terms_; }

@@ -154,7 +154,7 @@ class Stepper {
   const LaneStage<R>* lane_rows() const { return lane_rows_.get(); }
   /// From the next step on lanes keep what step_forces() asks for.
   void feel() {
-    if (lane_rows_) lane_rows_->feel();
+    if (lane_rows_) lane_rows_->terms().feel();
   }
   bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step, if this one took it
   /// How that world's terms were solved; null where there were none to solve.
