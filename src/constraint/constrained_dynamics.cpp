@@ -522,7 +522,15 @@ void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
     A[std::size_t(r) * m + r] += double(pack_.sigma[std::size_t(r) * width_ + lane]);
     b[r] = double(pack_.rhs[std::size_t(r) * width_ + lane]);
   }
-  const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x);
+  std::vector<double> size(m);
+  for (int i = 0; i < equalities_.size(); ++i) {
+    const int first = equalities_[i].first_row, end = first + equalities_[i].nrow;
+    for (int r = first; r < end; ++r) {  // of one unit: a weld's positions, then its angles
+      const int begin = first + (r - first) / 3 * 3;
+      for (int k = begin; k < std::min(begin + 3, end); ++k) size[r] = std::max(size[r], A[std::size_t(k) * m + k]);
+    }
+  }
+  const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x, size);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);
   // Rows that contradict one another leave more than rounding, which dependent rows magnify.
   const double slack = sizeof(R) == 8 ? 1e-7 : 1e-3;

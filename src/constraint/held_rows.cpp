@@ -15,10 +15,12 @@ namespace {
 /// one another; and proximal steps that take it out again, as long as each takes its share of what is left: the error
 /// of what can be moved falls as the power.
 template <class R>
-constexpr double kRaised = sizeof(R) == 8 ? 1e-10 : 1e-7;
+constexpr double kRaised = sizeof(R) == 8 ? 1e-10 : 4e-5;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
-constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
+/// Of the largest inverse mass of all rows, that a row's counts as: in float rounding has more than what is small.
+template <class R>
+constexpr double kLeastMass = sizeof(R) == 8 ? 1e-9 : 1e-3;
 
 template <class R>
 constexpr double kMet = sizeof(R) == 8 ? 1e-7 : 1e-3;  ///< [m/s² | rad/s²]
@@ -69,7 +71,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
     if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
   if (!(most > 0)) most = 1;
-  const double least = kLeastMass * most;
+  const double least = kLeastMass<R> * most;
   const EqualitySet& set = *bilateral_.equalities;
   for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
     for (int first = 0; first < set[e].nrow; first += 3) {

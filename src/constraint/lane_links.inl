@@ -99,14 +99,10 @@ class LaneLinks {
     for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
     for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
     for (int i = first_block; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
-    Mask<T> first = no_lanes<T>();  // lanes whose first linear problem this is
+    const Mask<T> first = raise(paths, n);
     for (int i = 0; i < s_.npath; ++i) {
-      LaneMetric<T>& metric = paths[i].metric;
+      const LaneMetric<T>& metric = paths[i].metric;
       T* const line = s_.matrix + i * n;
-      const T own_R = mul_add(maximum(line[i], metric.inverse_mass * T(kLeastMass)), T(kRaised), metric.own_R);
-      const Mask<T> unknown = metric.R < zero();
-      metric.R = select(unknown, own_R, metric.R);
-      if (paths[i].held()) first = first | unknown;
       Mask<T> dead = no_lanes<T>();
       if (paths[i].held()) dead = !(absolute(line[i]) > metric.inverse_mass * T(kNothing));
       const Mask<T> given = !(paths[i].G > zero()), held = ~given & ~dead;
@@ -142,8 +138,8 @@ class LaneLinks {
   }
 
  private:
-  /// Of its own inverse mass, that a row along a generalised direction is softened by, the same in all of a step's
-  /// solves: rows that depend on one another share their force. Some hundred times what rounding makes of a pivot.
+  /// Of its inverse mass, that a row along a generalised direction is softened by, the same in all of a step's solves:
+  /// rows that depend on one another share their force. Some hundred times what rounding makes of a pivot.
   static constexpr R kRaised = sizeof(R) == 8 ? R(1e-12) : R(4e-6);
   /// Of what a row's links would give alone, that it counts as giving, and that is nothing: forces that cancel leave
   /// rounding of that, not of what is left.
@@ -172,6 +168,24 @@ class LaneLinks {
       for (int c = p + 1; c < n; ++c) sum = neg_mul_add(A[p * n + c], x[c], sum);
       x[p] = sum * A[p * n + p];
     }
+  }
+  /// R of held rows that have none, those of one unit by the largest of them: how much of what they demand is met does
+  /// not depend on the axes. @return lanes that had none: this is their first linear problem
+  Mask<T> raise(LaneJointRow<T>* paths, int n) {
+    Mask<T> first = no_lanes<T>();
+    const auto unit = [&](int i) { return m_.path[paths[i].path].unit; };
+    for (int i = 0; i < s_.npath; ++i) {
+      LaneMetric<T>& metric = paths[i].metric;
+      const Mask<T> unknown = metric.R < zero();
+      if (!any_lane(unknown)) continue;
+      T most = zero();
+      for (int j = std::max(0, i - 2); j < std::min(s_.npath, i + 3); ++j) {
+        const T least = paths[j].metric.inverse_mass * T(kLeastMass);
+        if (unit(j) == unit(i)) most = maximum(most, maximum(s_.matrix[j * n + j], least));
+      }
+      metric.R = select(unknown, mul_add(most, T(kRaised), metric.own_R), metric.R), first = first | unknown;
+    }
+    return first;
   }
   /// Takes out of what held rows demand what no motion meets, whose force would be as large as their R is small: of a
   /// share b that rows feel by W, a softness r, which is far above rounding in W, leaves b r / (W + r) unmet, and of

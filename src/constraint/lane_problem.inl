@@ -418,7 +418,7 @@ class LaneProblem {
     s_.npath = 0;
     for (int i = 0; i < m_.npath; ++i) {
       const LanePathDirection<T> d = links_.direction(i);
-      if (d.path().held)
+      if (d.path().unit >= 0)
         add_held(i, d, velocity);
       else
         add_force(i, d, velocity);

@@ -141,8 +141,8 @@ struct LaneTerms<R>::Tables {
     }
   }
 
-  void add_path(int a, int b, std::span<const int> dofs, bool held) {
-    paths.push_back({a, b, int(path_dofs.size()), int(dofs.size()), model.path_numbers, held});
+  void add_path(int a, int b, std::span<const int> dofs, int unit) {
+    paths.push_back({a, b, int(path_dofs.size()), int(dofs.size()), model.path_numbers, unit});
     model.path_numbers += kPathNumbers + 12 + int(dofs.size());
     path_dofs.insert(path_dofs.end(), dofs.begin(), dofs.end());
   }
@@ -155,7 +155,7 @@ struct LaneTerms<R>::Tables {
         if (!acts) continue;
         if (alone != (link < 0 && dofs.size() == 1 && of.joints[of.dof_joint[dofs[0]]].nv() == 1)) continue;
         path_of_slot[i] = int(paths.size());
-        add_path(link, -1, link < 0 ? dofs : std::span<const int>(), false);
+        add_path(link, -1, link < 0 ? dofs : std::span<const int>(), -1);
       }
     };
     add_slots(true);
@@ -179,7 +179,9 @@ struct LaneTerms<R>::Tables {
         dofs.assign(block.dofs.begin(), block.dofs.end());
       }
       const bool pushes = !block.joint;  // links
-      for (int r = 0; r < block.nrow; ++r) add_path(pushes ? block.a : -1, pushes ? block.b : -1, dofs, true);
+      const int first = int(paths.size());
+      for (int r = 0; r < block.nrow; ++r)  // a weld's positions, then its angles
+        add_path(pushes ? block.a : -1, pushes ? block.b : -1, dofs, first + r / 3 * 3);
     }
   }
 

@@ -48,7 +48,7 @@ struct LanePath {
   int a, b;             ///< links, -1: none
   int first_dof, ndof;  ///< of LaneModel::path_dof
   int first;            ///< of the pack's numbers: the PathNumbers, wrenches on a and on b, an entry for each DoF
-  bool held;            ///< of an equality constraint; else ForceRow's
+  int unit;             ///< the first path of an equality constraint's rows of one unit; -1: ForceRow's
 };
 enum PathNumbers {
   kPathTarget,      ///< J v⁺ of what is held, or is `rigid` [m/s | rad/s]

@@ -42,7 +42,8 @@ Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& 
 }  // namespace
 
 template <class R>
-MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x) {
+MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x,
+                                   std::span<const double> size) {
   constexpr int kRounds = 20;
   MultiplierReport report;
   std::fill(x.begin(), x.end(), 0.0);
@@ -55,7 +56,7 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
   const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = double(kDead<R>) * largest;
   Vector least(m);
   for (int i = 0; i < m; ++i) {
-    scale[i] = S(i, i) > dead ? 1 / std::sqrt(S(i, i)) : 0;
+    scale[i] = S(i, i) > dead ? 1 / std::sqrt(size.empty() ? S(i, i) : size[i]) : 0;
     if (!std::isfinite(scale[i])) scale[i] = 0;
     least[i] = double(kDependent<R>) * double(pivot_scale(R(S(i, i)), R(largest))) * scale[i] * scale[i];
   }
@@ -76,9 +77,9 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
     double last = 1e300;
     for (; report.rounds < kRounds; ++report.rounds) {
       const Vector inside = B.transpose() * (target - S * z);  // what is left in the range
-      const double size = inside.cwiseAbs().maxCoeff();
-      if (!(size < 0.5 * last)) break;
-      last = size;
+      const double now = inside.cwiseAbs().maxCoeff();
+      if (!(now < 0.5 * last)) break;
+      last = now;
       z += B * gram.solve(gram.solve(inside));
     }
   }
@@ -88,8 +89,9 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
   return report;
 }
 
-template MultiplierReport solve_multipliers<double>(int, int, const double*, std::span<const double>,
-                                                    std::span<double>);
-template MultiplierReport solve_multipliers<float>(int, int, const double*, std::span<const double>, std::span<double>);
+template MultiplierReport solve_multipliers<double>(int, int, const double*, std::span<const double>, std::span<double>,
+                                                    std::span<const double>);
+template MultiplierReport solve_multipliers<float>(int, int, const double*, std::span<const double>, std::span<double>,
+                                                   std::span<const double>);
 
 }  // namespace tarsus

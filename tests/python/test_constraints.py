@@ -464,3 +464,82 @@ def test_hinges_that_loops_lock_carry_the_forces_that_they_need():
             most = np.maximum(most, [np.abs(tarsus.sensors(model, data)).max(), np.abs(felt).max()])
         assert most.max() < 2e4 and most.max() < 10 * most.min(), (seed, most)
         assert np.sort(off)[-3] < 1e-4, (seed, off)  # an impact may have two solutions
+
+
+ASKEW = """<mujoco>
+  <option timestep="0.002" gravity="{gravity}"/> <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody><body name="frame" quat="{quat}">
+    <geom size=".05"/>
+    <body><joint axis="0 0 1"/> <geom type="capsule" size=".02" fromto="0 0 0 0 .2 0"/> <body name="b" pos="0 .2 0">
+      <joint axis="0 0 1"/> <geom type="capsule" size=".02" fromto="0 0 0 .4 .1 0"/> <site name="b" pos=".4 .1 0"/>
+    </body></body>
+    <body pos=".4 0 0"><joint axis="0 0 1"/> <geom type="capsule" size=".02" fromto="0 0 0 0 .3 0"/> <site name="c" pos="0 .3 .02"/></body>
+  </body></worldbody>
+  <equality><connect site1="b" site2="c"/></equality>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("contacts", [True, False])
+@pytest.mark.parametrize("worlds", [1, 4, "batch"])
+def test_a_linkage_that_is_askew_closes_in_its_plane_however_that_lies(contacts, worlds):
+    """Its pins are 2 cm off their hole along themselves, which nothing can mend."""
+    speeds = []
+    for quat in ((1, 0, 0, 0), (0.9, 0.2, -0.3, 0.4), (0.3, -0.7, 0.5, 0.1)):
+        w, x, y, z = quat / np.linalg.norm(quat)
+        down = (2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x))  # the frame's y, in the world
+        text = ASKEW.format(gravity=" ".join(str(-9.81 * d) for d in down), quat=f"{w} {x} {y} {z}")
+        model = tarsus.Model.from_xml_string(text)
+        if worlds == "batch":
+            batch = tarsus.Batch(model, 4, contacts=contacts, joint_limits=contacts)
+            batch.qpos[:] += 0.02  # open in its plane as well
+            batch.rollout(50)
+            speeds.append(batch.qvel[0])
+        else:
+            data = tarsus.Data(model, worlds)
+            data.qpos[:] += 0.02
+            stepper = tarsus.Stepper(data, contacts=contacts, joint_limits=contacts)
+            assert [stepper.step() for _ in range(50)] == [0] * 50
+            speeds.append(data.qvel if worlds == 1 else data.get(data.qvel, 0))
+    assert np.abs(speeds[0]).max() > 0.1
+    np.testing.assert_allclose(speeds[1:], [speeds[0]] * 2, rtol=0, atol=1e-5)
+
+
+LOCKED = """<mujoco>
+  <option timestep="0.005"/> <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody><body><freejoint/> <geom size=".1" mass="3"/>
+    <body pos="0 0 .3"><joint axis="1 .3 .5"/> <geom type="capsule" size=".03" fromto="0 0 0 0 0 .25" mass="1"/> <site name="a" pos="0 0 .3"/>
+      <body pos="0 0 .3"><joint axis="1 .3 .5"/> <geom type="capsule" size=".03" fromto="0 0 0 0 0 .25" mass="1"/> <site name="b" pos="{off} {off} {off}"/></body>
+    </body>
+  </body></worldbody>
+  <equality><weld site1="a" site2="b"/></equality>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("off", [1e-4, 1e-3, 0.01, 0.1])
+def test_a_weld_that_is_drawn_askew_locks_its_hinge_in_single_precision(off):
+    model = tarsus.Model.from_xml_string(LOCKED.format(off=off))
+    data = tarsus.Data(model, dtype="float32")
+    stepper = tarsus.Stepper(data)
+    for _ in range(200):
+        assert stepper.step() == 0
+        assert np.abs(data.qvel[3:]).max() < 0.1  # it falls as one
+
+
+def test_loops_that_contradict_one_another_are_met_alike_in_single_precision():
+    """Welds of neighbours in a chain that no angle of their hinge meets."""
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        axes = rng.normal(size=(5, 3))
+        links = "".join(f'<body pos="0 0 .3"><joint axis="{x} {y} {z}"/><geom type="capsule" size=".03" fromto="0 0 0 0 0 .25" mass="{0.5**i}"/><site name="{i}"/>'
+                        for i, (x, y, z) in enumerate(axes))
+        text = f"""<mujoco><default><geom contype="0" conaffinity="0"/></default><worldbody><body><freejoint/><geom size=".1" mass="3"/>
+          {links}{"</body>" * 5}</body></worldbody><equality><weld site1="1" site2="2"/></equality></mujoco>"""
+        model, speeds = tarsus.Model.from_xml_string(text), []
+        q = model.qpos0.copy()
+        q[7:] = rng.normal(size=5) * 0.5
+        for dtype in ("float64", "float32"):
+            data = tarsus.Data(model, dtype=dtype)
+            data.qpos = q
+            assert tarsus.Stepper(data).step() == 0
+            speeds.append(np.array(data.qvel, float))
+        np.testing.assert_allclose(speeds[1], speeds[0], rtol=0, atol=1e-3 * np.abs(speeds[0]).max())

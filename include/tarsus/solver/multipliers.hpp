@@ -1,6 +1,6 @@
 // (Λ⁻¹ + Σ) x = b for the multipliers of constraint rows, when rows may depend on one another.
 //
-// Rows are scaled to a unit diagonal, a Cholesky factor with pivoting, B Bᵀ = Λ⁻¹, finds the rank r, and x is the
+// Rows are scaled to a unit diagonal, or those of one unit alike, a Cholesky factor with pivoting, B Bᵀ = Λ⁻¹, finds the rank r, and x is the
 // least-squares solution of least norm, B (BᵀB)⁻² Bᵀ b, refined on its own residual. Redundant but consistent rows are
 // then all satisfied and the force that they share is split evenly; inconsistent ones are violated least in the scaled
 // norm. Nothing grows without bound. The quick path of the callers is an LDLᵀ without pivoting; this is where they go
@@ -45,7 +45,9 @@ R pivot_scale(R diagonal, R largest) {
 }
 
 /// A: [m][ld], the upper triangle row by row, Σ included, computed in R. O(m² r).
+/// @param size [m] what each row is scaled by instead of its diagonal, at least that
 template <class R = double>
-MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x);
+MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x,
+                                   std::span<const double> size = {});
 
 }  // namespace tarsus
