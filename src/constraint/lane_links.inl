@@ -170,8 +170,10 @@ class LaneLinks {
     }
   }
   /// R of held rows that have none, those of one unit by the largest of them: how much of what they demand is met does
-  /// not depend on the axes. @return lanes that had none: this is their first linear problem
+  /// not depend on the axes. In float each by itself: of a row that feels little the largest's would leave a hundredth
+  /// unmet. @return lanes that had none: this is their first linear problem
   Mask<T> raise(LaneJointRow<T>* paths, int n) {
+    constexpr int kReach = sizeof(R) == 8 ? 2 : 0;
     Mask<T> first = no_lanes<T>();
     const auto unit = [&](int i) { return m_.path[paths[i].path].unit; };
     for (int i = 0; i < s_.npath; ++i) {
@@ -179,7 +181,7 @@ class LaneLinks {
       const Mask<T> unknown = metric.R < zero();
       if (!any_lane(unknown)) continue;
       T most = zero();
-      for (int j = std::max(0, i - 2); j < std::min(s_.npath, i + 3); ++j) {
+      for (int j = std::max(0, i - kReach); j < std::min(s_.npath, i + kReach + 1); ++j) {
         const T least = paths[j].metric.inverse_mass * T(kLeastMass);
         if (unit(j) == unit(i)) most = maximum(most, maximum(s_.matrix[j * n + j], least));
       }
