@@ -1,10 +1,10 @@
 // (Λ⁻¹ + Σ) x = b for the multipliers of constraint rows, when rows may depend on one another.
 //
-// Rows are scaled to a unit diagonal, or those of one unit alike, a Cholesky factor with pivoting, B Bᵀ = Λ⁻¹, finds the rank r, and x is the
-// least-squares solution of least norm, B (BᵀB)⁻² Bᵀ b, refined on its own residual. Redundant but consistent rows are
-// then all satisfied and the force that they share is split evenly; inconsistent ones are violated least in the scaled
-// norm. Nothing grows without bound. The quick path of the callers is an LDLᵀ without pivoting; this is where they go
-// when it meets a pivot that is nothing.
+// Rows are scaled to a unit diagonal, or those of one unit alike, a Cholesky factor with pivoting, B Bᵀ = Λ⁻¹, finds
+// the rank r, and x is the least-squares solution of least norm, B (BᵀB)⁻² Bᵀ b, refined on its own residual. Redundant
+// but consistent rows are then all satisfied and the force that they share is split evenly; inconsistent ones are
+// violated least in the scaled norm. Nothing grows without bound. The quick path of the callers is an LDLᵀ without
+// pivoting; this is where they go when it meets a pivot that is nothing.
 #pragma once
 
 #include <algorithm>
