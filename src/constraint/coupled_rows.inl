@@ -137,9 +137,9 @@ void TreeOperator<R>::add_rows(int term, const CoupledTrees& trees) {
 template <class R>
 void TreeOperator<R>::write_whole(std::span<const int> terms) {
   CoupledTrees& trees = factor_free();
-  whole_.clear(), graph_.rows.clear();
-  for (const int t : terms) whole_.add(terms_[t].nrow), add_rows(t, trees);
-  trees.gram(graph_.rows, whole_.mass(), whole_.stride());
+  whole_.rows.clear(), graph_.rows.clear();
+  for (const int t : terms) whole_.rows.add(terms_[t].nrow), add_rows(t, trees);
+  trees.gram(graph_.rows, whole_.rows.mass(), whole_.rows.stride());
 }
 
 template <class R>

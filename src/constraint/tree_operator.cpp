@@ -29,7 +29,6 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
     : model_(model),
       small_(model.nv <= dense_dofs),
       wide_(model.nv >= kWide * model.njoint()),
-      whole_rows_(whole_rows),
       loads_(model.njoint()),
       extra_(model),
       swept_(model),
@@ -37,6 +36,7 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
       graph_(model) {
   const auto roots =
       std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
+  whole_.most = whole_rows;
   graph_.many_trees = !small_ && roots >= many_trees;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);
@@ -194,13 +194,13 @@ StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
   if (!small_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
   if (by_graph()) {
     write_whole(terms);
-    alone_.begin({whole_, nullptr, nullptr, nullptr, rows}, whole_.counts);
+    whole_.alone.begin({whole_.rows, nullptr, nullptr, nullptr, rows}, whole_.rows.counts);
   } else {
     begin_dense();
-    dense_.write(terms, whole_);
-    alone_.begin(dense_.matrices(whole_), whole_.counts);
+    dense_.write(terms, whole_.rows);
+    whole_.alone.begin(dense_.matrices(whole_.rows), whole_.rows.counts);
   }
-  return &alone_;
+  return &whole_.alone;
 }
 
 template <class R>
@@ -210,14 +210,12 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
     count += terms_[t].nrow;
     of_bodies += t < geometry_.first_joint() && is_of_bodies(geometry_.contacts[t]);
   }
-  if (count <= whole_rows_ && small_ && !by_graph()) {
-    begin_dense();
-    dense_.write(terms, whole_);
-    return whole_;
-  }
-  if (count <= whole_rows_ && (small_ || has_nodes() || of_bodies <= kOfBodies * double(terms.size()))) {
-    write_whole(terms);
-    return whole_;
+  if (count <= whole_.most && (small_ || has_nodes() || of_bodies <= kOfBodies * double(terms.size()))) {
+    if (by_graph())
+      write_whole(terms);
+    else
+      begin_dense(), dense_.write(terms, whole_.rows);
+    return whole_.rows;
   }
   loads_.clear();
   AlignedVector<R>& zero = iterates_.next.x;

@@ -151,7 +151,6 @@ class TreeOperator final : public StepOperator {
   const Model& model_;
   bool small_;  ///< hard steps may be dense
   bool wide_;   ///< joints have two DoFs or more, in the mean
-  int whole_rows_;
   BasicData<R>* data_ = nullptr;
   In<R> joint_inertia_;
   std::span<const Term> terms_;
@@ -162,8 +161,11 @@ class TreeOperator final : public StepOperator {
   ExtraRows<R> extra_;
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
-  WholeRows whole_;
-  DenseRows alone_;
+  struct {
+    int most;         ///< rows that have one matrix
+    WholeRows rows;   ///< theirs
+    DenseRows alone;  ///< by these
+  } whole_;
   struct {
     bool dense = false;          ///< it has gone to the dense matrix
     bool exact = false;          ///< it is to go there, of any size, for elimination in R has lost digits
