@@ -129,8 +129,8 @@ class Sweeps {
   void restart();
   /// How many go before Newton's next iteration: none before the seventh, of bodies and crowds the fifth, unless
   /// `early`, the residual of contacts where they may come sooner [m/s], is large, without a bound after a step that
-  /// was shortened; then none while it is small. None where the residual falls to a tenth; where it does not fall to half,
-  /// twice as many, and every second such iteration none.
+  /// was shortened; then none while it is small. None where the residual falls to a tenth; where it does not fall to
+  /// half, twice as many, and every second such iteration none.
   /// @param residuals of the iterations so far
   int due(std::span<const double> residuals, double early, SweepKind kind);
   bool early() const { return due_.early; }  ///< they came before the seventh
