@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "constraint/equality_units.hpp"
 #include "constraint/kernel_table.hpp"
 #include "constraint/limbs.hpp"
 #include "dynamics/delassus_table.hpp"
@@ -103,18 +104,15 @@ static bool same(const Softness& x, const Softness& y) {
 template <class R>
 static void slow_down(const EqualitySet& equalities, int begin, int end, std::size_t w, R a, R most, const R* phi,
                       R* target) {
-  for (int i = begin; i < end; ++i) {
-    for (int row = 0; row < equalities[i].nrow; row += 3) {  // a weld's positions, then its angles
-      const std::size_t first = std::size_t(equalities[i].first_row + row) * w,
-                        last = first + std::min(3, equalities[i].nrow - row) * w;
-      for (std::size_t lane = 0; lane < w; ++lane) {
-        R square = 0;
-        for (std::size_t k = first + lane; k < last; k += w) square += phi[k] * phi[k];
-        const R pull = a * std::sqrt(square);
-        for (std::size_t k = first + lane; pull > most && k < last; k += w) target[k] -= (1 - most / pull) * a * phi[k];
-      }
+  each_unit(equalities, begin, end, [&](int first_row, int end_row) {
+    const std::size_t first = first_row * w, last = end_row * w;
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      R square = 0;
+      for (std::size_t k = first + lane; k < last; k += w) square += phi[k] * phi[k];
+      const R pull = a * std::sqrt(square);
+      for (std::size_t k = first + lane; pull > most && k < last; k += w) target[k] -= (1 - most / pull) * a * phi[k];
     }
-  }
+  });
 }
 
 /// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
@@ -523,13 +521,11 @@ void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
     b[r] = double(pack_.rhs[std::size_t(r) * width_ + lane]);
   }
   std::vector<double> size(m);
-  for (int i = 0; i < equalities_.size(); ++i) {
-    const int first = equalities_[i].first_row, end = first + equalities_[i].nrow;
-    for (int r = first; r < end; ++r) {  // of one unit: a weld's positions, then its angles
-      const int begin = first + (r - first) / 3 * 3;
-      for (int k = begin; k < std::min(begin + 3, end); ++k) size[r] = std::max(size[r], A[std::size_t(k) * m + k]);
-    }
-  }
+  each_unit(equalities_, 0, equalities_.size(), [&](int first, int end) {
+    double most = 0;
+    for (int r = first; r < end; ++r) most = std::max(most, A[std::size_t(r) * m + r]);
+    std::fill(size.begin() + first, size.begin() + end, most);
+  });
   const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x, size);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);
   // Rows that contradict one another leave more than rounding, which dependent rows magnify.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "constraint/equality_units.hpp"
 #include "tarsus/math/larger.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
@@ -73,15 +74,12 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
   if (!(most > 0)) most = 1;
   const double least = kLeastMass<R> * most;
   const EqualitySet& set = *bilateral_.equalities;
-  for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
-    for (int first = 0; first < set[e].nrow; first += 3) {
-      const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
-      double largest = 0;
-      for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
-      largest = largest > kDead<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
-      for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
-    }
-  }
+  each_unit(set, 0, set.size(), [&](int begin, int end) {
+    double largest = 0;
+    for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
+    largest = largest > kDead<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
+    for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
+  });
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
 }
 

@@ -18,7 +18,7 @@ constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
-/// Times the operations of eliminates() that a step may take; where rows are nodes, each of whose sweeps needs a solve.
+/// Times the operations of eliminates() that a step may take; where rows are nodes, whose piles need a solve a sweep.
 constexpr double kMost = 10, kMostBesideNodes = 40;
 constexpr double kWide = 2;  ///< DoFs of a joint
 

@@ -323,22 +323,14 @@ void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) 
 }
 
 template <class R>
-void DelassusRows<R>::push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const {
-  delassus_table<R>(width_).push(int(dofs.size()), dofs.data(), nrow, stride, Y, lambda, R(1), u);
-}
-
-template <class R>
-void DelassusRows<R>::push(int block, const R* lambda, R* u) const {
+void DelassusRows<R>::push(int block, const R* lambda, R* u, R sign) const {
   const Entry& e = blocks_[block];
-  push({dofs_.data() + e.dofs, std::size_t(e.ndof)}, e.nrow, e.stride, W_.data() + e.W, lambda, u);
+  delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W, lambda, sign, u);
 }
 
 template <class R>
-void DelassusRows<R>::push(const R* lambda, R* u, R sign) {
-  for (const Entry& e : blocks_) {
-    delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W,
-                                   lambda + std::size_t(e.first_row) * width_, sign, u);
-  }
+void DelassusRows<R>::push(const R* lambda, R* u, R sign) const {
+  for (int b = 0; b < blocks(); ++b) push(b, lambda + std::size_t(blocks_[b].first_row) * width_, u, sign);
 }
 
 #define TARSUS_INSTANTIATE(R)                                           \

@@ -102,10 +102,8 @@ class DelassusRows {
   /// J v [rows] of v in qvel's axes, of which data's links have the motion, LinkState::a. Single world.
   void velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const;
   /// u += sign W λ.
-  void push(const R* lambda, R* u, R sign = 1);
-  void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]
-  /// u += Y λ for rows like a block's over dofs of the caller's, Y [dofs][stride].
-  void push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const;
+  void push(const R* lambda, R* u, R sign = 1) const;
+  void push(int block, const R* lambda, R* u, R sign = 1) const;  ///< of one block [its rows]
 
  private:
   struct Entry {

@@ -1,0 +1,19 @@
+// Rows of equality constraints by their units.
+#pragma once
+
+#include <algorithm>
+
+#include "tarsus/constraint/equality.hpp"
+
+namespace tarsus {
+
+/// f(first, end) for rows of one unit of each constraint from `begin` to `end`: a weld's positions, then its angles.
+template <class F>
+void each_unit(const EqualitySet& set, int begin, int end, const F& f) {
+  for (int i = begin; i < end; ++i) {
+    for (int row = 0; row < set[i].nrow; row += 3)
+      f(set[i].first_row + row, set[i].first_row + std::min(row + 3, set[i].nrow));
+  }
+}
+
+}  // namespace tarsus
