@@ -67,7 +67,7 @@ class LaneSolver {
       acted = best_residual_ < T(std::numeric_limits<R>::infinity());
       const Mask<T> missed = ~met_ & acted;
       if (hardened || !any_lane(missed)) break;
-      harden(missed), bound_impulses(missed & ~met_);
+      harden(missed & (iterations_ < most())), bound_impulses(missed & ~met_);
     }
     if (!all_lanes(acted)) {  // without terms
       linear_.solve_free(s_.x_next);
@@ -88,6 +88,7 @@ class LaneSolver {
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
+  T most() const { return T(R(step_.all_iterations)); }
   void go_on(Mask<T> lanes) {
     live_ = lanes;
     s_.go_on(lanes);
@@ -253,8 +254,9 @@ class LaneSolver {
   };
 
   /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
-  Mask<T> descend(R tolerance, int most, bool judged) {
-    return go_down({tolerance, most, judged, one(), begin_descent()});
+  Mask<T> descend(R tolerance, int at_most, bool judged) {
+    const T spent = maximum(T(R(at_most)) - (most() - iterations_), one());
+    return go_down({tolerance, at_most, judged, spent, begin_descent()});
   }
   Mask<T> go_down(const Descent& from) {
     discs_ = zero(), short_ = no_lanes<T>();
@@ -411,6 +413,7 @@ class LaneSolver {
   }
   /// The same problem with soft rows, then harder ones, for lanes that missed.
   void harden(Mask<T> missed) {
+    if (!any_lane(missed)) return;
     go_on(missed);
     from_best(missed);
     Mask<T> going = missed;
@@ -427,7 +430,7 @@ class LaneSolver {
       const bool own = share == 0;
       const Mask<T> met = descend(own ? step_.tolerance : R(1e-3), own ? 10 : 12, own);
       if (own) return;
-      going = going & met;
+      going = going & met & (iterations_ < most());
       if (!any_lane(going)) break;
     }
     set_stage(0);

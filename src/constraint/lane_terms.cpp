@@ -330,7 +330,8 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   step.relative_compliance = R(options_.relative_compliance), step.restitution = R(options_.restitution);
   step.restitution_threshold = R(options_.restitution_threshold);
   step.tolerance = R(std::max(options_.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
-  step.most_iterations = std::min(options_.solve.max_iterations, kMostIterations);
+  step.all_iterations = options_.solve.max_iterations;
+  step.most_iterations = std::min(step.all_iterations, kMostIterations);
   step.contacts = tables_->geometry != nullptr;
   if (drives) {
     check_sizes(data, model_.nv, "push", push);
@@ -532,8 +533,9 @@ RowsReport LaneTerms<R>::report(int world) const {
   out.penetration = double(r.penetration[lane]), out.contacts = int(r.contacts[lane]);
   out.touching = int(r.touching[lane]), out.limits = int(r.limits[lane]), out.saturated = int(r.saturated[lane]);
   out.drives = rows_;
+  const bool spent = out.iterations >= options_.solve.max_iterations && out.residual <= NewtonOptions::kLost;
   out.status = r.missed[lane] == 0   ? StepStatus::converged
-               : r.missed[lane] == 1 ? StepStatus::too_many_iterations
+               : r.missed[lane] == 1 ? (spent ? StepStatus::cut_short : StepStatus::too_many_iterations)
                                      : StepStatus::not_finite;
   out.rows = 3 * out.contacts + out.limits + out.drives;
   return out;

@@ -111,7 +111,8 @@ struct LaneStep {
   R limit_compliance, limit_damping_time;
   R relative_compliance, restitution, restitution_threshold;
   R tolerance;
-  int most_iterations;  ///< on the problem's own rows
+  int most_iterations;  ///< on the problem's own rows, from where the last step ended
+  int all_iterations;   ///< in all
   int nlimited;         ///< joints whose drive has a force limit
   const int* limited;   ///< [nlimited] joints
   const R* force_low;   ///< [nlimited]; of a ball not used

@@ -11,7 +11,7 @@ namespace tarsus {
 constexpr int kSweepSteps = 30;  ///< after one that was too much for Newton's method
 
 const char* name(StepStatus status) {
-  static constexpr const char* kNames[] = {"converged", "swept", "too_many_iterations", "not_finite"};
+  static constexpr const char* kNames[] = {"converged", "swept", "cut_short", "too_many_iterations", "not_finite"};
   return kNames[int(status)];
 }
 

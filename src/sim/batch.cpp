@@ -615,7 +615,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     const int world = first + lane;
     const RowsReport* rows = worker.stepper.rows_report(lane);
     const bool good = worker.stepper.status(lane) == WorldStatus::ok;
-    const bool solved = !rows || rows->status == StepStatus::converged || rows->status == StepStatus::swept;
+    const bool solved = !rows || rows->status <= StepStatus::cut_short;
     if (worker.behind && !(good && solved)) show_start(worker, world, lane);
     if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities have become
       ++state_.steps[at(world)];

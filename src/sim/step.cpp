@@ -276,8 +276,7 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
 template <class R>
 void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
   for (int world = 0; world < data.worlds(); ++world) {
-    const StepStatus solved = lane_rows_->report(world).status;
-    if (status_[world] != WorldStatus::ok || solved == StepStatus::converged || solved == StepStatus::swept) continue;
+    if (status_[world] != WorldStatus::ok || lane_rows_->report(world).status <= StepStatus::cut_short) continue;
     Alone& one = single(world);
     one.stepper.restart(one.data, 0);
     one.step(model_, data, world, drives, qpos_target, qvel_target);

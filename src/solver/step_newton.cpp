@@ -23,8 +23,7 @@ constexpr int kFrictionlessIterations = 300;         ///< without friction, unti
 constexpr double kFrictionlessTolerance = 1e-3;      ///< so near [m/s]
 constexpr int kPathIterations = 2000;                ///< along the curve to all of friction, with laws rounded by
 constexpr double kRoundings[] = {1e-3, 1e-4, 1e-5};  ///< this, then this [m/s]
-constexpr double kLost = 1e-2;                       ///< where the best misses by more [m/s],
-constexpr int kLastSweeps = 60;                      ///< so many are the answer
+constexpr int kLastSweeps = 60;                      ///< the answer where the best misses by more than kLost
 
 }  // namespace
 
@@ -275,7 +274,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   iterate(mass, options.tolerance, std::min(kOwnIterations, options.max_iterations) - 1, true);
   if (!met_ && !costly_ && best_residual_ < kUnbounded) {
     start_anew(mass, options);
-    if (!met_ && !costly_ && best_residual_ > kLost) end_by_sweeps(mass);
+    if (!met_ && !costly_ && best_residual_ > options.kLost) end_by_sweeps(mass);
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const std::size_t n = problem.rows.size();

@@ -593,6 +593,41 @@ TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
   }
 }
 
+/// Of drives at their limits and hard landings, where few end so soon: what is left is reported, and nothing blows up.
+template <class R>
+void expect_no_more_iterations_than_allowed() {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  options.drives = Drives::uniform(model, 300, 30, 0, 0);
+  options.drives->force_limit.assign(at(model.nv), 150);
+  const int worlds = 32;
+  for (const int most : {3, 8, 3000}) {
+    options.step.rows.solve.max_iterations = most;
+    Batch<R> batch(model, worlds, options);
+    std::mt19937 random(4);
+    std::normal_distribution<double> normal;
+    for (R& v : batch.qvel()) v = R(4 * normal(random));
+    int unsolved = 0;
+    for (int step = 0; step < 60; ++step) {
+      ASSERT_EQ(batch.step(), 0);
+      for (const WorldReport& report : batch.reports()) {
+        EXPECT_LE(report.iterations, most + 2);  // one where a range joins, one that bounds impulses
+        unsolved += report.unsolved;
+        EXPECT_TRUE(report.unsolved || report.residual <= (sizeof(R) == 8 ? 1e-6 : 1e-4)) << report.residual;
+      }
+    }
+    EXPECT_EQ(unsolved > 0, most < 3000) << unsolved;
+    for (const R v : batch.qvel()) EXPECT_LT(std::abs(v), 100);
+  }
+}
+TEST(Batch, TakesNoMoreIterationsThanItMay) {
+  expect_no_more_iterations_than_allowed<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_no_more_iterations_than_allowed<float>();
+#endif
+}
+
 TEST(Batch, RolloutReadsSensorsAndControls) {
   const char* text = R"(<mujoco><option timestep="0.01"/><worldbody>
     <geom type="plane" size="1 1 1"/>

@@ -54,7 +54,8 @@ std::array<Vec3d, 2> frame_tangents(const Vec3d& normal);
 enum class StepStatus : std::uint8_t {
   converged,            ///< residual within tolerance, impulses within their sets
   swept,                ///< but for piles, which sweeps have left at the residual
-  too_many_iterations,  ///< the best iterate was taken
+  cut_short,            ///< in lanes: max_iterations are spent, and the best iterate misses by no more than kLost
+  too_many_iterations,  ///< the best iterate was taken; in lanes: the world is to take the step by itself
   not_finite,           ///< a number that is not finite came in; no term acted
 };
 const char* name(StepStatus status);

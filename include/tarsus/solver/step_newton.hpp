@@ -129,6 +129,8 @@ struct NewtonOptions {
   /// One more may follow, where what is best by then has impulses beyond their bounds.
   int max_iterations = 3000;
   double tolerance = 1e-6;  ///< [m/s]
+  /// Where the best iterate misses by more, it may be anything: sweeps from nothing take its place [m/s].
+  static constexpr double kLost = 1e-2;
 };
 
 struct NewtonReport {
