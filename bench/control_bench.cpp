@@ -343,8 +343,8 @@ void bench_light_toes() {
 struct Recording {
   std::vector<std::vector<double>> qpos, qvel, target;
   WorldStatus status = WorldStatus::ok;
-  double rounds = 0, residual = 0, saturated = 0, top_speed = 0;
-  int most_rounds = 0;
+  double iterations = 0, residual = 0, saturated = 0, top_speed = 0;
+  int most_iterations = 0;
 };
 
 constexpr double kLimitStep = 1.0 / 60;
@@ -366,7 +366,8 @@ Recording record_limited(const Model& model, const LimitRun& run) {
     recording.status = stepper.status(0);
     if (recording.status != WorldStatus::ok) break;
     const LimitReport report = *stepper.limit_report(0);
-    recording.rounds += report.rounds, recording.most_rounds = std::max(recording.most_rounds, report.rounds);
+    recording.iterations += report.iterations,
+        recording.most_iterations = std::max(recording.most_iterations, report.iterations);
     recording.residual = std::max(recording.residual, report.residual), recording.saturated += report.saturated;
     for (int k = has_rotation(model.joints[0].type) ? scalar_count(model.joints[0].type) : 0; k < model.nv; ++k) {
       recording.top_speed = std::max(recording.top_speed, std::abs(data.qvel[k]));
@@ -404,10 +405,10 @@ void bench_limits() {
         fmt::print(
             "{{\"bench\": \"limits\", \"model\": \"{}\", \"kp\": {:g}, \"limit\": {:g}, \"status\": \"{}\", \"steps\": "
             "{}, "
-            "\"rounds\": {:.3f}, \"most_rounds\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, \"top_speed\": "
+            "\"iterations\": {:.3f}, \"most_iterations\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, \"top_speed\": "
             "{:.4g}, "
             "\"ns_limited\": {:.1f}, \"ns_unlimited\": {:.1f}, \"ratio\": {:.3f}}}\n",
-            name, kp, limit, tarsus::name(r.status), r.qpos.size(), r.rounds / steps, r.most_rounds, r.residual,
+            name, kp, limit, tarsus::name(r.status), r.qpos.size(), r.iterations / steps, r.most_iterations, r.residual,
             r.saturated / steps, r.top_speed, t[0].best / steps, t[1].best / steps, t[0].best / t[1].best);
         std::fflush(stdout);
       }

@@ -183,9 +183,9 @@ void grow(const char* over, const std::vector<std::pair<int, int>>& sizes) {
       fmt::print(
           "{{\"bench\": \"kkt_growth\", \"engine\": \"tarsus\", \"over\": \"{}\", \"method\": \"{}\", \"used\": "
           "\"{}\", \"nv\": {}, \"rows\": {}, "
-          "\"ns\": {:.0f}, \"residual\": {:.2g}, \"rounds\": {}}}\n",
+          "\"ns\": {:.0f}, \"residual\": {:.2g}, \"iterations\": {}}}\n",
           over, name(method), name(report.method), n, rows, ns, std::max(report.force_residual, report.row_residual),
-          report.rounds);
+          report.iterations);
       fmt::print(stderr, "{:>17}", fmt::format("{:.1f} us{}", ns * 1e-3, report.method == method ? "" : "*"));
       points[method].push_back({std::string(over) == "n" ? n : rows, ns});
     }

@@ -116,7 +116,7 @@ void run(const Scene& scene, const Settings& settings) {
       missed += !(report.residual <= 1e-6), over += !(report.residual <= 1e-3);
       worst = std::max(worst, report.residual);
       if (stepper.loops()) {
-        misses.push_back(stepper.rows()->terms().mass().held().miss);
+        misses.push_back(stepper.rows()->terms().mass().bilateral().miss);
         said_ok += stepper.loops()->status(0) <= KktStatus::redundant;
         loops = std::max(loops, stepper.loops()->error(0).position);
       }

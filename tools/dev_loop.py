@@ -23,7 +23,7 @@ KERNELS = [
     ("src/dynamics/aba.inl", "test_dynamics", "Identities.*"),
     ("src/dynamics/rnea.inl", "test_dynamics", "Identities.*"),
     ("src/control/limited.inl", "test_control", "ForceLimits.*"),
-    ("src/constraint/limbs.inl", "test_constraint", "Limbs.*"),
+    ("src/constraint/branches.inl", "test_constraint", "Branches.*"),
     ("src/baselines/efpa.inl", "test_baselines", "Kkt.*"),
     ("src/geometry/sweep.inl", "test_geometry", "BroadPhase.*"),
     ("src/particles/rigid_kernel.inl", "test_particles", "ClosedForm.*"),

@@ -51,7 +51,7 @@ nlohmann::json to_json(const EqualitySet& set, const Answer& a) {
           {"status", name(a.report.status)},
           {"rank", a.report.rank},
           {"dependent_rows", dependent},
-          {"rounds", a.report.rounds},
+          {"iterations", a.report.iterations},
           {"force_residual", a.report.force_residual},
           {"row_residual", a.report.row_residual},
           {"seconds", a.seconds},
@@ -119,13 +119,13 @@ void execute(const Kkt& options) {
   }
   fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; rows are off by up to {:.3g}\n\n",
              model.name, model.nv, model.depth, set.size(), m, open);
-  fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "rounds", "forces", "rows",
+  fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "iterations", "forces", "rows",
              "time [us]");
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const KktReport& r = answers[i].report;
     fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12.2g}{:>12.2g}{:>12.2f}\n",
-               std::string(name(methods[i])) + (r.method == methods[i] ? "" : "*"), name(r.status), r.rank, r.rounds,
-               r.force_residual, r.row_residual, answers[i].seconds * 1e6);
+               std::string(name(methods[i])) + (r.method == methods[i] ? "" : "*"), name(r.status), r.rank,
+               r.iterations, r.force_residual, r.row_residual, answers[i].seconds * 1e6);
   }
   fmt::print("\nautomatic would take {}\n", name(solver.choose(rows)));
   if (!answers.empty() && !answers[0].report.dependent.empty()) {
@@ -154,7 +154,7 @@ void add_options(CLI::App& app, Kkt& kkt) {
       "rest.\n"
       "sweeps: m + 2 sweeps of the articulated-body algorithm. branches: rows climb their own branches. efpa: forces "
       "climb\n"
-      "to where branches meet. constrained_aba: proximal rounds, no matrix of rows. sparse, dense: Cholesky of M.\n"
+      "to where branches meet. constrained_aba: proximal iterations, no matrix of rows. sparse, dense: Cholesky of M.\n"
       "Residuals are relative. A method with a star could not and handed over to branches.\n\n"
       "  tarsus-kkt models/loops/stewart.xml\n"
       "  tarsus-kkt models/loops/four_bar.xml --rhs random --json");

@@ -126,9 +126,9 @@ struct Outcome {
   std::vector<Record> records;
   StepReport last;
   long steps = 0;
-  double seconds = 0, mean_rounds = 0, stability = 0;
+  double seconds = 0, mean_iterations = 0, stability = 0;
   std::string heated;  ///< why the run was stopped though every step was solved, or empty
-  int most_rounds = 0;
+  int most_iterations = 0;
   long wrong_roots = 0;    ///< steps in which a row went to its mirrored solution
   double pivot_ratio = 1;  ///< smallest of all steps
 };
@@ -235,7 +235,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
     rounds += done.last.position.iterations;
     done.wrong_roots += done.last.position.wrong_root ? 1 : 0;
     done.pivot_ratio = std::min(done.pivot_ratio, done.last.position.pivot_ratio);
-    done.most_rounds = std::max(done.most_rounds, done.last.position.iterations);
+    done.most_iterations = std::max(done.most_iterations, done.last.position.iterations);
     if (sampled) done.records.push_back(record_of(step, verlet, system));
     if (step % every == 0 || step == o.steps) {
       if (writer) writer->write(step, verlet.time(), system);
@@ -248,7 +248,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   }
   progress.finish();
   done.seconds = std::chrono::duration<double>(spent).count();
-  done.mean_rounds = done.steps > 0 ? rounds / done.steps : 0;
+  done.mean_iterations = done.steps > 0 ? rounds / done.steps : 0;
   done.stability = done.last.ok ? verlet.stability() : done.last.stability;
   return done;
 }
@@ -268,8 +268,8 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
     worst = std::max(worst, r.violation), low = std::min(low, r.total), high = std::max(high, r.total);
   fmt::print("\n{} steps of {:g} {} in {:.3g} s: {:.0f} steps/s\n", done.steps, o.dt, system.units.time, done.seconds,
              done.seconds > 0 ? done.steps / done.seconds : 0);
-  fmt::print("constraints: {} by {}, {:.2f} rounds a step (at most {}), violation at most {:.2g}\n",
-             system.constraints.nrow(), verlet.solver().name(), done.mean_rounds, done.most_rounds, worst);
+  fmt::print("constraints: {} by {}, {:.2f} iterations a step (at most {}), violation at most {:.2g}\n",
+             system.constraints.nrow(), verlet.solver().name(), done.mean_iterations, done.most_iterations, worst);
   fmt::print("energy: spread {:.3g} {}", high - low, system.units.energy);
   if (const double drift = drift_kt(done, system); drift != 0)
     fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
@@ -300,7 +300,7 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   j["seconds"] = done.seconds;
   j["steps_per_second"] = done.seconds > 0 ? done.steps / done.seconds : 0.0;
   j["start"] = {{"violation", prepared.start_violation},
-                {"rounds", prepared.iterations},
+                {"iterations", prepared.iterations},
                 {"moved_max", prepared.moved_max},
                 {"moved_rms", prepared.moved_rms},
                 {"velocity_changed_max", prepared.velocity_changed_max},
@@ -314,7 +314,7 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   j["drift_per_time"] = drift_per_time(done.records);
   j["drift_kT_per_ns_per_dof"] = drift_kt(done, system);
   j["violation_max"] = worst;
-  j["rounds"] = {{"mean", done.mean_rounds}, {"max", done.most_rounds}};
+  j["iterations"] = {{"mean", done.mean_iterations}, {"max", done.most_iterations}};
   j["pivot_ratio"] = done.pivot_ratio;
   j["wrong_root_steps"] = done.wrong_roots;
   j["stability"] = done.stability;

@@ -112,7 +112,7 @@ def grids_of(rows, field):
 
 def plot_cost(rows):
     fig, axes = common.figure(width=11, height=6, columns=3, rows=2)
-    for k, (field, label) in enumerate((("rounds", "mean rounds a step"), ("ratio", "time over unlimited MABA"))):
+    for k, (field, label) in enumerate((("iterations", "mean rounds a step"), ("ratio", "time over unlimited MABA"))):
         for axis, (model, grid) in zip(axes[k], grids_of(rows, field).items()):
             heat(axis, grid, model, label, "{:.1f}", cmap="viridis", vmin=1)
     return common.save(fig, "force_limits_cost", "Mean rounds and cost of the limited solve over gains and limits, three models")
@@ -180,7 +180,7 @@ def run(context):
     limited = [r["status"] != "ok" or r["top_speed"] > BLOWN_UP for r in rows]
     for r, lost in zip(rows, limited):
         r["lost"] = float(lost)
-    means = {m: (np.nanmean(grids_of(rows, "rounds")[m]), np.nanmean(grids_of(rows, "ratio")[m])) for m in grids_of(rows, "rounds")}
+    means = {m: (np.nanmean(grids_of(rows, "iterations")[m]), np.nanmean(grids_of(rows, "ratio")[m])) for m in grids_of(rows, "iterations")}
     all_rounds, all_ratio = np.mean([m[0] for m in means.values()]), np.mean([m[1] for m in means.values()])
     overall = (sum(r["ns_limited"] * r["steps"] for r in rows) / sum(r["ns_unlimited"] * r["steps"] for r in rows))
     worst = max(r["residual"] for r in rows)

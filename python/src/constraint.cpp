@@ -67,7 +67,7 @@ nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1
   nb::dict out;
   out["x1"] = own_array(std::move(x1), {std::size_t(model.nv)}), out["x2"] = own_array(std::move(x2), {std::size_t(m)});
   out["method"] = name(report.method), out["status"] = name(report.status), out["rank"] = report.rank;
-  out["dependent"] = dependent, out["rounds"] = report.rounds;
+  out["dependent"] = dependent, out["iterations"] = report.iterations;
   out["force_residual"] = report.force_residual, out["row_residual"] = report.row_residual;
   return out;
 }
@@ -135,7 +135,8 @@ void bind_constraint(nb::module_& m) {
       "joint_inertia (the armature unless given), without that of tendons. Methods: automatic, sweeps, branches, efpa, "
       "constrained_aba, sparse, "
       "dense. "
-      "Returns x1, x2, method, status, rank, dependent (row names), rounds, force_residual, row_residual (relative).");
+      "Returns x1, x2, method, status, rank, dependent (row names), iterations, force_residual, row_residual "
+      "(relative).");
   m.def("constrained_dynamics", &py_constrained, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "tau"_a.none(),
         "dt"_a = 0.0, "joint_inertia"_a.none() = nb::none(), "equalities"_a.none() = nb::none(),
         nb::sig("def constrained_dynamics(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray, tau: "

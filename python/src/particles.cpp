@@ -340,7 +340,7 @@ void bind_reports(nb::module_& m) {
           "status", [](const SolveReport& r) { return status_name(r.status); }, nb::sig("def status(self) -> str"),
           "'converged', 'at rounding', or why it failed.")
       .def_prop_ro("ok", &SolveReport::ok, "Whether the constraints hold.")
-      .def_ro("iterations", &SolveReport::iterations, "Newton rounds or sweeps.")
+      .def_ro("iterations", &SolveReport::iterations, "Newton iterations or sweeps.")
       .def_ro("factorizations", &SolveReport::factorizations, "Rounds with a fresh matrix.")
       .def_ro("residual", &SolveReport::residual, "Dimensionless violation reached: max |sigma|/(2 d^2).")
       .def_ro("start_residual", &SolveReport::start_residual, "The same before the first round.")
@@ -365,7 +365,7 @@ void bind_reports(nb::module_& m) {
       .def_ro("redundant", &Preparation::redundant, "Constraints left out because the others imply them, in words.")
       .def_ro("rank", &Preparation::rank, "Constraints left.")
       .def_ro("start_violation", &Preparation::start_violation, "Dimensionless, before.")
-      .def_ro("iterations", &Preparation::iterations, "Newton rounds of the projection.")
+      .def_ro("iterations", &Preparation::iterations, "Newton iterations of the projection.")
       .def_ro("moved_max", &Preparation::moved_max, "Farthest that a particle moved.")
       .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square over particles.")
       .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.")

@@ -195,7 +195,7 @@ class AnyStepper {
       if (!found) return nb::none();
       const LimitReport& report = *found;
       nb::dict out;
-      out["rounds"] = report.rounds, out["residual"] = report.residual;
+      out["iterations"] = report.iterations, out["residual"] = report.residual;
       out["converged"] = report.converged, out["saturated"] = report.saturated;
       return out;
     });
@@ -506,10 +506,11 @@ void bind_sim(nb::module_& m) {
         "Returns the number of worlds that are not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
-  c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
-        nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
-        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: "
-        "it had none.");
+  c.def(
+      "limit_report", &AnyStepper::limit_report, "world"_a = 0,
+      nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
+      "How the last step kept force limits: iterations, residual (relative to the limit), converged, saturated. None: "
+      "it had none.");
   c.def_prop_ro(
       "rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
       "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, piled (terms "

@@ -136,7 +136,7 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
   }
   for (int r = 0; r < m; ++r) {
     const double d = s.A[std::size_t(r) * ld + r];
-    s.scale[r] = d > kDead<double> * most ? pivot_scale(d, most) : std::numeric_limits<double>::infinity();
+    s.scale[r] = d > kZeroRow<double> * most ? pivot_scale(d, most) : std::numeric_limits<double>::infinity();
     s.A[std::size_t(r) * ld + m] = s.rhs[r];
   }
   if (matrix_in_place) s.dense.assign(s.A.begin(), s.A.begin() + std::size_t(m) * ld);
@@ -149,7 +149,7 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
     for (int r = 0; r < m && !in.sigma.empty(); ++r) s.A[std::size_t(r) * ld + r] += in.sigma[r];
   }
   const MultiplierReport found = solve_multipliers(m, ld, matrix_in_place ? s.dense.data() : s.A.data(), s.rhs, s.x2);
-  report.rank = found.rank, report.dependent = found.dependent, report.rounds = found.rounds;
+  report.rank = found.rank, report.dependent = found.dependent, report.iterations = found.iterations;
   report.status = !found.finite            ? KktStatus::not_finite
                   : found.violation > 1e-7 ? KktStatus::inconsistent
                                            : KktStatus::redundant;

@@ -17,7 +17,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kMaxRounds = 100;
+constexpr int kMaxIterations = 100;
 constexpr double kFirstPenalty = 1e-5;  // μ relative to a row's own inverse inertia, were the whole model one body
 
 /// n nᵀ-type update of an articulated inertia: (n; f) outer itself, times rho.
@@ -170,7 +170,7 @@ bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
   restart();
   factor(penalty);
   bool done = false;
-  for (; report.rounds < kMaxRounds && !done; ++report.rounds) {
+  for (; report.iterations < kMaxIterations && !done; ++report.iterations) {
     round();
     const double scale1 = std::max({largest_entry(in.y1), largest_entry(y), 1e-300});
     const double now1 = largest_entry(s.r1), now2 = largest_entry(s.r2), moved = largest_entry(dx1),
@@ -188,8 +188,8 @@ bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
     }
     // Done when nothing moves any more, whatever is left in r₂: rows that contradict one another leave something.
     const bool settled = now2 <= 1e-14 * std::max(scale2, size) || !(now2 < 0.5 * last2);
-    done = report.rounds > 0 && still && settled;
-    if (!done && report.rounds > 2 && now2 > 0.1 * last2 && 0.1 * penalty > too_small && penalty > 1e-9 && !still)
+    done = report.iterations > 0 && still && settled;
+    if (!done && report.iterations > 2 && now2 > 0.1 * last2 && 0.1 * penalty > too_small && penalty > 1e-9 && !still)
       factor(penalty *= 0.1);
     last2 = now2;
   }

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <limits>
 
+#include "constraint/branches.hpp"
 #include "constraint/equality_units.hpp"
 #include "constraint/kernel_table.hpp"
-#include "constraint/limbs.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/pack_arrays.hpp"
@@ -22,7 +22,7 @@ const char* name(KktStatus status) {
 
 template <class R>
 ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
-                                            bool limbs)
+                                            bool branches)
     : model_(model),
       equalities_(equalities),
       width_(data.width()),
@@ -31,7 +31,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
       elsewhere_(model, data.width()),
       status_(data.worlds(), KktStatus::solved),
       closed_(data.worlds(), 1),
-      by_limbs_(data.worlds(), 0) {
+      by_branches_(data.worlds(), 0) {
   if (&equalities.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
   equalities.add_blocks(rows_);
   const int m = rows();
@@ -44,10 +44,10 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   for (auto* v : {&pack_.u, &pack_.trial_v, &pack_.last_v, &pack_.zero}) v->resize(w * model.nv);
   pack_.push.resize(std::max(pack_.u.size(), w * m));
   pack_.least.resize(w), pack_.trust.resize(w);
-  if (!limbs) return;
-  limbs_ = std::make_unique<Limbs<R>>(model, rows_);
-  if (!limbs_->apply()) limbs_.reset();
-  limb_.quality.resize(w), limb_.qacc.resize(pack_.u.size()), limb_.x2.resize(w * m);
+  if (!branches) return;
+  branches_ = std::make_unique<Branches<R>>(model, rows_);
+  if (!branches_->apply()) branches_.reset();
+  branch_.quality.resize(w), branch_.qacc.resize(pack_.u.size()), branch_.x2.resize(w * m);
 }
 
 template <class R>
@@ -60,7 +60,7 @@ void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
 }
 
 /// Far more rows than DoFs, none soft: they depend on one another, even where of a weld's six only one can be moved. To
-/// find that out by elimination takes O(m³), rescue() O(m² rank).
+/// find that out by elimination takes O(m³), solve_rank_revealing() O(m² rank).
 static bool outnumber(const EqualitySet& equalities, int dofs) {
   if (equalities.rows() <= 6 * dofs) return false;
   for (int i = 0; i < equalities.size(); ++i) {
@@ -79,8 +79,8 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   for (int p = 0; p < data.packs(); ++p) {
     const Inputs in{
         p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, keep_factors};
-    if (limbs_ && !outnumber(equalities_, model_.nv))
-      solve_limbs(data, in, qacc.data() + p * v);
+    if (branches_ && !outnumber(equalities_, model_.nv))
+      solve_branches(data, in, qacc.data() + p * v);
     else
       solve_pack(data, in, qacc.data() + p * v);
   }
@@ -190,49 +190,49 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.outward(view, state, pack_.u.data(), qacc);
 }
 
-/// Limb by limb; worlds in which a limb's rows are more than its own joints can hold are done again, all rows at once.
-/// A world's answer does not depend on its neighbours'.
+/// Limb by branch; worlds in which a branch's rows are more than its own joints can hold are done again, all rows at
+/// once. A world's answer does not depend on its neighbours'.
 template <class R>
-void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc) {
+void ConstrainedDynamics<R>::solve_branches(BasicData<R>& data, const Inputs& in, R* qacc) {
   const ModelView<R> view = data.view(model_, in.pack);
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
   void* state = data.state(in.pack);
   const std::size_t w = width_, m = rows();
   R* x2 = x2_.data() + in.pack * m * w;
-  kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
+  kernels.prepare_branches(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in.pack, in);
-  kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
-                pack_.u.data(), x2, qacc, limb_.quality.data());
+  kernels.branches(view, state, branches_->view(), Branches<R>::limits(), in.Q, in.K, pack_.rhs.data(),
+                   pack_.sigma.data(), pack_.u.data(), x2, qacc, branch_.quality.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
-    done += limb_.quality[lane] > 0;
-    if (int(world) < worlds_) by_limbs_[world] = limb_.quality[lane] > 0;
+    done += branch_.quality[lane] > 0;
+    if (int(world) < worlds_) by_branches_[world] = branch_.quality[lane] > 0;
   }
   if (done == width_) {
     if (in.keep_factors) kernels.restore(view, state, in.Q, in.K);
     return;
   }
-  std::copy_n(x2, m * w, limb_.x2.begin());
-  solve_pack(data, in, limb_.qacc.data());
+  std::copy_n(x2, m * w, branch_.x2.begin());
+  solve_pack(data, in, branch_.qacc.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
-    const bool good = limb_.quality[lane] > 0;
+    const bool good = branch_.quality[lane] > 0;
     if (good) forget(int(in.pack * w + lane));  // what was found of all its rows at once
-    for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = limb_.x2[k];
-    for (std::size_t k = lane; !good && k < limb_.qacc.size(); k += w) qacc[k] = limb_.qacc[k];
+    for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = branch_.x2[k];
+    for (std::size_t k = lane; !good && k < branch_.qacc.size(); k += w) qacc[k] = branch_.qacc[k];
   }
 }
 
-/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kDead) are taken out: their multiplier
+/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kZeroRow) are taken out: their multiplier
 /// comes out as nothing.
 template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
   const std::size_t m = rows(), ld = rows_.leading_dimension();
   if (m == 0) return;
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
-  if (kernels.ldl_load(int(m), int(ld), pack_.A.data(), pack_.sigma.data(), pack_.rhs.data(), kDead<R>, kPivotShare<R>,
-                       pack_.scale.data()))
-    bury_dead(pack);
+  if (kernels.ldl_load(int(m), int(ld), pack_.A.data(), pack_.sigma.data(), pack_.rhs.data(), kZeroRow<R>,
+                       kPivotShare<R>, pack_.scale.data()))
+    drop_zero_rows(pack);
   if (outnumber(equalities_, model_.nv)) {
     std::fill(pack_.inverse.begin(), pack_.inverse.end(), R(0)),
         std::fill(pack_.least.begin(), pack_.least.end(), R(0));
@@ -242,21 +242,21 @@ void ConstrainedDynamics<R>::factor_rows(int pack) {
 }
 
 template <class R>
-void ConstrainedDynamics<R>::bury_dead(int pack) {
+void ConstrainedDynamics<R>::drop_zero_rows(int pack) {
   const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
   for (std::size_t lane = 0; lane < w; ++lane) {
     R largest = 0;
     for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, pack_.A[(r * ld + r) * w + lane]);
     for (std::size_t r = 0; r < m; ++r) {
-      if (pack_.A[(r * ld + r) * w + lane] <= kDead<R> * largest)
-        bury(pack, int(lane), int(r), std::max(largest, R(1)));
+      if (pack_.A[(r * ld + r) * w + lane] <= kZeroRow<R> * largest)
+        drop_row(pack, int(lane), int(r), std::max(largest, R(1)));
     }
   }
 }
 
 /// A row that nothing can move: a diagonal instead, no demand; the status says so, and whether the demand was met.
 template <class R>
-void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
+void ConstrainedDynamics<R>::drop_row(int pack, int lane, int row, R diagonal) {
   const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
   const int world = pack * width_ + lane;
   pack_.A[(line + row) * w + lane] = diagonal, pack_.scale[at] = diagonal;
@@ -284,7 +284,7 @@ void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
   kernels.ldl_back(int(m), int(ld), pack_.A.data(), pack_.inverse.data(), pack_.scale.data(), kDependent<R>, x2,
                    pack_.trust.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
-    if (!(pack_.least[lane] > kDependent<R> && pack_.trust[lane] >= 0)) rescue(pack, int(lane), x2);
+    if (!(pack_.least[lane] > kDependent<R> && pack_.trust[lane] >= 0)) solve_rank_revealing(pack, int(lane), x2);
   }
 }
 
@@ -360,7 +360,7 @@ void ConstrainedDynamics<R>::find_correction(BasicData<R>& data, int pack) {
 /// λ -= Λ⁻¹ φ / h in each lane until its φ is nothing or no longer falls.
 template <class R>
 int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
-  constexpr int kMaxRounds = 40;
+  constexpr int kMaxIterations = 40;
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w;
   const R* phi = phi_.data() + pack * m * w;
   std::vector<R> worst(w, std::numeric_limits<R>::infinity()), shift(worst);
@@ -379,7 +379,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
       for (std::size_t i = lane; i < nv; i += w) to[i] = from[i];
       back = back || lost;
     }
-    if (!any || round == kMaxRounds) {
+    if (!any || round == kMaxIterations) {
       if (back) move_and_look(pack, h, qpos, v, next_qpos);
       break;
     }
@@ -509,7 +509,7 @@ void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, double
 
 /// The multipliers of one world whose rows depend on one another.
 template <class R>
-void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
+void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
   const int m = rows(), ld = rows_.leading_dimension(), world = pack * width_ + lane;
   pack_.gram.resize(std::max(pack_.gram.size(), pack_.A.size()));
   rows_.gram(pack_.gram.data(), ld);  // pack_.A holds its factor

@@ -87,9 +87,9 @@ static void add_contact(const LinkContact& usual, const ContactSurface& both, co
 }
 
 /// Where a round shape's ends touch its plane.
-void ContactGeometry::add_ends(const Listed& pair, const RoundTouches& touches, double h,
+void ContactGeometry::add_ends(const Listed& pair, const CapsuleTouches& touches, double h,
                                std::vector<LinkContact>& contacts) const {
-  const RoundOnPlane& round = rounds_.pairs[std::size_t(pair.round)];
+  const CapsuleOnPlane& round = capsules_.pairs[std::size_t(pair.capsule)];
   const Vec3d normal = pair.usual.a == round.link ? round.normal : -round.normal;
   for (std::uint32_t end = 0; end < (round.half > 0 ? 2 : 1); ++end) {
     const auto& [position, distance] = touches.end[end];
@@ -114,15 +114,15 @@ void ContactGeometry::sift(const BasicData<R>& data, std::span<const std::uint32
 
 /// Of the pairs that are near, those on planes, all at once.
 template <class R>
-void ContactGeometry::find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
-  rounds_.near.clear();
+void ContactGeometry::find_capsule_touches(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
+  capsules_.near.clear();
   for (const std::uint32_t p : near) {
-    if (listed_[p].round >= 0) rounds_.near.push_back(listed_[p].round);
+    if (listed_[p].capsule >= 0) capsules_.near.push_back(listed_[p].capsule);
   }
-  if (rounds_.near.empty()) return;
-  rounds_.touches.resize(std::max(rounds_.touches.size(), rounds_.near.size()));
-  constraint_table<R>(1).plane_touches(rounds_.pairs.data(), rounds_.near.data(), int(rounds_.near.size()),
-                                       data.links(), h, fall_, rounds_.touches.data());
+  if (capsules_.near.empty()) return;
+  capsules_.touches.resize(std::max(capsules_.touches.size(), capsules_.near.size()));
+  constraint_table<R>(1).plane_touches(capsules_.pairs.data(), capsules_.near.data(), int(capsules_.near.size()),
+                                       data.links(), h, fall_, capsules_.touches.data());
 }
 
 template <class R>
@@ -166,14 +166,14 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   place(data);
   if (!crowded_) {
     const std::span<const std::uint32_t> near = spheres_.near(h, fall_);
-    find_rounds(data, near, h), sift(data, near, h);
-    const RoundTouches* round = rounds_.touches.data();
+    find_capsule_touches(data, near, h), sift(data, near, h);
+    const CapsuleTouches* round = capsules_.touches.data();
     std::size_t slender = 0;
     for (const std::uint32_t p : near) {
       const std::size_t before = contacts.size();
       const int i = int(pairs_[p].first), j = int(pairs_[p].second);
       Listed& pair = listed_[p];
-      if (pair.round >= 0) {
+      if (pair.capsule >= 0) {
         add_ends(pair, *round++, h, contacts);
       } else {
         const std::size_t k = pair.slender ? slender++ : 0;

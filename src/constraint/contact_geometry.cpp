@@ -179,7 +179,7 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   shape.contype = geom.contype, shape.conaffinity = geom.conaffinity;
 
   for (int link = at.link; link >= 0; link = model.joints[link].parent)
-    shape.tree = moves_freely(model.joints[link].type) ? link : ContactShape::kHeld;
+    shape.tree = moves_freely(model.joints[link].type) ? link : ContactShape::kGrounded;
   int root = at.link;  // the lowest of the joints that move this link's body
   while (root >= 0 && model.joints[root].parent >= 0 &&
          model.joints[model.joints[root].parent].body == model.joints[root].body) {
@@ -254,7 +254,8 @@ void ContactGeometry::list_pairs() {
     const int i = int(p.first), j = int(p.second);
     Listed& listed = listed_.emplace_back();
     listed.surface = surface_of(p), listed.usual = usual_contact(i, j, listed.surface);
-    listed.round = add_round(i, j, listed.surface.margin), listed.slender = listed.round < 0 && slender(i, j);
+    listed.capsule = add_capsule_on_plane(i, j, listed.surface.margin),
+    listed.slender = listed.capsule < 0 && slender(i, j);
   }
 }
 
@@ -334,8 +335,8 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
   return usual;
 }
 
-/// A sphere or capsule of a link and a plane of the world. @return which of rounds_.pairs they are, -1: they are not
-int ContactGeometry::add_round(int i, int j, double margin) {
+/// A sphere or capsule of a link and a plane of the world. @return which of capsules_.pairs they are, -1: they are not
+int ContactGeometry::add_capsule_on_plane(int i, int j, double margin) {
   const bool first = shapes_[i].shape.type == ShapeType::plane;
   const ContactShape &plane = shapes_[first ? i : j], &round = shapes_[first ? j : i];
   const bool capsule = round.shape.type == ShapeType::capsule;
@@ -344,10 +345,10 @@ int ContactGeometry::add_round(int i, int j, double margin) {
     return -1;
   const Vec3d n = plane.pose.rotation.column_z();
   const double may_fall = fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? 1 : 0;
-  rounds_.pairs.push_back({round.pose.position, round.pose.rotation.column_z(), round.shape.size.x,
-                           capsule ? round.shape.size.y : 0, n, dot(n, plane.pose.position), margin, may_fall,
-                           round.link});
-  return int(rounds_.pairs.size()) - 1;
+  capsules_.pairs.push_back({round.pose.position, round.pose.rotation.column_z(), round.shape.size.x,
+                             capsule ? round.shape.size.y : 0, n, dot(n, plane.pose.position), margin, may_fall,
+                             round.link});
+  return int(capsules_.pairs.size()) - 1;
 }
 
 /// Whether capsules around the two are worth a look where spheres around them are near.

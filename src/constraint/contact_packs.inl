@@ -10,7 +10,7 @@
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled_place.hpp"
-#include "tarsus/dynamics/link_load.hpp"
+#include "tarsus/dynamics/link_stiffness.hpp"
 #include "tarsus/math/gather.hpp"
 #include "tarsus/model/link_state.hpp"
 #include "tarsus/solver/term.hpp"
@@ -124,13 +124,13 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
   }
 }
 
-/// The symmetric part of their tangents, C = Σ G_ij a_i a_jᵀ at the point, and their forces, added to the links' loads:
-/// at the link's origin M = C, H = [arm] C, I = -[arm] C [arm].
+/// The symmetric part of their tangents, C = Σ G_ij a_i a_jᵀ at the point, and their forces, added to the links'
+/// stiffnesses: at the link's origin M = C, H = [arm] C, I = -[arm] C [arm].
 template <class T>
-void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* places, int count, const Tangent* tangents,
-                          const double* force, LinkLoad<T>* loads) {
+void contact_stiffness_kernel(const ContactRows* contacts, const ContactPlace* places, int count,
+                              const Tangent* tangents, const double* force, LinkStiffness<T>* stiffnesses) {
   using P = ContactPack;
-  LinkLoad<T> nobody{};
+  LinkStiffness<T> nobody{};
   for (int first = 0; first < count; first += kWidth<P>) {
     const ContactLanes lanes(places, first, count);
     const ContactFrames<P> at(contacts, lanes);
@@ -138,7 +138,7 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
     T* to[kWidth<P>];
     for (int l = 0; l < kWidth<P>; ++l) {
       G[l] = tangents[lanes.at[l]->contact].at[0];
-      to[l] = l < lanes.live ? &loads[lanes.at[l]->load].I.xx : &nobody.I.xx;
+      to[l] = l < lanes.live ? &stiffnesses[lanes.at[l]->stiffness].I.xx : &nobody.I.xx;
     }
     P of_n[1], of_t[2], of_2[1];
     gather_numbers<1>(G, 0, of_n), gather_numbers<2>(G, kTermRows + 1, of_t),
@@ -157,7 +157,7 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
     const Sym3<P> I = {neg_mul_add(arm.z, hy.x, arm.y * hz.x), neg_mul_add(arm.z, hy.y, arm.y * hz.y),
                        neg_mul_add(arm.z, hy.z, arm.y * hz.z), neg_mul_add(arm.x, hz.y, arm.z * hx.y),
                        neg_mul_add(arm.x, hz.z, arm.z * hx.z), neg_mul_add(arm.y, hx.z, arm.x * hy.z)};
-    const LinkLoad<P> sum{I, from_columns(hx, hy, hz), C, moment, push, {}, {}};
+    const LinkStiffness<P> sum{I, from_columns(hx, hy, hz), C, moment, push, {}, {}};
     scatter_numbers<27, true>(to, 0, reinterpret_cast<const P*>(&sum));
   }
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "constraint/kernel_table.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 
 namespace tarsus {
@@ -97,11 +97,11 @@ CoupledTrees& TreeOperator<R>::factor_free() {
   CoupledTrees& trees = graph_.free;
   if (graph_.free_factored) return trees;
   graph_.free_factored = true;
-  loads_.clear(), graph_.of_free.clear();
-  if (extra_.held().count() > 0) extra_.find_nodes(graph_.of_free);
+  stiffness_.clear(), graph_.of_free.clear();
+  if (extra_.bilateral().count() > 0) extra_.find_nodes(graph_.of_free);
   trees.analyze({}, graph_.of_free);
-  trees.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
-  if (extra_.held().count() > 0) extra_.write_nodes({}, trees);
+  trees.begin<R>(*data_, joint_inertia_, stiffness_.of_link(), stiffness_.all());
+  if (extra_.bilateral().count() > 0) extra_.write_nodes({}, trees);
   trees.factor();
   return trees;
 }
@@ -148,10 +148,10 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
   const bool still = tangents.empty();
   CoupledTrees& trees = still ? graph_.still : graph_.all;
   if (still ? !trees.analyze({}, graph_.nodes) : !find_order(tangents, force)) return false;
-  loads_.clear();
+  stiffness_.clear();
   if (still) add_contact_forces(force);
-  add_row_loads(tangents, force);
-  trees.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
+  add_row_stiffness(tangents, force);
+  trees.begin<R>(*data_, joint_inertia_, stiffness_.of_link(), stiffness_.all());
   if (!still) add_contact_blocks(tangents, force);
   for (std::size_t i = 0; i < forces.bias.size(); ++i) trees.forces()[i] -= double(forces.bias[i]);
   if (has_nodes()) extra_.write_nodes(tangents, trees);
@@ -165,24 +165,25 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
     extra_.clear();
     extra_.add_paths(tangents, force);
     if (extra_.rows() > 0)
-      extra_.solve(trees, joint_force, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
+      extra_.solve(trees, joint_force, tangents, force, iterates_.now.bilateral, iterates_.next.bilateral,
+                   iterates_.next.x);
     return true;
   }
   extra_.write_right(force, std::span(solution_).subspan(trees.first_row()));
-  bool loaded = true;
-  const std::size_t first = trees.first_row(), held = extra_.held().count();
+  bool with_forces = true;
+  const std::size_t first = trees.first_row(), held = extra_.bilateral().count();
   const auto solve = [&](std::span<double> x) {
     std::vector<double>& left = graph_.left;  // what rounding leaves of rows, where trees are stiff between them
     left.assign(x.size(), 0.0);
     std::copy_n(&x[first], held, &left[first]);
-    trees.solve(loaded, loaded ? joint_force : std::span<const double>(), x);
-    loaded = false;  // what follows are changes
+    trees.solve(with_forces, with_forces ? joint_force : std::span<const double>(), x);
+    with_forces = false;  // what follows are changes
     trees.finish<R>(x, *data_, iterates_.next.x);
-    extra_.take_held(iterates_.next.x, x.subspan(first), std::span(left).subspan(first));
+    extra_.take_bilateral(iterates_.next.x, x.subspan(first), std::span(left).subspan(first));
     trees.solve(false, {}, left);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += left[i];
   };
-  extra_.held().settle(solve, solution_, int(first), iterates_.now.held, iterates_.next.held);
+  extra_.bilateral().settle(solve, solution_, int(first), iterates_.now.bilateral, iterates_.next.bilateral);
   trees.finish<R>(solution_, *data_, iterates_.next.x);
   return true;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "constraint/contact_force.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "tarsus/base/index.hpp"
 
 namespace tarsus {
@@ -89,8 +89,8 @@ const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
 }
 
 template <class R>
-std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, std::span<const double> force,
-                                            bool whole) {
+std::span<const double> DenseTerms<R>::add_tangents(std::span<const Tangent> tangents, std::span<const double> force,
+                                                    bool whole) {
   constexpr Tangent kNone{};
   free_ = tangents.empty();
   if (!free_) trees_.clear();
@@ -100,13 +100,14 @@ std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, s
     if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;
     if (rows_of(t).places > 0) acting_.push_back(t);
   }
-  loaded_.clear();  // of rows that stay where they are now
+  acting_terms_.clear();  // of rows that stay where they are now
   for (const int t : acting_) {
     const RowsOf& rows = rows_of_[t];
-    loaded_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
-                       &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0], &force[terms_[t].first_row]});
+    acting_terms_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
+                             &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0],
+                             &force[terms_[t].first_row]});
   }
-  trees_.add(loaded_, dofs_, right_.data());
+  trees_.add(acting_terms_, dofs_, right_.data());
   if (!free_) trees_.factor();
   return right_;
 }

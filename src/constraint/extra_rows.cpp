@@ -1,10 +1,10 @@
-// Extra rows and their system; solved through the loaded tree.
+// Extra rows and their system; solved through the stiffened tree.
 #include "tarsus/constraint/extra_rows.hpp"
 
 #include <algorithm>
 
 #include "constraint/contact_force.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 
 namespace tarsus {
 
@@ -12,13 +12,13 @@ template <class R>
 void ExtraRows<R>::lay_out(std::span<const Term> terms, const RowGeometry& geometry,
                            const BilateralRows<R>& bilateral) {
   terms_ = terms, geometry_ = geometry;
-  held_.lay_out(bilateral, rows_);
+  bilateral_.lay_out(bilateral, rows_);
 }
 
 template <class R>
 void ExtraRows<R>::begin(BasicData<R>& data, double h) {
   data_ = &data;
-  held_.begin(model_, data, h, rows_);
+  bilateral_.begin(model_, data, h, rows_);
 }
 
 template <class R>
@@ -28,7 +28,7 @@ void ExtraRows<R>::find_nodes(RowNodes& nodes) {
     nodes.add_link(joint);
     if (const int parent = model_.joints[joint].parent; parent >= 0) nodes.add_link(parent);
   };
-  for (int b = 0; b < held_.blocks(); ++b) {
+  for (int b = 0; b < bilateral_.blocks(); ++b) {
     const typename DelassusRows<R>::Block block = rows_.block(b);
     for (int first = 0; first < block.nrow; first += RowNodes::kRows) {
       for (const int link : block.force ? std::span<const int>() : block.links) nodes.add_link(link);
@@ -67,11 +67,11 @@ void ExtraRows<R>::write_nodes(std::span<const Tangent> tangents, CoupledTrees& 
       if (block.joint) along(link, second);
     }
   };
-  for (int b = 0; b < held_.blocks(); ++b) {
+  for (int b = 0; b < bilateral_.blocks(); ++b) {
     const typename DelassusRows<R>::Block block = rows_.block(b);
     for (int row = 0; row < block.nrow; ++row) {
       const int at = row % RowNodes::kRows;
-      trees.set_row(node, at, held_.diagonal()[block.first_row + row]);
+      trees.set_row(node, at, bilateral_.diagonal()[block.first_row + row]);
       write(block, row, at);
       node += at + 1 == RowNodes::kRows || row + 1 == block.nrow;
     }
@@ -92,7 +92,7 @@ void ExtraRows<R>::write_nodes(std::span<const Tangent> tangents, CoupledTrees& 
 
 template <class R>
 void ExtraRows<R>::write_right(std::span<const double> force, std::span<double> right) const {
-  auto to = std::copy(held_.demand().begin(), held_.demand().end(), right.begin());
+  auto to = std::copy(bilateral_.demand().begin(), bilateral_.demand().end(), right.begin());
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
     if (geometry_.paths[p].on_link < 0) *to++ = force[terms_[geometry_.first_path() + p].first_row];
   }
@@ -100,8 +100,8 @@ void ExtraRows<R>::write_right(std::span<const double> force, std::span<double> 
 
 template <class R>
 void ExtraRows<R>::clear() {
-  rows_.keep(held_.blocks()), extras_.clear(), unknown_.clear();
-  for (int i = 0; i < held_.count(); ++i) unknown_.push_back(i);
+  rows_.keep(bilateral_.blocks()), extras_.clear(), unknown_.clear();
+  for (int i = 0; i < bilateral_.count(); ++i) unknown_.push_back(i);
 }
 
 template <class R>
@@ -156,21 +156,21 @@ void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const type
   write_wrench<R>({cross(contact.arm_a, force) + moment, force}, block, row + 1);
 }
 
-/// With A the rows' Delassus matrix in the loaded tree and x₀ its solution without them:
+/// With A the rows' Delassus matrix in the stiffened tree and x₀ its solution without them:
 ///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
 ///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
 template <class R>
 void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<const double> force) {
-  const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = held_.count();
+  const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = bilateral_.count();
   const auto A = [&](int i, int j) { return double(gram_[std::size_t(i) * ld + j]); };
   leading_ = (k + 7) / 8 * 8;
   AlignedVector<double>& matrix = factors_.matrix;
   matrix.assign(std::size_t(k) * leading_, 0.0), right_.assign(leading_, 0.0);
   for (int i = 0; i < held; ++i) {
     for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + i] = A(i, unknown_[j]);
-    matrix[std::size_t(i) * (leading_ + 1)] += held_.diagonal()[i];
-    right_[i] = held_.demand()[i] - double(velocity_[i]);
+    matrix[std::size_t(i) * (leading_ + 1)] += bilateral_.diagonal()[i];
+    right_[i] = bilateral_.demand()[i] - double(velocity_[i]);
   }
   for (int i = held; i < k; ++i) matrix[std::size_t(i) * (leading_ + 1)] = 1;
   const auto add = [&](int equation, int row, double g) {
@@ -192,28 +192,28 @@ void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<con
 }
 
 template <class R>
-void ExtraRows<R>::take_held(In<R> x, std::span<const double> impulse, std::span<double> right) {
-  rows_.keep(held_.blocks());
+void ExtraRows<R>::take_bilateral(In<R> x, std::span<const double> impulse, std::span<double> right) {
+  rows_.keep(bilateral_.blocks());
   velocity_.resize(rows_.rows());
   rows_.velocity_of(*data_, x, velocity_);
-  for (int i = 0; i < held_.count(); ++i) right[i] -= double(velocity_[i]) + held_.diagonal()[i] * impulse[i];
+  for (int i = 0; i < bilateral_.count(); ++i) right[i] -= double(velocity_[i]) + bilateral_.diagonal()[i] * impulse[i];
 }
 
 /// The extra rows' impulses, from A and J x₀.
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,
-                                const HeldImpulse& now, HeldImpulse& next) {
+                                const BilateralImpulse& now, BilateralImpulse& next) {
   write_system(tangents, force);
   const int k = int(unknown_.size());
   factors_.factor(k, leading_);
-  held_.settle([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
+  bilateral_.settle([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
   impulse_.assign(rows_.rows(), R(0));
   for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(right_[i]);
 }
 
 template <class R>
-void ExtraRows<R>::solve(std::span<const Tangent> tangents, std::span<const double> force, const HeldImpulse& now,
-                         HeldImpulse& next, Out<R> x) {
+void ExtraRows<R>::solve(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
+                         BilateralImpulse& next, Out<R> x) {
   const int ld = rows_.leading_dimension(), n = rows_.rows();
   read_u<R>(model_, *data_, u_);
   rows_.sweep(model_, *data_);
@@ -247,7 +247,7 @@ std::span<const double> ExtraRows<R>::jacobian() {
 /// With A = J H⁻¹ Jᵀ a column at a time.
 template <class R>
 void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_force, std::span<const Tangent> tangents,
-                         std::span<const double> force, const HeldImpulse& now, HeldImpulse& next, Out<R> x) {
+                         std::span<const double> force, const BilateralImpulse& now, BilateralImpulse& next, Out<R> x) {
   const int n = rows(), nv = model_.nv, ld = rows_.leading_dimension();
   const std::span<const double> J = jacobian();
   gram_.resize(std::size_t(n) * ld), velocity_.resize(n);

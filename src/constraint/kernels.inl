@@ -1,13 +1,13 @@
 // Every kernel of constraint/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
+#include "constraint/branches.inl"
 #include "constraint/capsule_around.inl"
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
 #include "constraint/geometric_inertia.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
-#include "constraint/limbs.inl"
 #include "constraint/plane_touches.inl"
 #include "constraint/prepare.inl"
 #include "constraint/reference_mass.inl"

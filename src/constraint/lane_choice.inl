@@ -2,7 +2,7 @@
 #pragma once
 
 #include "constraint/lane_spin.inl"
-#include "dynamics/loaded.inl"
+#include "dynamics/stiffened.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {

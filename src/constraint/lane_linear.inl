@@ -35,8 +35,8 @@ class LaneLinear {
   /// v⁰ less what the solve began with.
   void solve_free(T* x) {
     keep_forces();
-    std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
-    lane_solve_symmetric<T>(v_, state_, K_, {s_.bias, s_.joint_force}, s_.load, s_.loaded, x);
+    std::fill(s_.stiff, s_.stiff + v_.nlink, char(0));
+    lane_solve_symmetric<T>(v_, state_, K_, {s_.bias, s_.joint_force}, s_.stiffness, s_.stiff, x);
   }
   /// Lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both.
   Mask<T> slid = no_lanes<T>();
@@ -50,43 +50,43 @@ class LaneLinear {
   template <class Before, class After>
   void solve(Mask<T> live, Mask<T> near, const Before& before, const After& after) {
     live_ = live;
-    std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
+    std::fill(s_.stiff, s_.stiff + v_.nlink, char(0));
     const auto begin_with = [&](auto& t) {
       before(t);
       t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
     };
-    const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
+    const auto begin_row = [&](auto& r) { begin_with(r), add_stiffness(r, r.at.next_y); };
     const auto begin_path = [&](LaneJointRow<T>& r) {
       before(r);
       const T here = select(near, mul_add(r.metric.R, r.at.now_y, r.at.now_u), r.free);
       r.at.next_y = select(r.G > zero(), r.target - here, r.base - select(near, r.at.now_y, zero()));
     };
-    const auto load_contact = [&](auto& t, const LaneContact<T>& c) {
+    const auto begin_contact = [&](auto& t, const LaneContact<T>& c) {
       const Mask<T> here = acts(t);
       if (!any_lane(here)) return;
       if (c.link < 0)
         links_.add(t, here), slid = slid | here;
       else
-        add_load(t, t.at.next_y), slid = slid | (here & couples(t));
+        add_stiffness(t, t.at.next_y), slid = slid | (here & couples(t));
     };
     links_.begin();
-    s_.each_contact([&](LaneContact<T>& c) { begin_with(c), load_contact(c, c); });
+    s_.each_contact([&](LaneContact<T>& c) { begin_with(c), begin_contact(c, c); });
     s_.each_spin([&](LaneSpin<T>& s) {
       before(s);
       const LaneContact<T>& c = *s.contact;
       s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
-      load_contact(s, c);
+      begin_contact(s, c);
     });
     const int on_joints = s_.nrow - s_.npath;
     LaneJointRow<T>* const paths = s_.paths();
-    for (int i = 0; i < on_joints; ++i) load_row(s_.row[i]);
+    for (int i = 0; i < on_joints; ++i) begin_row(s_.row[i]);
     for (int i = 0; i < s_.npath; ++i) begin_path(paths[i]), slid = slid | (paths[i].live & live_);
-    for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
+    for (int i = 0; i < s_.nball; ++i) begin_row(s_.ball[i]);
     const Mask<T> with = live_ & slid, without = live_ & ~slid;
     if (!fresh_ || any_lane(with)) keep_forces();
     const LaneForces<T> forces = forces_unless(near);
     fresh_ = false;
-    if (any_lane(without)) lane_solve_symmetric<T>(v_, state_, K_, forces, s_.load, s_.loaded, s_.x_next);
+    if (any_lane(without)) lane_solve_symmetric<T>(v_, state_, K_, forces, s_.stiffness, s_.stiff, s_.x_next);
     if (any_lane(with)) solve_skew(with, forces);
     const LinkMotions<T> motion(&state_[0].a, sizeof(LinkState<T>));
     const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
@@ -141,25 +141,25 @@ class LaneLinear {
   /// Lanes in which the normal force has a part in what resists.
   static Mask<T> couples(const LaneContact<T>& c) { return some(c.G1n, c.G2n); }
   static Mask<T> couples(const LaneSpin<T>& s) { return some(s.Gsn, s.G1n, s.G2n); }
-  LaneLoad<T>& load(int link) {
-    LaneLoad<T>& load = s_.load[link];
-    if (!s_.loaded[link]) {
-      s_.loaded[link] = 1;
+  LaneStiffness<T>& stiffness(int link) {
+    LaneStiffness<T>& stiffness = s_.stiffness[link];
+    if (!s_.stiff[link]) {
+      s_.stiff[link] = 1;
       const Vec3<T> o = zero3<T>();
       const Mat3<T> none = zero33<T>();
-      load = {{none, none, none, none}, {o, o}, {zero(), zero(), zero(), zero(), zero(), zero()}, o};
+      stiffness = {{none, none, none, none}, {o, o}, {zero(), zero(), zero(), zero(), zero(), zero()}, o};
     }
-    return load;
+    return stiffness;
   }
   /// C = Σ G_ij a_i a_jᵀ resists the point, f is its force.
-  void add_load(const LaneContact<T>& c, const Vec3<T>& f) {
+  void add_stiffness(const LaneContact<T>& c, const Vec3<T>& f) {
     const Vec3<T> g1 = c.n * c.G1n + c.t1 * c.G11 + c.t2 * c.G12, g2 = c.n * c.G2n + c.t1 * c.G12 + c.t2 * c.G22;
     const Vec3<T> gn = c.n * c.Gnn;
     const auto row = [&](T n, T t1, T t2) { return mul_add(gn, n, mul_add(g1, t1, g2 * t2)); };
     const Mat3<T> C = from_rows(row(c.n.x, c.t1.x, c.t2.x), row(c.n.y, c.t1.y, c.t2.y), row(c.n.z, c.t1.z, c.t2.z));
     const Mat3<T> rC = add_cross_times(zero33<T>(), c.arm_a, C);  // [r] C
     const Vec3<T> back = -c.arm_a;                                // v + w × r = v - [r] w
-    LaneLoad<T>& l = load(c.link);
+    LaneStiffness<T>& l = stiffness(c.link);
     l.B.fv = l.B.fv + C;
     l.B.nv = l.B.nv + rC;
     l.B.fw = add_times_cross(l.B.fw, C, back);
@@ -169,19 +169,19 @@ class LaneLinear {
     l.f.n += cross(c.arm_a, force);
   }
   /// Σ G_ij a_i a_jᵀ resists the link's turning, Σ G_in a_i nᵀ the point's motion by moments.
-  void add_load(const LaneSpin<T>& s, const Vec3<T>& f) {
+  void add_stiffness(const LaneSpin<T>& s, const Vec3<T>& f) {
     const LaneContact<T>& c = *s.contact;
     const Vec3<T> gs = c.n * s.Gss, g1 = c.t1 * s.G11 + c.t2 * s.G12, g2 = c.t1 * s.G12 + c.t2 * s.G22;
     const Vec3<T> by_normal = c.n * s.Gsn + c.t1 * s.G1n + c.t2 * s.G2n;
-    LaneLoad<T>& l = load(c.link);
+    LaneStiffness<T>& l = stiffness(c.link);
     Mat3<T>& nw = l.B.nw;
     nw = minus_outer(minus_outer(minus_outer(nw, -gs, c.n), -g1, c.t1), -g2, c.t2);
     nw = minus_outer(nw, -by_normal, cross(c.arm_a, c.n));
     l.B.nv = minus_outer(l.B.nv, -by_normal, c.n);
     l.f.n += c.n * f.x + c.t1 * f.y + c.t2 * f.z;
   }
-  void add_load(const LaneJointRow<T>& r, T f) {
-    LaneLoad<T>& l = load(r.joint);
+  void add_stiffness(const LaneJointRow<T>& r, T f) {
+    LaneStiffness<T>& l = stiffness(r.joint);
     if (r.axial) {
       l.joint.xx += r.G * r.e.x * r.e.x, l.joint_force.x += f * r.e.x;
       return;
@@ -190,8 +190,8 @@ class LaneLinear {
     l.joint += Sym3<T>{ge.x * r.e.x, ge.x * r.e.y, ge.x * r.e.z, ge.y * r.e.y, ge.y * r.e.z, ge.z * r.e.z};
     l.joint_force += r.e * f;
   }
-  void add_load(const LaneBallRow<T>& r, const Vec3<T>& f) {
-    LaneLoad<T>& l = load(r.joint);
+  void add_stiffness(const LaneBallRow<T>& r, const Vec3<T>& f) {
+    LaneStiffness<T>& l = stiffness(r.joint);
     l.joint += r.G;
     l.joint_force += f;
   }
@@ -209,15 +209,15 @@ class LaneLinear {
   }
 
   void solve_skew(Mask<T> lanes, const LaneForces<T>& forces) {
-    lane_factor<T>(v_, state_, K_, s_.load, s_.loaded, s_.link);
+    lane_factor<T>(v_, state_, K_, s_.stiffness, s_.stiff, s_.link);
     for (int i = 0; i < v_.nlink; ++i) {
       s_.force[i] = forces.bias ? forces.bias[i] : Force<T>{zero3<T>(), zero3<T>()};
-      if (s_.loaded[i]) s_.force[i] = s_.force[i] - s_.load[i].f;
+      if (s_.stiff[i]) s_.force[i] = s_.force[i] - s_.stiffness[i].f;
     }
     Motion<T>* motion = s_.skew_motion;
     T* x = s_.x_other;
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, forces.joint, s_.load, s_.loaded, nullptr, nullptr, s_.left,
-                          motion, x);
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, forces.joint, s_.stiffness, s_.stiff, nullptr, nullptr,
+                          s_.left, motion, x);
     if (links_.any()) links_.solve(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {

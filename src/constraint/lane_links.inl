@@ -104,7 +104,7 @@ class LaneLinks {
       const LaneMetric<T>& metric = paths[i].metric;
       T* const line = s_.matrix + i * n;
       Mask<T> dead = no_lanes<T>();
-      if (paths[i].held()) dead = !(absolute(line[i]) > metric.inverse_mass * T(kNothing));
+      if (paths[i].bilateral()) dead = !(absolute(line[i]) > metric.inverse_mass * T(kNothing));
       const Mask<T> given = !(paths[i].G > zero()), held = ~given & ~dead;
       for (int c = 0; c < n; ++c) line[c] = select(held, line[c], zero());
       line[i] = line[i] + select(held, metric.R, one());
@@ -191,22 +191,22 @@ class LaneLinks {
   }
   /// Takes out of what held rows demand what no motion meets, whose force would be as large as their R is small: of a
   /// share b that rows feel by W, a softness r, which is far above rounding in W, leaves b r / (W + r) unmet, and of
-  /// that as much again. Twice, for what rounding leaves of rows that feel nothing. HeldRows does the same.
+  /// that as much again. Twice, for what rounding leaves of rows that feel nothing. BilateralSchur does the same.
   void leave_unmet(LaneJointRow<T>* paths, int n, Mask<T> lanes) {
     const int rows = s_.npath;
     T *const A = s_.right + n, *const x = A + rows * rows;
     const auto softness = [&](int i) {
       const LaneMetric<T>& m = paths[i].metric;
-      return paths[i].held() ? (m.R - m.own_R) * T(kSofter) : zero();
+      return paths[i].bilateral() ? (m.R - m.own_R) * T(kSofter) : zero();
     };
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < rows; ++j)
-        A[i * rows + j] = paths[i].held() && paths[j].held() ? s_.matrix[i * n + j] : i == j ? one() : zero();
+        A[i * rows + j] = paths[i].bilateral() && paths[j].bilateral() ? s_.matrix[i * n + j] : i == j ? one() : zero();
       A[i * rows + i] = A[i * rows + i] + softness(i);
     }
     eliminate(A, rows);
     for (int turn = 0; turn < 2; ++turn) {
-      for (int i = 0; i < rows; ++i) x[i] = paths[i].held() ? s_.right[i] : zero();
+      for (int i = 0; i < rows; ++i) x[i] = paths[i].bilateral() ? s_.right[i] : zero();
       for (int again = 0; again < 2; ++again) {
         substitute(A, rows, x);
         for (int i = 0; i < rows; ++i) x[i] = softness(i) * x[i];

@@ -206,7 +206,7 @@ class LaneSolver {
     T sum = zero();
     s_.each_term([&](auto& term) {
       if constexpr (requires { term.kind; }) {
-        if (term.held()) return;  // all the way
+        if (term.bilateral()) return;  // all the way
       }
       const auto dv = term.at.next_u - term.at.now_u;
       const auto y = term.at.now_y + (term.at.next_y - term.at.now_y) * t;
@@ -407,7 +407,7 @@ class LaneSolver {
     s_.every_contact([&](LaneContact<T>& c) { c.set(soft(c.normal), soft(c.tangent), c.live); });
     for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
     for (int i = 0; i < s_.nrow; ++i) {
-      if (!s_.row[i].held()) set(s_.row[i].metric, s_.row[i].live);
+      if (!s_.row[i].bilateral()) set(s_.row[i].metric, s_.row[i].live);
     }
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }

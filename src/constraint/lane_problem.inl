@@ -93,7 +93,7 @@ class LaneProblem {
   void end(const LaneAnswer<T>& answer) {
     T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + s_.x_best[k];
-    remember(answer.acted);
+    store_warm_start(answer.acted);
     write(pack_.report, answer);
     T* force = as_lanes(pack_.drive_force);
     for (int k = 0; k < v_.nv; ++k) force[k] = zero();
@@ -204,7 +204,7 @@ class LaneProblem {
     c.at.now_y = before_projection(c, speed);
     c.no_tangent();
     if (c.spin >= 0) build(s_.spin[c.spin]);
-    recall(c);
+    find_warm_start(c);
   }
   void build(LaneSpin<T>& s) {
     const LaneContact<T>& c = *s.contact;
@@ -218,7 +218,7 @@ class LaneProblem {
   }
 
   /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
-  void recall(LaneContact<T>& c) {
+  void find_warm_start(LaneContact<T>& c) {
     const int count = int((*memory_.count)[0]);
     Bits<T> left = c.key;
     const auto take = [&](const LaneContactMemory<T>& old) {
@@ -230,7 +230,7 @@ class LaneProblem {
                          mul_add(dot(c.t2, more), c.tangent.iR, s2)};
       c.at.now_y = select<T>(same, y, c.at.now_y);
       c.centre1 = select(same, s1, c.centre1), c.centre2 = select(same, s2, c.centre2);
-      if (c.spin >= 0) recall(s_.spin[c.spin], memory_.spin[&old - memory_.contact], same);
+      if (c.spin >= 0) find_warm_start(s_.spin[c.spin], memory_.spin[&old - memory_.contact], same);
       left = left & ~same;
       return !any_lane(left != Bits<T>{});
     };
@@ -246,7 +246,7 @@ class LaneProblem {
     }
   }
 
-  void recall(LaneSpin<T>& s, const LaneSpinMemory<T>& old, Mask<T> same) {
+  void find_warm_start(LaneSpin<T>& s, const LaneSpinMemory<T>& old, Mask<T> same) {
     const LaneContact<T>& c = *s.contact;
     const auto here = [&](T torsion, const Vec3<T>& x) { return Vec3<T>{torsion, dot(c.t1, x), dot(c.t2, x)}; };
     same = same & s.live;
@@ -419,7 +419,7 @@ class LaneProblem {
     for (int i = 0; i < m_.npath; ++i) {
       const LanePathDirection<T> d = links_.direction(i);
       if (d.path().unit >= 0)
-        add_held(i, d, velocity);
+        add_bilateral(i, d, velocity);
       else
         add_force(i, d, velocity);
     }
@@ -433,8 +433,8 @@ class LaneProblem {
     r.free = d.along(begins_at_v0_ ? motions_of(s_.free) : at_start(), velocity);
     return r;
   }
-  void add_held(int path, const LanePathDirection<T>& d, const T* velocity) {
-    LaneJointRow<T>& r = add_path(LaneJointRow<T>::Kind::held, path, d, velocity, every_lane<T>());
+  void add_bilateral(int path, const LanePathDirection<T>& d, const T* velocity) {
+    LaneJointRow<T>& r = add_path(LaneJointRow<T>::Kind::bilateral, path, d, velocity, every_lane<T>());
     r.target = d[kPathTarget], r.lower = T(-std::numeric_limits<R>::infinity()), r.upper = -r.lower;
     r.metric = {d[kPathCompliance], inverse_mass(d), -one(), zero(), one(), one()};
     start(r, zero(), false);
@@ -468,7 +468,7 @@ class LaneProblem {
     }
   }
   /// For the next step.
-  void remember(Mask<T> acted) {
+  void store_warm_start(Mask<T> acted) {
     const int before = int((*memory_.count)[0]);
     int now = 0;
     s_.every_contact([&](const LaneContact<T>& c) {
@@ -478,7 +478,7 @@ class LaneProblem {
       old.key = c.key & acted;
       old.impulse = y.x, old.excess = over.x;
       old.slide = c.t1 * y.y + c.t2 * y.z, old.slide_excess = c.t1 * over.y + c.t2 * over.z;
-      if (m_.most_spins > 0) remember(c, memory_.spin[now - 1]);
+      if (m_.most_spins > 0) store_warm_start(c, memory_.spin[now - 1]);
     });
     for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
     *memory_.count = all_bits<T>(now);
@@ -500,7 +500,7 @@ class LaneProblem {
     }
   }
 
-  void remember(const LaneContact<T>& c, LaneSpinMemory<T>& old) {
+  void store_warm_start(const LaneContact<T>& c, LaneSpinMemory<T>& old) {
     if (c.spin < 0) {
       old = {zero(), zero(), zero3<T>(), zero3<T>()};
       return;

@@ -72,7 +72,7 @@ struct LaneItem {
 /// force between bounds, or one that is held, J v⁺ + R y = target.
 template <class T>
 struct LaneJointRow {
-  enum class Kind { limit, loss, drive, force, held };
+  enum class Kind { limit, loss, drive, force, bilateral };
   Kind kind;
   int joint, place;  ///< place: among the remembered
   int path;          ///< of LaneModel::path; -1: none. With one, what is of joints here is of those on one alone
@@ -84,7 +84,7 @@ struct LaneJointRow {
   LaneIterates<T> at;
   T G, base;
 
-  bool held() const { return kind == Kind::held; }
+  bool bilateral() const { return kind == Kind::bilateral; }
   /// With G, if not zero, it is held; without, its impulse is `base`. metric.R is its R, less than zero until the first
   /// linear solve has found it.
   TARSUS_INLINE void hold(Mask<T> lanes) { G = select(lanes, T(Real<T>(1)), G); }
@@ -149,7 +149,7 @@ struct LaneBall {
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
   const T zero = T(Real<T>(0));
-  if (r.held()) {
+  if (r.bilateral()) {
     if constexpr (kTangents) r.hold(lanes);
     return zero;
   }
@@ -201,7 +201,7 @@ TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool 
 }
 template <class T>
 TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
-  if (r.held()) {
+  if (r.bilateral()) {
     if (tangents) r.hold(lanes);
     return r.at.now_y;
   }
@@ -239,7 +239,7 @@ TARSUS_INLINE T natural_residual(const LaneContact<T>& c) {
 }
 template <class T>
 TARSUS_INLINE T natural_residual(const LaneJointRow<T>& r) {
-  if (r.held()) return T(Real<T>(0));
+  if (r.bilateral()) return T(Real<T>(0));
   const LaneMetric<T>& m = r.metric;
   const T z = neg_mul_add(mul_add(m.R, r.at.now_y - r.centre, r.at.now_u - r.target), m.irho, r.at.now_y);
   return absolute(r.at.now_y - clamp(z, r.lower, r.upper)) * m.rho;
@@ -270,7 +270,7 @@ TARSUS_INLINE Mask<T> is_within_set(const LaneBallRow<T>& r, Real<T> excess) {
 /// Within its set: where a step's answer is to be bounded.
 template <class T>
 TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
-  if (r.held()) return;
+  if (r.bilateral()) return;
   r.G = select(lanes, T(Real<T>(0)), r.G);
   r.base = select(lanes, clamp(r.at.now_y, r.lower, r.upper), r.base);
 }

@@ -94,8 +94,8 @@ struct LaneScratch {
   LaneExtra<T>* extra;  ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
   LaneItem* item;       ///< the same, one after another
   Bits<T>* place;       ///< [extra] where the columns at hand have each lane's, -1: not
-  LaneLoad<T>* load;    ///< [nlink]
-  char *loaded, *needed, *pushed;  ///< [nlink]
+  LaneStiffness<T>* stiffness;    ///< [nlink]
+  char *stiff, *needed, *pushed;  ///< [nlink]
   LaneLink<T>* link;
   Motion<T>* free;         ///< [nlink] velocities of what the solve begins with, where that is v⁰ in some lane
   Motion<T>* skew_motion;  ///< [nlink] J x of the pass without symmetry
@@ -202,8 +202,8 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   s.placed = carve.take<LanePlaced<T>>(m.nplaced);
   s.extra = carve.take<LaneExtra<T>>(extras);
   s.item = carve.take<LaneItem>(kWidth<T> * extras), s.place = carve.take<Bits<T>>(extras);
-  s.load = carve.take<LaneLoad<T>>(m.nlink);
-  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
+  s.stiffness = carve.take<LaneStiffness<T>>(m.nlink);
+  s.stiff = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
   s.link = carve.take<LaneLink<T>>(m.nlink);
   s.free = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
   s.column = carve.take<Motion<T>>(3 * m.nlink);

@@ -51,7 +51,7 @@ struct LaneTerms<R>::Tables {
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
-  int nheld = 0;                      ///< of the paths, from LaneModel::nalone on
+  int nbilateral = 0;                 ///< of the paths, from LaneModel::nalone on
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -160,12 +160,12 @@ struct LaneTerms<R>::Tables {
     };
     add_slots(true);
     model.nalone = int(paths.size());
-    if (equalities) add_held(of, *equalities), nheld = int(paths.size()) - model.nalone;
+    if (equalities) add_bilateral(of, *equalities), nbilateral = int(paths.size()) - model.nalone;
     add_slots(false);
     model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
   }
   /// Rows of equality constraints, on whichever links and joints they act.
-  void add_held(const Model& of, const EqualitySet& equalities) {
+  void add_bilateral(const Model& of, const EqualitySet& equalities) {
     DelassusRows<R> rows(of);
     equalities.add_blocks<R>(rows);
     for (int i = 0; i < equalities.size(); ++i) {
@@ -339,7 +339,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.plain = drives->plain;
   }
-  if (tables_->nheld > 0) before_ = memory_;
+  if (tables_->nbilateral > 0) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   for (int p = 0; p < data.packs(); ++p) {
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
@@ -442,10 +442,10 @@ void LaneTerms<R>::hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> com
 }
 
 template <class R>
-In<R> LaneTerms<R>::held_impulse(int pack) const {
+In<R> LaneTerms<R>::bilateral_impulse(int pack) const {
   const Tables& t = *tables_;
   const std::size_t first = std::size_t(pack * t.model.npath + t.model.nalone), w = std::size_t(width_);
-  return In<R>(path_impulse_).subspan(first * w, std::size_t(t.nheld) * w);
+  return In<R>(path_impulse_).subspan(first * w, std::size_t(t.nbilateral) * w);
 }
 
 template <class R>

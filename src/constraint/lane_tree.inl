@@ -1,22 +1,23 @@
-// (M̂ + Σ J_lᵀ B_l J_l) x = Σ J_lᵀ f_l for packs of worlds, B_l symmetric or not: ABA's passes 2 and 3 with loads.
+// (M̂ + Σ J_lᵀ B_l J_l) x = Σ J_lᵀ f_l for packs of worlds, B_l symmetric or not: ABA's passes 2 and 3 with
+// stiffnesses.
 //
 // A contact that sticks, or does not touch, makes B symmetric: ABA's own passes (aba.inl). One that slides does not;
 // then a link's inertia is a map from motions to forces without symmetry, and
 //
 //     U = IA S,  V = Sᵀ IA,  D = Sᵀ U + K,  IA -= U D⁻¹ V,  p += U D⁻¹ u
 //
-// Each world takes the pass that its own loads ask for, whatever its neighbours do.
+// Each world takes the pass that its own stiffnesses ask for, whatever its neighbours do.
 #pragma once
 
-#include "dynamics/loaded.inl"
+#include "dynamics/stiffened.inl"
 #include "dynamics/velocity_products.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Loads of one link and its joint; see link_load.hpp.
+/// Stiffnesses of one link and its joint; see link_stiffness.hpp.
 template <class T>
-struct LaneLoad {
+struct LaneStiffness {
   MotionToForce<T> B;
   Force<T> f;
   Sym3<T> joint;
@@ -31,7 +32,8 @@ struct LaneLink {
   Mat3<T> Dinv, Minv, upper;
 };
 
-/// What moves a tree besides its loads: minus the force on each link [nlink], and on the joints [nv]. Null: nothing.
+/// What moves a tree besides its stiffnesses: minus the force on each link [nlink], and on the joints [nv]. Null:
+/// nothing.
 template <class T>
 struct LaneForces {
   const Force<T>* bias = nullptr;
@@ -40,11 +42,11 @@ struct LaneForces {
   bool fresh = false;          ///< where pass 1 has just left them
 };
 
-/// x for symmetric loads; J_l x into the links' a. Balls take their K as a tensor in every world, loaded or not: a
-/// world's roundings do not depend on its neighbours' rows.
+/// x for symmetric stiffnesses; J_l x into the links' a. Balls take their K as a tensor in every world, with a
+/// stiffness or not: a world's roundings do not depend on its neighbours' rows.
 template <class T>
 void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const LaneForces<T>& forces,
-                          const LaneLoad<T>* loads, const char* loaded, T* x) {
+                          const LaneStiffness<T>* stiffnesses, const char* stiff, T* x) {
   const T zero = T(Real<T>(0)), none[6] = {zero, zero, zero, zero, zero, zero};
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
@@ -54,12 +56,12 @@ void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, cons
       s.IA = articulated(s.Ic);
       s.pA = forces.bias ? forces.bias[i] : Force<T>{zero3<T>(), zero3<T>()};
     }
-    if (!loaded[i]) continue;
-    const MotionToForce<T>& B = loads[i].B;
+    if (!stiff[i]) continue;
+    const MotionToForce<T>& B = stiffnesses[i].B;
     s.IA.I += Sym3<T>{B.nw.xx, B.nw.xy, B.nw.xz, B.nw.yy, B.nw.yz, B.nw.zz};
     s.IA.H = s.IA.H + B.nv;
     s.IA.M += Sym3<T>{B.fv.xx, B.fv.xy, B.fv.xz, B.fv.yy, B.fv.yz, B.fv.zz};
-    s.pA = s.pA - loads[i].f;
+    s.pA = s.pA - stiffnesses[i].f;
   }
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -71,11 +73,11 @@ void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, cons
     } else if (turns_freely(link.joint)) {
       Sym3<T> tensor = diagonal3(own[0], own[0], own[0]);
       Vec3<T> force = get3(Q);
-      if (loaded[i]) tensor += loads[i].joint, force += transpose_mul(state[i].R, loads[i].joint_force);
+      if (stiff[i]) tensor += stiffnesses[i].joint, force += transpose_mul(state[i].R, stiffnesses[i].joint_force);
       const T on_axes[3] = {force.x, force.y, force.z};
       reduce_ball_tensor(state[i], parent, on_axes, tensor);
-    } else if (loaded[i]) {
-      reduce_axial(link.joint, state[i], parent, Q[0] + loads[i].joint_force.x, own[0] + loads[i].joint.xx);
+    } else if (stiff[i]) {
+      reduce_axial(link.joint, state[i], parent, Q[0] + stiffnesses[i].joint_force.x, own[0] + stiffnesses[i].joint.xx);
     } else {
       reduce_axial(link.joint, state[i], parent, Q[0], own[0]);
     }
@@ -90,15 +92,15 @@ TARSUS_INLINE MotionToForce<T> motion_to_force(const RigidInertia<T>& I) {
   return {I.I.full(), H, transpose(H), {I.mass, o, o, o, I.mass, o, o, o, I.mass}};
 }
 
-/// Pass 2 without symmetry, matrices alone: the factors of the loaded tree.
+/// Pass 2 without symmetry, matrices alone: the factors of the stiffened tree.
 template <class T>
-void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T* K, const LaneLoad<T>* loads,
-                 const char* loaded, LaneLink<T>* links) {
+void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T* K,
+                 const LaneStiffness<T>* stiffnesses, const char* stiff, LaneLink<T>* links) {
   for (int i = 0; i < m.nlink; ++i) {
     links[i].IA = motion_to_force(state[i].Ic);
-    if (!loaded[i]) continue;
+    if (!stiff[i]) continue;
     MotionToForce<T>& A = links[i].IA;
-    const MotionToForce<T>& B = loads[i].B;
+    const MotionToForce<T>& B = stiffnesses[i].B;
     A = {A.nw + B.nw, A.nv + B.nv, A.fw + B.fw, A.fv + B.fv};
   }
   for (int i = m.nlink - 1; i >= 0; --i) {
@@ -116,7 +118,7 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
       x.Dinv = inverse(minus_product(I, x.upper, x.IA.fw));
     } else if (turns_freely(link.joint)) {
       Sym3<T> tensor = diagonal3(own[0], own[0], own[0]);
-      if (loaded[i]) tensor += loads[i].joint;
+      if (stiff[i]) tensor += stiffnesses[i].joint;
       const Mat3<T> KT = tensor.full();
       x.Dinv = inverse(x.IA.nw + KT);
       if (!parent) continue;
@@ -126,7 +128,7 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
                   MotionToForce<T>{rest * x.IA.nw, rest * x.IA.nv, W * KT, minus_product(x.IA.fv, W, x.IA.nv)}, s.r);
     } else {
       const Vec3<T> e = s.R.column_z();
-      const T resistance = loaded[i] ? own[0] + loads[i].joint.xx : own[0];
+      const T resistance = stiff[i] ? own[0] + stiffnesses[i].joint.xx : own[0];
       T D;
       if (turns_on_axis(link.joint)) {
         x.U = {x.IA.nw * e, x.IA.fw * e};
@@ -168,19 +170,19 @@ struct LanesTurned {
 };
 
 /// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
-/// Q: [nv][N] force on the joints beside that of `loads`, or null. pushed, needed: [link] only these have a force
+/// Q: [nv][N] force on the joints beside that of `stiffnesses`, or null. pushed, needed: [link] only these have a force
 /// in what they carry; only these, with their parents and all that are pushed, are asked for; null: all.
 /// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv][N], or null.
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
-                     const T* Q, const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed,
-                     Vec3<T>* u, Motion<T>* motion, T* x, const Lanes& of = {}) {
+                     const T* Q, const LaneStiffness<T>* stiffnesses, const char* stiff, const char* pushed,
+                     const char* needed, Vec3<T>* u, Motion<T>* motion, T* x, const Lanes& of = {}) {
   for (int i = m.nlink - 1; i >= 0; --i) {
     if (pushed && !pushed[i]) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
-    const bool own = loads && loaded[i];
+    const bool own = stiffnesses && stiff[i];
     const T* const force = Q ? Q + N * link.qvel : nullptr;
     const auto three = [&](int j, int k) {
       return Vec3<T>{force[N * j + k], force[N * (j + 1) + k], force[N * (j + 2) + k]};
@@ -192,7 +194,7 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       for (int k = 0; k < N; ++k) left[2 * k] = -at[k].n, left[2 * k + 1] = -at[k].f;
       for (int k = 0; force && k < N; ++k) left[2 * k] += of(s.R) * three(3, k), left[2 * k + 1] += three(0, k);
     } else if (turns_freely(link.joint)) {
-      for (int k = 0; k < N; ++k) left[2 * k] = own ? loads[i].joint_force - at[k].n : -at[k].n;
+      for (int k = 0; k < N; ++k) left[2 * k] = own ? stiffnesses[i].joint_force - at[k].n : -at[k].n;
       for (int k = 0; force && k < N; ++k) left[2 * k] += of(s.R) * three(0, k);
       if (!parent) continue;
       const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), fw = of(f.IA.fw);
@@ -208,7 +210,7 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       for (int k = 0; k < N; ++k) {
         T& rest = left[2 * k].x;
         rest = -(turns_on_axis(link.joint) ? dot(e, at[k].n) : dot(e, at[k].f));
-        if (own) rest += loads[i].joint_force.x;
+        if (own) rest += stiffnesses[i].joint_force.x;
         if (force) rest += force[k];
         if (parent) parent[k] += shift_back(mul_add(U, rest * Dinv, at[k]), r);
       }

@@ -9,7 +9,7 @@
 
 #include "constraint/range_spring.hpp"
 #include "constraint/term_constants.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/spatial/widen.hpp"

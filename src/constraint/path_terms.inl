@@ -7,7 +7,7 @@
 
 #include "constraint/contact_force.hpp"
 #include "constraint/term_constants.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 
 namespace tarsus {

@@ -14,8 +14,8 @@ inline namespace TARSUS_ISA {
 /// As ContactGeometry has it of other pairs: ends no further from the plane than the shape's surface can come within h
 /// seconds or a fall, if their own points are fast enough. @param which [count] of pairs  @param touches [count]
 template <class T>
-void plane_touches_kernel(const RoundOnPlane* pairs, const int* which, int count, const LinkState<T>* links, double h,
-                          double fall, RoundTouches* touches) {
+void plane_touches_kernel(const CapsuleOnPlane* pairs, const int* which, int count, const LinkState<T>* links, double h,
+                          double fall, CapsuleTouches* touches) {
   using P = typename RecordPack<double>::type;
   constexpr int kLanes = kWidth<P>;
   const P zero = P(0.0), step = P(h), none = P(std::numeric_limits<double>::infinity());
@@ -25,7 +25,7 @@ void plane_touches_kernel(const RoundOnPlane* pairs, const int* which, int count
     double* to[kLanes];
     for (int l = 0; l < kLanes; ++l) {  // lanes beyond the end repeat the last
       const int k = std::min(first + l, count - 1);
-      const RoundOnPlane& pair = pairs[which[k]];
+      const CapsuleOnPlane& pair = pairs[which[k]];
       numbers[l] = &pair.position.x, state[l] = &links[pair.link].R.xx, to[l] = &touches[k].end[0].position.x;
     }
     P x[14], R[9], v[6], o[3];

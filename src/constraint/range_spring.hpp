@@ -3,7 +3,7 @@
 //
 //     k = ½ f cot(θ/2)
 //
-// against what goes round the end of the range, as tension is in what hangs (geometric_inertia.inl). A light limb
+// against what goes round the end of the range, as tension is in what hangs (geometric_inertia.inl). A light branch
 // between a joint at the end of its range and something heavy has next to no inertia about its own axis: h ω is 10 and
 // more. Such a spring is taken at the step's end, as any that a step cannot resolve (spring_rule.hpp): with the inertia
 // h² k and the force -h k v. Decision 413.

@@ -130,7 +130,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   impulse_.assign(rows(), 0.0);
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
-  recall();
+  find_warm_start();
   if (!limits_.joined.empty()) start_from_try();
   const RowGeometry geometry{geometry_.contacts, geometry_.joints, geometry_.paths};
   const TermSet all{{terms_, rows_, free_rows_}, geometry, y_, impulse_};
@@ -171,7 +171,7 @@ void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
 
 template <class R>
 void StepTerms<R>::end() {
-  remember();
+  store_warm_start();
   limits_.joined.clear(), limits_.iterations = 0;
   limits_.inertia.clear(), limits_.springs = 0;
 }

@@ -14,7 +14,7 @@ constexpr int kEasy = 2;  ///< iterations of a step that is not hard
 constexpr int kHardShare = 4, kActingShare = 2;
 constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
-constexpr int kFewRows = 24, kFewBesideHeld = 40;
+constexpr int kFewRows = 24, kFewBesideBilateral = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
 constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
@@ -29,7 +29,7 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
     : model_(model),
       small_(model.nv <= dense_dofs),
       wide_(model.nv >= kWide * model.njoint()),
-      loads_(model.njoint()),
+      stiffness_(model.njoint()),
       extra_(model),
       swept_(model),
       dense_(model),
@@ -56,7 +56,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   extra_.begin(data, h);
   if (joint_force.empty()) {
     forces_.clear(model_.nv);
-    prepare_loads<R>(model_, data);
+    prepare_stiffened<R>(model_, data);
   } else {
     forces_.joint.resize(joint_force.size()), forces_.bias.resize(6 * std::size_t(model_.njoint()));
     for (std::size_t i = 0; i < joint_force.size(); ++i) forces_.joint[i] = R(h) * joint_force[i];
@@ -67,9 +67,10 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 
 template <class R>
 In<R> TreeOperator<R>::settle(std::span<double> change) {
-  loads_.clear();
+  stiffness_.clear();
   AlignedVector<R>& x = iterates_.next.x;
-  solve_loaded<R>(model_, *data_, joint_inertia_, forces_.joint, forces_.bias, loads_.of_link(), loads_.all(), x);
+  solve_stiffened<R>(model_, *data_, joint_inertia_, forces_.joint, forces_.bias, stiffness_.of_link(),
+                     stiffness_.all(), x);
   if (!change.empty()) read(change);
   forces_.clear(model_.nv);
   return x;
@@ -79,7 +80,8 @@ template <class R>
 void TreeOperator<R>::restart() {
   of_step_.solves = 0, operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;
   iterates_.first = true;
-  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
+  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept})
+    i->bilateral.at.assign(extra_.bilateral().count(), 0.0);
 }
 
 template <class R>
@@ -89,12 +91,12 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   bool dense = of_step_.dense;
   if (!tangents.empty()) {
     find_acting(tangents, force);
-    const int extra = places_.unknowns + extra_.held().count();
+    const int extra = places_.unknowns + extra_.bilateral().count();
     of_step_.hard_is_dense = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
     const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
     const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
     coupled = places_.unknowns,
-    dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
+    dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.bilateral().count() > model_.nv;
   }
   if (dense || of_step_.exact)
     solve_dense(forces, tangents, force);
@@ -151,18 +153,19 @@ template <class R>
 void TreeOperator<R>::solve_tree(const TreeForces<R>& forces, std::span<const Tangent> tangents,
                                  std::span<const double> force) {
   Iterate& next = iterates_.next;
-  loads_.clear(), extra_.clear();
+  stiffness_.clear(), extra_.clear();
   if (tangents.empty()) {
     add_contact_forces(force);
   } else {
-    add_loads(tangents, force);
+    add_stiffness(tangents, force);
     if (places_.unknowns > 0) extra_.add_contacts(places_.acting, tangents);
   }
-  add_row_loads(tangents, force);
+  add_row_stiffness(tangents, force);
   extra_.add_paths(tangents, force);
   const Out<R> x = extra_.rows() > 0 ? Out<R>() : Out<R>(next.x);
-  solve_loaded<R>(model_, *data_, joint_inertia_, forces.joint, forces.bias, loads_.of_link(), loads_.all(), x);
-  if (x.empty()) extra_.solve(tangents, force, iterates_.now.held, next.held, next.x);
+  solve_stiffened<R>(model_, *data_, joint_inertia_, forces.joint, forces.bias, stiffness_.of_link(), stiffness_.all(),
+                     x);
+  if (x.empty()) extra_.solve(tangents, force, iterates_.now.bilateral, next.bilateral, next.x);
 }
 
 template <class R>
@@ -170,20 +173,21 @@ void TreeOperator<R>::begin_dense() {
   if (of_step_.dense) return;
   of_step_.dense = true;
   std::span<const double> jacobian;
-  if (extra_.held().count() > 0) extra_.clear(), jacobian = extra_.jacobian();
-  dense_.begin(*data_, joint_inertia_, forces_, terms_, geometry_, jacobian, extra_.held().diagonal());
+  if (extra_.bilateral().count() > 0) extra_.clear(), jacobian = extra_.jacobian();
+  dense_.begin(*data_, joint_inertia_, forces_, terms_, geometry_, jacobian, extra_.bilateral().diagonal());
 }
 
 template <class R>
 void TreeOperator<R>::solve_dense(const TreeForces<R>& forces, std::span<const Tangent> tangents,
                                   std::span<const double> force) {
   begin_dense();
-  HeldRows<R>& held = extra_.held();
-  const std::span<const double> right = dense_.load(tangents, force, forces.any());
+  BilateralSchur<R>& held = extra_.bilateral();
+  const std::span<const double> right = dense_.add_tangents(tangents, force, forces.any());
   const int first = dense_.trees().place_of_row(0);
   solution_.assign(right.begin(), right.end());
   std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);
-  held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.held, iterates_.next.held);
+  held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.bilateral,
+              iterates_.next.bilateral);
   dense_.trees().template finish<R>(solution_, *data_, iterates_.next.x);
 }
 
@@ -191,7 +195,7 @@ template <class R>
 StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
   int rows = 0;
   for (const int t : terms) rows += terms_[t].nrow;
-  if (!small_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
+  if (!small_ || rows > (extra_.bilateral().count() > 0 ? kFewBesideBilateral : kFewRows)) return nullptr;
   if (by_graph()) {
     write_whole(terms);
     whole_.alone.begin({whole_.rows, nullptr, nullptr, nullptr, rows}, whole_.rows.counts);
@@ -217,12 +221,13 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
       begin_dense(), dense_.write(terms, whole_.rows);
     return whole_.rows;
   }
-  loads_.clear();
+  stiffness_.clear();
   AlignedVector<R>& zero = iterates_.next.x;
   std::fill(zero.begin(), zero.end(), R(0));
-  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
+  solve_stiffened<R>(model_, *data_, joint_inertia_, zero, {}, stiffness_.of_link(), stiffness_.all(),
+                     {});  // M̂'s own factors
   DelassusRows<R>& rows = swept_.clear();
-  HeldRows<R>& held = extra_.held();
+  BilateralSchur<R>& held = extra_.bilateral();
   if (held.count() > 0) {
     held.write(*data_, rows);
     swept_.hold(*data_, held.diagonal(), factor_free());
@@ -236,27 +241,29 @@ void TreeOperator<R>::Iterates::move(double t) {
   if (first) t = 1;
   for (std::size_t i = 0; i < now.x.size(); ++i)
     now.x[i] = first ? next.x[i] : now.x[i] + R(t) * (next.x[i] - now.x[i]);
-  for (std::size_t i = 0; i < now.held.at.size(); ++i) now.held.at[i] += t * (next.held.at[i] - now.held.at[i]);
-  now.held.miss = t == 1 ? next.held.miss : std::max(now.held.miss, next.held.miss);
+  for (std::size_t i = 0; i < now.bilateral.at.size(); ++i)
+    now.bilateral.at[i] += t * (next.bilateral.at[i] - now.bilateral.at[i]);
+  now.bilateral.miss = t == 1 ? next.bilateral.miss : std::max(now.bilateral.miss, next.bilateral.miss);
   first = false;
 }
 
 /// The symmetric part of contacts' tangents, and their forces, on links.
 template <class R>
-void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
-  places_.loaded.clear();
+void TreeOperator<R>::add_stiffness(std::span<const Tangent> tangents, std::span<const double> force) {
+  places_.on_links.clear();
   for (ContactPlace place : places_.acting) {
     const ContactRows& contact = geometry_.contacts[place.contact];
     if (contact.b >= 0) continue;
     if (contact.nrow != 3) {
-      add_contact_load(contact, tangents[place.contact], &force[place.first_row], loads_[contact.a]);
+      add_contact_stiffness(contact, tangents[place.contact], &force[place.first_row], stiffness_[contact.a]);
       continue;
     }
-    place.load = loads_.at(contact.a);
-    places_.loaded.push_back(place);
+    place.stiffness = stiffness_.at(contact.a);
+    places_.on_links.push_back(place);
   }
-  constraint_table<R>(1).contact_loads(geometry_.contacts.data(), places_.loaded.data(), int(places_.loaded.size()),
-                                       tangents.data(), force.data(), loads_.data());
+  constraint_table<R>(1).contact_stiffness(geometry_.contacts.data(), places_.on_links.data(),
+                                           int(places_.on_links.size()), tangents.data(), force.data(),
+                                           stiffness_.data());
 }
 
 /// Forces alone, of contacts between two links as well.
@@ -268,8 +275,8 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
     if (std::all_of(y, y + contact.nrow, [](double x) { return x == 0; })) continue;
     const auto [n, f] = contact_sum(contact, y);
     const auto add = [&](int link, const Vec3d& moment, const Vec3d& push) {
-      LinkLoad<R>& load = loads_[link];
-      for (int k = 0; k < 3; ++k) load.n[k] += R(moment[k]), load.f[k] += R(push[k]);
+      LinkStiffness<R>& stiffness = stiffness_[link];
+      for (int k = 0; k < 3; ++k) stiffness.n[k] += R(moment[k]), stiffness.f[k] += R(push[k]);
     };
     add(contact.a, n + cross(contact.arm_a, f), f);
     if (contact.b >= 0) add(contact.b, -(n + cross(contact.arm_b, f)), -f);
@@ -278,20 +285,20 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
 
 /// Of rows on joints, and of paths on one link.
 template <class R>
-void TreeOperator<R>::add_row_loads(std::span<const Tangent> tangents, std::span<const double> force) {
+void TreeOperator<R>::add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force) {
   static constexpr Tangent kNone{};
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
     const std::size_t t = geometry_.first_joint() + j;
-    add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
-                   tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
-                   loads_[geometry_.joints[j].joint]);
+    add_joint_stiffness(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
+                        tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
+                        stiffness_[geometry_.joints[j].joint]);
   }
   for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
     const PathRow& path = geometry_.paths[p];
     const std::size_t t = geometry_.first_path() + p;
     if (path.on_link >= 0)
-      add_wrench_load(path.wrench, tangents.empty() ? 0 : tangents[t].at[0][0], force[terms_[t].first_row],
-                      loads_[path.on_link]);
+      add_wrench_stiffness(path.wrench, tangents.empty() ? 0 : tangents[t].at[0][0], force[terms_[t].first_row],
+                           stiffness_[path.on_link]);
   }
 }
 

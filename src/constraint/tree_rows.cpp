@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "constraint/contact_force.hpp"
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -31,7 +31,7 @@ TreeRows<R>::TreeRows(const Model& model)
 template <class R>
 DelassusRows<R>& TreeRows<R>::clear() {
   rows_.clear(), blocks_.clear(), points_.clear();
-  bilateral_blocks_ = 0, held_.trees = nullptr;
+  bilateral_blocks_ = 0, bilateral_.trees = nullptr;
   return rows_;
 }
 
@@ -39,8 +39,8 @@ template <class R>
 void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees) {
   rows_.sweep(model_, data);
   bilateral_blocks_ = rows_.blocks();
-  held_.trees = &trees, held_.diagonal = diagonal;
-  for (AlignedVector<R>* v : {&held_.rows, &held_.impulse}) v->assign(rows_.rows(), R(0));
+  bilateral_.trees = &trees, bilateral_.diagonal = diagonal;
+  for (AlignedVector<R>* v : {&bilateral_.rows, &bilateral_.impulse}) v->assign(rows_.rows(), R(0));
 }
 
 /// What is alone, and has no rows but those of contacts.
@@ -156,11 +156,11 @@ void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, s
     add_path<R>(model_, geometry.paths[*t - geometry.first_path()], rows_, joints_);
   }
   rows_.sweep(model_, data);
-  held_.blocks.clear();
+  bilateral_.blocks.clear();
   for (int b = 0; b < bilateral_blocks_; ++b) {
     const typename DelassusRows<R>::Block block = rows_.block(b);
     const bool bodies_alone = std::all_of(block.links.begin(), block.links.end(), [&](int i) { return is_body_[i]; });
-    held_.blocks.push_back({block, !bodies_alone});
+    bilateral_.blocks.push_back({block, !bodies_alone});
   }
   rest();
 }
@@ -194,7 +194,7 @@ void TreeRows<R>::own_mass(int index, double* A, int to) {
 
 template <class R>
 void TreeRows<R>::rest() {
-  std::fill(u_.begin(), u_.end(), R(0)), std::fill(held_.impulse.begin(), held_.impulse.end(), R(0));
+  std::fill(u_.begin(), u_.end(), R(0)), std::fill(bilateral_.impulse.begin(), bilateral_.impulse.end(), R(0));
   for (FreeBody& body : bodies) body.w = body.v = {0, 0, 0};
 }
 
@@ -203,9 +203,10 @@ void TreeRows<R>::extrapolate(const Extrapolation& by) {
   if (rows_.blocks() > 0) {  // of trees
     extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
     for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
-    const std::size_t rows = held_.trees ? held_.impulse.size() : 0;
-    held_.impulse_before.resize(rows, R(0)), held_.impulse_by.resize(rows, R(0));
-    for (std::size_t i = 0; i < rows; ++i) by(held_.impulse[i], held_.impulse_before[i], held_.impulse_by[i]);
+    const std::size_t rows = bilateral_.trees ? bilateral_.impulse.size() : 0;
+    bilateral_.impulse_before.resize(rows, R(0)), bilateral_.impulse_by.resize(rows, R(0));
+    for (std::size_t i = 0; i < rows; ++i)
+      by(bilateral_.impulse[i], bilateral_.impulse_before[i], bilateral_.impulse_by[i]);
   }
   static_assert(offsetof(FreeBody, v) == offsetof(FreeBody, w) + 3 * sizeof(double));
   extrapolated_.motion.resize(12 * bodies.size(), 0.0);
@@ -235,26 +236,27 @@ void TreeRows<R>::add_motions(const typename DelassusRows<R>::Block& block, doub
 /// (A_BB + Σ) δ = -J x - Σ λ,  λ += δ,  x += M̂⁻¹ Jᵀ δ
 template <class R>
 void TreeRows<R>::hold() {
-  if (!held_.trees) return;
-  CoupledTrees& trees = *held_.trees;
-  held_.solution.assign(trees.numbers(), 0.0);
-  double* const change = &held_.solution[trees.first_row()];
-  std::fill(held_.rows.begin(), held_.rows.end(), R(0));
+  if (!bilateral_.trees) return;
+  CoupledTrees& trees = *bilateral_.trees;
+  bilateral_.solution.assign(trees.numbers(), 0.0);
+  double* const change = &bilateral_.solution[trees.first_row()];
+  std::fill(bilateral_.rows.begin(), bilateral_.rows.end(), R(0));
   for (int b = 0; b < bilateral_blocks_; ++b) {
-    const int first = held_.blocks[b].rows.first_row;
-    if (held_.blocks[b].on_trees) rows_.velocity(b, u_.data(), &held_.rows[first]);
-    add_motions(held_.blocks[b].rows, change + first);
+    const int first = bilateral_.blocks[b].rows.first_row;
+    if (bilateral_.blocks[b].on_trees) rows_.velocity(b, u_.data(), &bilateral_.rows[first]);
+    add_motions(bilateral_.blocks[b].rows, change + first);
   }
-  for (std::size_t i = 0; i < held_.rows.size(); ++i)
-    change[i] = -change[i] - double(held_.rows[i]) - held_.diagonal[i] * double(held_.impulse[i]);
-  trees.solve(false, {}, held_.solution);
-  for (std::size_t i = 0; i < held_.rows.size(); ++i) held_.rows[i] = R(change[i]), held_.impulse[i] += held_.rows[i];
+  for (std::size_t i = 0; i < bilateral_.rows.size(); ++i)
+    change[i] = -change[i] - double(bilateral_.rows[i]) - bilateral_.diagonal[i] * double(bilateral_.impulse[i]);
+  trees.solve(false, {}, bilateral_.solution);
+  for (std::size_t i = 0; i < bilateral_.rows.size(); ++i)
+    bilateral_.rows[i] = R(change[i]), bilateral_.impulse[i] += bilateral_.rows[i];
   for (int b = 0; b < bilateral_blocks_; ++b) {
-    if (held_.blocks[b].on_trees) rows_.push(b, &held_.rows[held_.blocks[b].rows.first_row], u_.data());
+    if (bilateral_.blocks[b].on_trees) rows_.push(b, &bilateral_.rows[bilateral_.blocks[b].rows.first_row], u_.data());
   }
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     if (!is_body_[i]) continue;
-    const double* const x = &held_.solution[6 * i];
+    const double* const x = &bilateral_.solution[6 * i];
     const Vec3d w{x[0], x[1], x[2]}, v{x[3], x[4], x[5]};
     bodies[i].w += w, bodies[i].v += v + cross(w, centre_[i]);
     std::fill_n(&u_[model_.joints[i].qvel], 6, R(0));

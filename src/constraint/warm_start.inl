@@ -26,10 +26,10 @@ bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.frict
 
 /// Puts this step's impulses away for the next one.
 template <class R>
-void StepTerms<R>::remember() {
+void StepTerms<R>::store_warm_start() {
   warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size());
   const std::size_t contacts = contacts_.size();
-  for (std::size_t i = 0; i < contacts; ++i) remember_contact(i, warm_.last.entries[i]);
+  for (std::size_t i = 0; i < contacts; ++i) store_contact(i, warm_.last.entries[i]);
   for (std::size_t i = contacts; i < terms_.size(); ++i) {
     const int nrow = terms_[i].nrow, first = terms_[i].first_row;
     TermMemory::Entry& m = warm_.last.entries[i];
@@ -39,7 +39,7 @@ void StepTerms<R>::remember() {
 }
 
 template <class R>
-void StepTerms<R>::remember_contact(std::size_t i, TermMemory::Entry& m) const {
+void StepTerms<R>::store_contact(std::size_t i, TermMemory::Entry& m) const {
   const LinkContact& contact = contacts_[i];
   const int nrow = contact.dimension;
   const bool units = of_units(contact);
@@ -74,7 +74,7 @@ void StepTerms<R>::start_from_try() {
 
 /// Both steps' terms come in one order but for those that came and went.
 template <class R>
-void StepTerms<R>::recall() {
+void StepTerms<R>::find_warm_start() {
   warm_.taken.assign(warm_.last.entries.size(), 0);
   warm_.lost.clear();
   int guess = 0;
@@ -89,13 +89,13 @@ void StepTerms<R>::recall() {
       warm_.lost.push_back(i);
     }
   }
-  recall_near();
+  find_nearby();
 }
 
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
 /// else does.
 template <class R>
-void StepTerms<R>::recall_near() {
+void StepTerms<R>::find_nearby() {
   const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, in the order of their links
   const auto comes_before = [](const TermMemory::Entry& m, const LinkContact& c) {
     return m.kind == Kind::contact && std::tie(m.a, m.b) < std::tie(c.a, c.b);

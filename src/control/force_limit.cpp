@@ -66,8 +66,9 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
 
   take_limits(model_, drives);
   DriveView<R> drive{kp_.data(), kd_.data(), drives.plain, R(dt)};
-  LimitView<R> limits{
-      low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
+  LimitView<R> limits{low_.data(),    high_.data(),   inverse_size_.data(),
+                      R(tolerance()), kMaxIterations, R(drives.spin_damping),
+                      rotations_};
   const std::size_t n = std::size_t(nv) * w;
   for (int p = 0; p < data.packs(); ++p) {
     const auto at = [&](auto array, int count) { return pack_of(array, count, p, w); };
@@ -101,7 +102,7 @@ template <class R>
 LimitReport DriveLimiter<R>::report(int world) const {
   const std::size_t pack = world / width_, lane = world % width_;
   LimitReport report;
-  report.rounds = int(rounds_[pack * width_ + lane]);
+  report.iterations = int(rounds_[pack * width_ + lane]);
   report.residual = double(residual_[pack * width_ + lane]);
   report.converged = report.residual <= tolerance();
   const auto bound = [&](int v) {

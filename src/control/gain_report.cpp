@@ -7,7 +7,7 @@
 
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/delassus.hpp"
-#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/dynamics/stiffened.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -74,7 +74,7 @@ void warn(GainReport& r, bool plain, double h) {
 
 /// [njoint] of all that a joint carries, about its origin, in world axes. Poses are there. O(njoint)
 std::vector<RigidInertia<double>> composite_inertias(const Model& model, Data& data) {
-  prepare_loads(model, data);
+  prepare_stiffened(model, data);
   std::vector<RigidInertia<double>> out;
   for (int i = 0; i < model.njoint(); ++i) out.push_back(data.links()[i].Ic);
   for (int i = model.njoint() - 1; i >= 0; --i) {

@@ -25,7 +25,7 @@ struct LimitView {
   const R* high;
   const R* inverse_size;  ///< 1 / largest limit, 0 where there is none
   R tolerance;            ///< on the residual, relative to the limit
-  int max_rounds;
+  int max_iterations;
   R spin_damping;            ///< Drives::spin_damping
   bool rotations;            ///< some ball or free joint's rotation has a limit
   const R* scale = nullptr;  ///< [nv][lane] worlds' own factors on low and high; null: 1
@@ -38,10 +38,10 @@ struct LimitSpace {
   R *free_force, *free_inertia, *drive_force, *drive_inertia;  ///< Q and K without and of the drives
   R *Q, *K, *rank_one;                                         ///< of the piece in use
   R *gradient, *direction, *image;
-  R* composite;  ///< [12 nlink][lane] subtrees' inertias and largest squared spins, absolute and relative to the root
-  R* applied;    ///< the drives' force
-  R* rounds;     ///< [lane] solves done
-  R* residual;   ///< [lane]
+  R* composite;   ///< [12 nlink][lane] subtrees' inertias and largest squared spins, absolute and relative to the root
+  R* applied;     ///< the drives' force
+  R* iterations;  ///< [lane] solves done
+  R* residual;    ///< [lane]
 };
 
 /// A bound clip as kernels see it.

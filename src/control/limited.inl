@@ -62,7 +62,7 @@ class LimitedMaba {
     T rounds = zero();
     residual_ = T(std::numeric_limits<R>::max());
     Mask<T> busy = residual_ > T(limits_.tolerance);
-    const int sweeps = limits_.max_rounds < kSweeps ? limits_.max_rounds : kSweeps;
+    const int sweeps = limits_.max_iterations < kSweeps ? limits_.max_iterations : kSweeps;
     int round = 0;
     for (; round < sweeps && any_lane(busy); ++round) {
       if (round > 0) restore(true);
@@ -75,7 +75,7 @@ class LimitedMaba {
     }
     if (any_lane(busy)) descend(busy, round, rounds, x);
     for (int k = 0; k < m_.nv; ++k) Q_[k] += Qf_[k];
-    *reinterpret_cast<T*>(space_.rounds) = rounds;
+    *reinterpret_cast<T*>(space_.iterations) = rounds;
     *reinterpret_cast<T*>(space_.residual) = residual_;
   }
 
@@ -103,7 +103,7 @@ class LimitedMaba {
   /// Rounds of Newton's method with its line search, from the last sweep's pieces, for the lanes where sweeps did not
   /// settle.
   void descend(Mask<T> busy, int round, T& rounds, T* x) {
-    for (bool first = true; round < limits_.max_rounds && any_lane(busy); ++round, first = false) {
+    for (bool first = true; round < limits_.max_iterations && any_lane(busy); ++round, first = false) {
       rounds = select(busy, rounds + T(R(1)), rounds);
       linearise();
       restore(first);

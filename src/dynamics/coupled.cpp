@@ -195,8 +195,8 @@ void CoupledTrees::eliminate(int link) {
 }
 
 template <class R>
-void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
-                         std::span<const LinkLoad<R>> loads) {
+void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> stiffness_of_link,
+                         std::span<const LinkStiffness<R>> stiffnesses) {
   for (Block& block : blocks_) block.fill(0);
   std::fill(force_.begin(), force_.end(), 0.0), std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
   for (int e = 0; e < rows_.size(); ++e) {
@@ -215,14 +215,14 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
       const int of = link.dofs == 6 ? (d < 3 ? 3 : d - 3) : 0;
       K[std::size_t(d * (link.dofs + 1))] = double(joint_inertia[std::size_t(link.qvel + of)]);
     }
-    if (load_of_link[i] >= 0) {
-      const LinkLoad<R>& load = loads[std::size_t(load_of_link[i])];
-      own.I += widen(load.I), own.H = own.H + widen(load.H), own.M += widen(load.M);
-      const Sym3d C = widen(load.joint);
+    if (stiffness_of_link[i] >= 0) {
+      const LinkStiffness<R>& stiffness = stiffnesses[std::size_t(stiffness_of_link[i])];
+      own.I += widen(stiffness.I), own.H = own.H + widen(stiffness.H), own.M += widen(stiffness.M);
+      const Sym3d C = widen(stiffness.joint);
       const double tensor[9] = {C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz};
       for (std::size_t k = 0; link.dofs < 6 && k < std::size_t(link.dofs * link.dofs); ++k) K[k] += tensor[k];
-      put3(&force_[6 * i], widen(load.n)), put3(&force_[6 * i + 3], widen(load.f));
-      put3(&joint_force_[6 * i], widen(load.joint_force));
+      put3(&force_[6 * i], widen(stiffness.n)), put3(&force_[6 * i + 3], widen(stiffness.f));
+      put3(&joint_force_[6 * i], widen(stiffness.joint_force));
     }
     blocks_[i] = block_of(own);
   }
@@ -294,23 +294,24 @@ void CoupledTrees::factor() {
 }
 
 /// Sᵀ f + Q of a link, along S: a joint's numbers in world axes, angular before linear.
-std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const {
+std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* f, bool with_forces,
+                                                const double* Q) const {
   const Link& joint = link_[link];
   Vec3d angular = get3(f), linear = get3(f + 3);
-  const Vec3d load = loaded ? get3(&joint_force_[6 * link]) : Vec3d{0, 0, 0};
-  if (joint.dofs == 1) return {dot(joint.axis, joint.turns ? angular : linear) + load.x + (Q ? Q[0] : 0)};
+  const Vec3d extra = with_forces ? get3(&joint_force_[6 * link]) : Vec3d{0, 0, 0};
+  if (joint.dofs == 1) return {dot(joint.axis, joint.turns ? angular : linear) + extra.x + (Q ? Q[0] : 0)};
   if (Q) angular += joint.R * get3(Q + joint.dofs - 3);
   if (Q && joint.dofs == 6) linear += get3(Q);
-  angular += load;
+  angular += extra;
   return {angular.x, angular.y, angular.z, linear.x, linear.y, linear.z};
 }
 
 /// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
-void CoupledTrees::inward(bool loaded, std::span<const double> joint_force, std::span<const double> x) {
+void CoupledTrees::inward(bool with_forces, std::span<const double> joint_force, std::span<const double> x) {
   const auto is_zero = [](double number) { return number == 0; };
   const KernelTable<double>& kernels = kernel_table<double>(1);
   std::fill(work_.begin(), work_.end(), 0.0);
-  for (std::size_t i = 0; loaded && i < link_.size(); ++i) std::copy_n(&force_[6 * i], 6, &work_[8 * i]);
+  for (std::size_t i = 0; with_forces && i < link_.size(); ++i) std::copy_n(&force_[6 * i], 6, &work_[8 * i]);
   for (int e = 0; e < rows_.size(); ++e)
     std::copy_n(&x[std::size_t(first_row() + rows_.first_row(e))], rows_.nrow(e), &work_[8 * node_of(e)]);
   for (const Step& step : order_.steps) {
@@ -318,10 +319,10 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force, std:
     const Link& joint = link_[link];
     double* f = &work_[8 * link];
     const std::array<double, 6> g = along_joint(
-        link, f, loaded, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
+        link, f, with_forces, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
-    if (!loaded && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
-      std::fill_n(z, joint.dofs, 0.0);  // of a row, which loads few
+    if (!with_forces && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
+      std::fill_n(z, joint.dofs, 0.0);  // of a row, which pushes few
       continue;
     }
     kernels.hand_on(coupled(step), g.data(), z, work_.data());
@@ -341,9 +342,9 @@ CoupledJoint<double> CoupledTrees::coupled(const Step& step) const {
           right_.data() + step.panel};
 }
 
-void CoupledTrees::solve(bool loaded, std::span<const double> joint_force, std::span<double> x) {
+void CoupledTrees::solve(bool with_forces, std::span<const double> joint_force, std::span<double> x) {
   const KernelTable<double>& kernels = kernel_table<double>(1);
-  inward(loaded, joint_force, x);
+  inward(with_forces, joint_force, x);
   for (std::size_t e = order_.steps.size(); e-- > 0;) {
     const std::size_t link = std::size_t(order_.steps[e].link);
     double* q = &reduced_[6 * link];
@@ -431,7 +432,7 @@ void CoupledTrees::finish(std::span<const double> x, BasicData<R>& data, Out<R> 
 
 #define TARSUS_INSTANTIATE(R)                                                            \
   template void CoupledTrees::begin<R>(const BasicData<R>&, In<R>, std::span<const int>, \
-                                       std::span<const LinkLoad<R>>);                    \
+                                       std::span<const LinkStiffness<R>>);               \
   template void CoupledTrees::finish<R>(std::span<const double>, BasicData<R>&, Out<R>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

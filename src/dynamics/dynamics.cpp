@@ -6,7 +6,7 @@
 
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/pack_arrays.hpp"
-#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/dynamics/stiffened.hpp"
 
 namespace tarsus {
 
@@ -116,10 +116,10 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
 }
 
 template <class R>
-void prepare_loads(const Model& model, BasicData<R>& data) {
+void prepare_stiffened(const Model& model, BasicData<R>& data) {
   check_data(model, data);
   each_pack(kernel_table<R>(data.width()), model, data,
-            [&](auto& k, const ModelView<R>& view, void* s, auto) { k.prepare_loads(view, s); });
+            [&](auto& k, const ModelView<R>& view, void* s, auto) { k.prepare_stiffened(view, s); });
 }
 
 template <class R>
@@ -132,18 +132,18 @@ void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias) {
 }
 
 template <class R>
-void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, In<R> bias,
-                  std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x) {
+void solve_stiffened(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, In<R> bias,
+                     std::span<const int> stiffness_of_link, std::span<const LinkStiffness<R>> stiffnesses, Out<R> x) {
   check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
   check_size("joint_inertia", joint_inertia.size(), model.nv);
   check_size("joint_force", joint_force.size(), model.nv);
   if (!bias.empty()) check_size("bias", bias.size(), 6 * std::size_t(model.njoint()));
-  check_size("load_of_link", load_of_link.size(), model.njoint());
+  check_size("stiffness_of_link", stiffness_of_link.size(), model.njoint());
   if (!x.empty()) check_size("x", x.size(), model.nv);
-  kernel_table<R>(1).solve_loaded(data.view(model, 0), data.state(0), joint_inertia.data(), joint_force.data(),
-                                  bias.empty() ? nullptr : bias.data(), load_of_link.data(), loads.data(),
-                                  x.empty() ? nullptr : x.data());
+  kernel_table<R>(1).solve_stiffened(data.view(model, 0), data.state(0), joint_inertia.data(), joint_force.data(),
+                                     bias.empty() ? nullptr : bias.data(), stiffness_of_link.data(), stiffnesses.data(),
+                                     x.empty() ? nullptr : x.data());
 }
 
 template <class R>
@@ -179,21 +179,21 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   return -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                           \
-  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                               \
-  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);               \
-  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                       \
-  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                    \
-  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                \
-  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);        \
-  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                   \
-  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                    \
-  template void prepare_loads<R>(const Model&, BasicData<R>&);                                          \
-  template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                                \
-  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, std::span<const int>, \
-                                std::span<const LinkLoad<R>>, Out<R>);                                  \
-  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                           \
-  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                     \
+#define TARSUS_INSTANTIATE(R)                                                                              \
+  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                  \
+  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                  \
+  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                          \
+  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                       \
+  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                   \
+  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);           \
+  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                      \
+  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                       \
+  template void prepare_stiffened<R>(const Model&, BasicData<R>&);                                         \
+  template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                                   \
+  template void solve_stiffened<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, std::span<const int>, \
+                                   std::span<const LinkStiffness<R>>, Out<R>);                             \
+  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                              \
+  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                        \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

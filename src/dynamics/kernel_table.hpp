@@ -7,7 +7,7 @@
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
-// Arrays are those of one pack: [n][lane]. `state` is LinkState<T>[nlink], `loads` LinkLoad<T>[], `links`
+// Arrays are those of one pack: [n][lane]. `state` is LinkState<T>[nlink], `stiffnesses` LinkStiffness<T>[], `links`
 // VelocityProductLink<T>[nlink].
 #define TARSUS_DYNAMICS_KERNELS(KERNEL, SCALAR_KERNEL)                                                                 \
   KERNEL(void, kinematics, (const ModelView<R>&, void* state, const R* qpos, const R* qvel), kinematics_kernel<T>)     \
@@ -22,12 +22,12 @@
          aba_kernel<T>)                                                                                                \
   KERNEL(void, factor, (const ModelView<R>&, void* state, const R* qpos, const R* K), factor_kernel<T>)                \
   KERNEL(void, minv, (const ModelView<R>&, void* state, const R* y, R* x), minv_kernel<T>)                             \
-  KERNEL(void, prepare_loads, (const ModelView<R>&, void* state), prepare_loads_kernel<T>)                             \
+  KERNEL(void, prepare_stiffened, (const ModelView<R>&, void* state), prepare_stiffened_kernel<T>)                     \
   KERNEL(void, prepare_step, (const ModelView<R>&, void* state, R h, void* bias), prepare_step_kernel<T>)              \
-  SCALAR_KERNEL(void, solve_loaded,                                                                                    \
-                (const ModelView<R>&, void* state, const R* K, const R* Q, const void* bias, const int* load_of_link,  \
-                 const void* loads, R* x),                                                                             \
-                solve_loaded_kernel<T>)                                                                                \
+  SCALAR_KERNEL(void, solve_stiffened,                                                                                 \
+                (const ModelView<R>&, void* state, const R* K, const R* Q, const void* bias,                           \
+                 const int* stiffness_of_link, const void* stiffnesses, R* x),                                         \
+                solve_stiffened_kernel<T>)                                                                             \
   SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
   SCALAR_KERNEL(void, hand_on, (const CoupledJoint<R>& joint, const R* g, R* z, R* force), hand_on_kernel<T>)          \
   SCALAR_KERNEL(void, take_in, (const CoupledJoint<R>& joint, const R* motion, R* q), take_in_kernel<T>)               \

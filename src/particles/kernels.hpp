@@ -73,7 +73,7 @@ struct BondBatch {
 
 /// What a batched stage found, over all batches.
 struct LaneReport {
-  int rounds = 0;
+  int iterations = 0;
   double residual = 0, start_residual = 0;
   int worst_row = -1;
   double pivot_ratio = 1;
@@ -86,7 +86,7 @@ struct StageArgs {
   double* x;           ///< positions or velocities, updated
   double* multiplier;  ///< by row
   double tolerance;
-  int max_rounds;
+  int max_iterations;
   double timestep;
 };
 

@@ -60,7 +60,7 @@ void merge(SolveReport& whole, const SolveReport& part) {
 /// `otherwise`: why a finite, regular system was not solved.
 SolveReport report_of(const LaneReport& lanes, double tolerance, SolveStatus otherwise) {
   SolveReport report;
-  report.iterations = lanes.rounds;
+  report.iterations = lanes.iterations;
   report.residual = lanes.residual;
   report.start_residual = lanes.start_residual;
   report.worst_row = lanes.worst_row;

@@ -11,7 +11,7 @@
 namespace tarsus {
 namespace {
 
-constexpr int kMaxRounds = 60;
+constexpr int kMaxIterations = 60;
 
 }  // namespace
 
@@ -108,7 +108,7 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
   report.pivot_ratio = matrix_ready ? pivot_ratio_ : 1;
   gather(kernels, x);
   std::fill_n(total_, args_.m, 0.0);
-  const int max_rounds = options.max_iterations > 0 ? options.max_iterations : kMaxRounds;
+  const int max_iterations = options.max_iterations > 0 ? options.max_iterations : kMaxIterations;
   double residual = kernels.path_sigma(args_), contraction = 0;
   report.start_residual = residual;
   while (!(residual <= options.tolerance)) {
@@ -121,7 +121,7 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
       report.status = SolveStatus::at_rounding;
       break;
     }
-    if (report.iterations >= max_rounds) return fail(SolveStatus::too_many_iterations);
+    if (report.iterations >= max_iterations) return fail(SolveStatus::too_many_iterations);
     // The rows' turn in this step, which is about sqrt(2 residual), is what a round with the old matrix contracts by.
     const double expected = contraction > 0 ? contraction : std::sqrt(2 * residual);
     if (!matrix_ready || wants_new_matrix(residual, options.tolerance, expected)) {

@@ -110,7 +110,7 @@ TARSUS_INLINE void triangle_position(const TriangleBatch& batch, int lane, const
     // Done where the tolerance is met, or where rounding is and the last round gained nothing. NaN stays running.
     const unsigned stalled = bits(residual <= floor) & ~bits(residual < previous * half);
     running &= ~(bits(residual <= tolerance) | stalled);
-    if (!running || round >= args.max_rounds) break;
+    if (!running || round >= args.max_iterations) break;
     previous = residual;
     pivots = minimum(pivots, triangle_solve(t, e01, e02, e12, s, delta));
     Lanes::Mask mask;
@@ -118,7 +118,7 @@ TARSUS_INLINE void triangle_position(const TriangleBatch& batch, int lane, const
     for (int k = 0; k < 3; ++k) delta[k] = select(mask, delta[k], zero), total[k] += delta[k];
     triangle_move(t, delta, p);
   }
-  if (round > report.rounds) report.rounds = round;
+  if (round > report.iterations) report.iterations = round;
   if (running) report.failed = true;
   const Lanes turned = minimum(minimum(dot(e01, t.g01), dot(e02, t.g02)), dot(e12, t.g12));
   if (bits(turned <= zero)) report.wrong_root = true;
@@ -172,7 +172,7 @@ TARSUS_INLINE void bond_position(const BondBatch& batch, int lane, const StageAr
     residual = absolute(c) * half * inverse_length2;
     if (round == 0 && largest_of(residual) > report.start_residual) report.start_residual = largest_of(residual);
     if (largest_of(residual) <= args.tolerance && round > 0) break;
-    if (round > report.rounds) report.rounds = round;
+    if (round > report.iterations) report.iterations = round;
     const Lanes b = w * dot(e, g), a = w * w * dot(g, g);
     // Without a real root the bond cannot be closed along g: the nearest miss stays, and is reported.
     const Lanes square = b * b - a * c, root = square_root(select(square < zero, zero, square));

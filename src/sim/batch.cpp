@@ -60,7 +60,7 @@ WorldReport report_of(const Stepper<R>& stepper, int world) {
     out = {r->residual, r->penetration, r->iterations, r->contacts,
            r->touching, r->limits,      r->saturated,  r->status > StepStatus::swept};
   } else if (const std::optional<LimitReport> limits = stepper.limit_report(world)) {
-    out.iterations = limits->rounds, out.saturated = limits->saturated, out.unsolved = !limits->converged;
+    out.iterations = limits->iterations, out.saturated = limits->saturated, out.unsolved = !limits->converged;
   }
   return out;
 }
@@ -540,7 +540,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   for (int lane = 0; lane < lanes; ++lane) {
     const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
     worker.live[at(lane)] = was_ok && (all_clean || screen(first + lane));
-    if (was_ok && !worker.live[at(lane)]) remember(worker, first + lane, lane);
+    if (was_ok && !worker.live[at(lane)]) record_fault(worker, first + lane, lane);
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
   if (some < 0) return false;
@@ -626,7 +626,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     }
     if (!good) {
       blame(worker, world, lane);
-      remember(worker, world, lane);
+      record_fault(worker, world, lane);
       worker.live[at(lane)] = 0, all = false;  // its last good state stays
       continue;
     }
@@ -681,7 +681,7 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
 
 /// Keeps what a world that went bad stepped from.
 template <class R>
-void Batch<R>::remember(Worker& worker, int world, int lane) {
+void Batch<R>::record_fault(Worker& worker, int world, int lane) {
   StepMemory<R> mine;
   if (options_.keep_starts) mine = worker.before[at(lane / width_)].of(lane % width_, width_);
   captures_[at(world)] = std::make_unique<WorldCapture>(snapshot(world, options_.keep_starts ? &mine : nullptr));

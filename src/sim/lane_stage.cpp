@@ -73,7 +73,8 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
   terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found,
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
-  for (int pack = 0; loops && pack < data.packs(); ++pack) loops->record(terms_.held_impulse(pack), step.h, 0, pack);
+  for (int pack = 0; loops && pack < data.packs(); ++pack)
+    loops->record(terms_.bilateral_impulse(pack), step.h, 0, pack);
 }
 
 template <class R>

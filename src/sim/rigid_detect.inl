@@ -199,7 +199,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
 
 /// Contacts of round shapes with one another and with planes, from the candidates: on all threads, in their order.
 template <class R>
-void RigidWorld<R>::detect_round() {
+void RigidWorld<R>::detect_spheres() {
   Workspace& w = *work_;
   team_->run([&](int thread) {
     DetectShare& own = w.shares[at(thread)];
@@ -337,7 +337,7 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   std::swap(w.last_pairs, w.pairs);
   find_candidates();
   w.carry = options_.warm_start && !w.candidates_new;
-  detect_round();
+  detect_spheres();
   w.candidates_new = false;
   w.last_from_candidates = w.from_candidates;
   w.from_candidates = w.pairs.size();
@@ -351,7 +351,7 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   report.penetration_mean = depth.touching ? depth.sum / depth.touching : 0;
 }
 
-/// Starting impulses from the last step's contact of the same shapes and feature, but for those that detect_round()
+/// Starting impulses from the last step's contact of the same shapes and feature, but for those that detect_spheres()
 /// has given theirs.
 template <class R>
 void RigidWorld<R>::match() {

@@ -506,7 +506,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_ && rows_) {
-    const HeldImpulse& held = rows_->terms().mass().held();
+    const BilateralImpulse& held = rows_->terms().mass().bilateral();
     loops_->record(std::span<const double>(held.at), h, held.miss);
   }
   if (drives.limited()) now_.limits = Limits::terms;

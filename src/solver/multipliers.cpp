@@ -44,7 +44,7 @@ Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& 
 template <class R>
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x,
                                    std::span<const double> size) {
-  constexpr int kRounds = 20;
+  constexpr int kIterations = 20;
   MultiplierReport report;
   std::fill(x.begin(), x.end(), 0.0);
   Matrix S(m, m);
@@ -53,7 +53,7 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
     for (int j = i; j < m; ++j) S(i, j) = S(j, i) = A[std::size_t(i) * ld + j];
     rhs[i] = b[i];
   }
-  const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = double(kDead<R>) * largest;
+  const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = double(kZeroRow<R>) * largest;
   Vector least(m);
   for (int i = 0; i < m; ++i) {
     scale[i] = S(i, i) > dead ? 1 / std::sqrt(size.empty() ? S(i, i) : size[i]) : 0;
@@ -75,7 +75,7 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
   if (report.rank > 0) {
     const Eigen::LDLT<Matrix> gram(B.transpose() * B);
     double last = 1e300;
-    for (; report.rounds < kRounds; ++report.rounds) {
+    for (; report.iterations < kIterations; ++report.iterations) {
       const Vector inside = B.transpose() * (target - S * z);  // what is left in the range
       const double now = inside.cwiseAbs().maxCoeff();
       if (!(now < 0.5 * last)) break;

@@ -9,7 +9,7 @@
 namespace tarsus {
 namespace {
 
-constexpr int kMaxRounds = 60;
+constexpr int kMaxIterations = 60;
 constexpr int kMaxHalvings = 10;
 constexpr double kSmallestPivot = 1e-13;
 
@@ -41,7 +41,7 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
   }
   SolveReport report;
   report.pivot_ratio = pivots_.ratio;
-  const int max_rounds = options.max_iterations > 0 ? options.max_iterations : kMaxRounds;
+  const int max_iterations = options.max_iterations > 0 ? options.max_iterations : kMaxIterations;
   start_.assign(x.begin(), x.end());  // x'
   trial_ = start_;
   std::fill(multiplier.begin(), multiplier.end(), 0.0);
@@ -56,7 +56,7 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
     report.worst_row = violation.row;
     if (violation.value <= options.tolerance || violation.row < 0) break;
     if (!std::isfinite(violation.value)) return report.status = SolveStatus::not_finite, report;
-    if (report.iterations >= max_rounds) return report.status = SolveStatus::too_many_iterations, report;
+    if (report.iterations >= max_iterations) return report.status = SolveStatus::too_many_iterations, report;
     const double floor = problem.rounding_floor(violation.row, trial_);
     if (violation.value <= floor && contraction > 0.5 && report.iterations > 1) {
       report.status = SolveStatus::at_rounding;

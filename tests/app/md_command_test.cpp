@@ -58,7 +58,7 @@ TEST(MdCommand, TableFramesAndLastState) {
   const std::string frames = scratch("ring.frames"), xyz = scratch("ring.xyz"), last = scratch("ring.sys");
   const Outcome run = md("ring:6 --steps 10 --every 5 --out " + frames + " --final " + last);
   EXPECT_EQ(run.code, 0) << run.text;
-  for (const char* word : {"potential", "kinetic", "total", "violation", "steps/s", "rounds", "dt*omega_max"})
+  for (const char* word : {"potential", "kinetic", "total", "violation", "steps/s", "iterations", "dt*omega_max"})
     EXPECT_NE(run.text.find(word), std::string::npos) << word;
   std::ifstream in(frames);
   std::string line;

@@ -169,7 +169,7 @@ TEST(Kkt, RedundantRowsShareTheirForce) {
       ASSERT_LT(relative_error(x1, std::vector<double>(single.data(), single.data() + n)), 1e-8)
           << name(method) << " seed " << seed;
       if (method == KktMethod::constrained_aba)
-        continue;  // proximal rounds need no rank, and find it only among rows of loops
+        continue;  // proximal iterations need no rank, and find it only among rows of loops
       ASSERT_EQ(report.status, KktStatus::redundant) << name(method) << " seed " << seed;
       ASSERT_EQ(report.rank, m) << name(method) << " seed " << seed;
       ASSERT_EQ(int(report.dependent.size()), m);
@@ -340,7 +340,7 @@ TEST(Kkt, ConstrainedAbaOnLongChains) {
       EXPECT_EQ(report.method, method) << links << " links";
       EXPECT_EQ(report.status, KktStatus::solved);
       EXPECT_LT(report.row_residual, 1e-10);
-      EXPECT_LT(report.rounds, 8);
+      EXPECT_LT(report.iterations, 8);
     }
     EXPECT_LT((x1[1] - x1[0]).cwiseAbs().maxCoeff(), 1e-10 * x1[0].cwiseAbs().maxCoeff()) << links << " links";
     EXPECT_LT((x2[1] - x2[0]).cwiseAbs().maxCoeff(), 1e-10 * x2[0].cwiseAbs().maxCoeff()) << links << " links";

@@ -1,6 +1,6 @@
-// Constrained dynamics of random trees and random rows against the dense KKT system: several roots, limbs on a floating
-// base, masses and gains over many orders of magnitude, rows twice, rows that contradict one another; one workspace for
-// calls at changing states.
+// Constrained dynamics of random trees and random rows against the dense KKT system: several roots, branches on a
+// floating base, masses and gains over many orders of magnitude, rows twice, rows that contradict one another; one
+// workspace for calls at changing states.
 #include <gtest/gtest.h>
 
 #include "support/dense_system.hpp"
@@ -13,8 +13,8 @@ namespace {
 
 using Vector = Eigen::VectorXd;
 
-/// Limbs on a floating base, some of them branching.
-Model floating_limbs(Random& random) {
+/// Branches on a floating base, some of them branching.
+Model floating_branches(Random& random) {
   ModelSpec spec;
   spec.option.gravity = random.vector(10);
   const double mass_scale = random.chance(0.3) ? std::pow(10, random.uniform(-3, 3)) : 1;
@@ -28,8 +28,8 @@ Model floating_limbs(Random& random) {
     spec.bodies.push_back(body);
   };
   add(0, {JointType::free});
-  const int limbs = 2 + random.index(4);
-  for (int l = 0; l < limbs; ++l) {
+  const int branches = 2 + random.index(4);
+  for (int l = 0; l < branches; ++l) {
     int parent = random.chance(0.15) ? 1 + random.index(int(spec.bodies.size()) - 1) : 1;
     const int length = 1 + random.index(5);
     for (int k = 0; k < length; ++k) {
@@ -77,7 +77,7 @@ std::vector<double> joint_inertia(Random& random, const Model& model) {
 }
 
 Model random_model(unsigned seed, Random& random) {
-  if (random.chance(0.5)) return floating_limbs(random);
+  if (random.chance(0.5)) return floating_branches(random);
   TreeOptions options;
   options.bodies = 1 + random.index(14), options.chain = random.uniform(0, 1);
   return random_tree(seed, options);
@@ -97,7 +97,7 @@ void expect_report(const MultiplierReport& report, int rows) {
 }
 
 struct Tally {
-  int solved = 0, redundant = 0, inconsistent = 0, by_limbs = 0;
+  int solved = 0, redundant = 0, inconsistent = 0, by_branches = 0;
   double force = 0, row = 0, error = 0;
 };
 
@@ -107,7 +107,7 @@ void check(const DenseSystem& system, const ConstrainedDynamics<double>& dynamic
   const Vector a = wide<double>(qacc), x2 = wide<double>(dynamics.multiplier());
   ASSERT_TRUE(a.allFinite() && x2.allFinite());
   const KktStatus status = dynamics.status(0);
-  tally.by_limbs += dynamics.by_limbs(0);
+  tally.by_branches += dynamics.by_branches(0);
   const double force = system.force_residual(a, x2);
   EXPECT_LT(force, 1e-8);
   tally.force = std::max(tally.force, force);
@@ -169,12 +169,12 @@ TEST(RandomSystems, AreSolved) {
   Tally tally;
   for (unsigned seed = 0; seed < 1200; ++seed) solve_random(seed, tally);
   std::printf(
-      "%d solved, %d redundant, %d inconsistent, %d by limbs; residuals %.1e and %.1e, error / condition %.1e\n",
-      tally.solved, tally.redundant, tally.inconsistent, tally.by_limbs, tally.force, tally.row, tally.error);
+      "%d solved, %d redundant, %d inconsistent, %d by branches; residuals %.1e and %.1e, error / condition %.1e\n",
+      tally.solved, tally.redundant, tally.inconsistent, tally.by_branches, tally.force, tally.row, tally.error);
   EXPECT_GT(tally.solved, 2000);
   EXPECT_GT(tally.redundant, 500);
   EXPECT_GT(tally.inconsistent, 500);
-  EXPECT_GT(tally.by_limbs, 60);
+  EXPECT_GT(tally.by_branches, 60);
 }
 
 /// Two bodies on one hinge each.
@@ -222,7 +222,7 @@ TEST(RandomSystems, InFloat) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    const Model model = floating_limbs(random);
+    const Model model = floating_branches(random);
     const EqualitySet set = rows_of(random, model);
     if (set.rows() == 0) continue;
     BasicData<float> data(model);

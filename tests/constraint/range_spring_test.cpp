@@ -1,4 +1,4 @@
-// The geometric stiffness of ball joints' ranges, and whose limbs are light.
+// The geometric stiffness of ball joints' ranges, and whose branches are light.
 #include "constraint/range_spring.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 #include "support/contact_world.hpp"
 #include "support/dense_rows.hpp"
 #include "support/dense_solve.hpp"

@@ -10,7 +10,7 @@ namespace tarsus::test {
 namespace {
 
 TEST(ForceLimitRuns, SampleOfTheLongSweep) {
-  SweepRounds all;
+  SweepIterations all;
   for (const char* name : {"humanoid", "dog", "snake36"}) expect_sweep_holds(name, {.seconds = 2, .seeds = 2}, all);
   EXPECT_LT(all.mean(), 4);
 }

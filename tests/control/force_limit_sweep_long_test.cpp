@@ -10,19 +10,19 @@ namespace tarsus::test {
 namespace {
 
 TEST(ForceLimitSweep, HundredSeedsOfThirtySeconds) {
-  std::vector<std::future<SweepRounds>> sweeps;
+  std::vector<std::future<SweepIterations>> sweeps;
   for (const char* name : {"humanoid", "dog", "snake36"}) {
     sweeps.push_back(std::async(std::launch::async, [name] {
-      SweepRounds rounds;
-      expect_sweep_holds(name, {.seconds = 30, .seeds = 100}, rounds);
-      return rounds;
+      SweepIterations iterations;
+      expect_sweep_holds(name, {.seconds = 30, .seeds = 100}, iterations);
+      return iterations;
     }));
   }
-  SweepRounds all;
+  SweepIterations all;
   for (auto& sweep : sweeps) {
-    const SweepRounds rounds = sweep.get();
-    all += rounds;
-    std::printf("mean rounds of a step: %.3f\n", rounds.mean());
+    const SweepIterations iterations = sweep.get();
+    all += iterations;
+    std::printf("mean iterations of a step: %.3f\n", iterations.mean());
   }
   std::printf("together: %.3f\n", all.mean());
   EXPECT_LT(all.mean(), 4);

@@ -64,7 +64,7 @@ std::array<double, 2> by_solver(const TwoDrives& p, LimitReport& report, const s
 
 const TwoDrives kCycling{0.5, {-3, -2}, {0.5, 100}, {0.25, 2}};
 
-/// The active-set iteration without a line search, as one would write it first. True if it settles within 1,000 rounds.
+/// The active-set iteration without a line search, as one would write it first. True if it settles within 1,000 iterations.
 bool plain_active_set_settles(const TwoDrives& p) {
   int side[2] = {0, 0};
   for (int round = 0; round < 1000; ++round) {
@@ -91,7 +91,7 @@ TEST(ForceLimits, TheExampleOnWhichPlainActiveSetsCycle) {
   EXPECT_NEAR(v[0], expected[0], 1e-12);
   EXPECT_NEAR(v[1], expected[1], 1e-12);
   EXPECT_TRUE(report.converged);
-  EXPECT_LE(report.rounds, 8);
+  EXPECT_LE(report.iterations, 8);
 }
 
 TEST(ForceLimits, MatchBruteForceFromAnyColdStart) {
@@ -175,7 +175,7 @@ std::vector<double> clamped(const Case& c, Data& data, const std::vector<double>
 }
 
 TEST(ForceLimits, TheForceInTheEquationsOfMotionIsTheClampedOne) {
-  int rounds = 0, cases = 0, saturated = 0;
+  int iterations = 0, cases = 0, saturated = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     const Case c = random_case(seed);
     if (c.model.nv == 0) continue;
@@ -186,8 +186,9 @@ TEST(ForceLimits, TheForceInTheEquationsOfMotionIsTheClampedOne) {
     std::vector<double> qacc(c.model.nv);
     limiter.solve(data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, qacc);
     const LimitReport report = limiter.report(0);
-    ASSERT_TRUE(report.converged) << "seed " << seed << ": residual " << report.residual << " after " << report.rounds;
-    rounds += report.rounds, ++cases, saturated += report.saturated;
+    ASSERT_TRUE(report.converged) << "seed " << seed << ": residual " << report.residual << " after "
+                                  << report.iterations;
+    iterations += report.iterations, ++cases, saturated += report.saturated;
 
     // M q̈ + C - τ - springs = u, springs and dampers at the end of the step.
     std::vector<double> needed(c.model.nv), Q(c.model.nv), K(c.model.nv);
@@ -199,7 +200,7 @@ TEST(ForceLimits, TheForceInTheEquationsOfMotionIsTheClampedOne) {
     ASSERT_LT(relative_error(needed, u), 1e-8) << "seed " << seed;
     ASSERT_LT(relative_error({limiter.applied().data(), limiter.applied().size()}, u), 1e-9) << "seed " << seed;
   }
-  RecordProperty("mean_rounds", std::to_string(double(rounds) / cases));
+  RecordProperty("mean_iterations", std::to_string(double(iterations) / cases));
   EXPECT_GT(saturated, cases);  // the limits bind
 }
 
@@ -213,7 +214,7 @@ TEST(ForceLimits, SecondSolveOfTheSameStepTakesOneRound) {
     limiter.solve(data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, first);
     limiter.solve(data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, second);
     ASSERT_LT(relative_error(second, first), 1e-7) << "seed " << seed;
-    ASSERT_LE(limiter.report(0).rounds, 2) << "seed " << seed;
+    ASSERT_LE(limiter.report(0).iterations, 2) << "seed " << seed;
   }
 }
 
@@ -227,7 +228,7 @@ TEST(ForceLimits, WithoutLimitsItIsMaba) {
     DriveLimiter<double> limiter(c.model, data);
     std::vector<double> limited(c.model.nv), plain(c.model.nv), Q(c.model.nv), K(c.model.nv);
     limiter.solve(data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, limited);
-    EXPECT_EQ(limiter.report(0).rounds, 1);
+    EXPECT_EQ(limiter.report(0).iterations, 1);
     EXPECT_EQ(limiter.report(0).saturated, 0);
     drive_terms<double>(c.model, data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity,
                         c.state.tau, Q, K);
@@ -264,7 +265,7 @@ void expect_lanes_equal_scalars() {
       DriveLimiter<R> single(c.model, one);
       single.solve(one, c.drives, c.h, q, v, g, gv, tau, alone);
       ASSERT_EQ(lane, alone) << "seed " << seed << ", world " << world;
-      ASSERT_EQ(limiter.report(world).rounds, single.report(0).rounds) << "seed " << seed << ", world " << world;
+      ASSERT_EQ(limiter.report(world).iterations, single.report(0).iterations) << "seed " << seed << ", world " << world;
       ASSERT_EQ(limiter.report(world).saturated, single.report(0).saturated);
     }
   }

@@ -11,7 +11,7 @@
 #include "support/random_model.hpp"
 #include "tarsus/dynamics/dense_trees.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
-#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/dynamics/stiffened.hpp"
 
 namespace tarsus::test {
 namespace {
@@ -45,7 +45,7 @@ struct CoupledWorld {
       for (int r = 0; r < 6; ++r) J.back().row(r) = row(link, r);
     }
     maba<double>(model, data, s.qpos, s.qvel, force, K, qacc);
-    prepare_loads<double>(model, data);
+    prepare_stiffened<double>(model, data);
   }
 
   /// By an external force through rnea at rest: what it takes from the joints' forces.
@@ -155,26 +155,27 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
         on_a_branch += up == std::min(pair[0], pair[1]);
     }
     pairs_seen += int(pairs.size());
-    // Loads of joints and links as a step has them.
-    std::vector<int> load_of_link(n, -1);
-    std::vector<LinkLoad<double>> loads;
+    // Stiffnesses of joints and links as a step has them.
+    std::vector<int> stiffness_of_link(n, -1);
+    std::vector<LinkStiffness<double>> stiffnesses;
     Vector Q = Vector::Zero(w.model.nv);
     Dense H = w.M;
     for (int link = 0; link < n; ++link) {
       const Joint& joint = w.model.joints[link];
       if (!random.chance(0.4)) continue;
-      load_of_link[link] = int(loads.size());
-      LinkLoad<double>& load = loads.emplace_back();
-      load.clear();
-      load.M.xx = 2, load.H.xy = 0.3, load.I.yy = 1, load.n = random.vector(), load.f = random.vector();
+      stiffness_of_link[link] = int(stiffnesses.size());
+      LinkStiffness<double>& stiffness = stiffnesses.emplace_back();
+      stiffness.clear();
+      stiffness.M.xx = 2, stiffness.H.xy = 0.3, stiffness.I.yy = 1, stiffness.n = random.vector(),
+      stiffness.f = random.vector();
       Dense B = Dense::Zero(6, 6);
       B(3, 3) = 2, B(0, 4) = B(4, 0) = 0.3, B(1, 1) = 1;
       H += w.J[link].transpose() * B * w.J[link];
       Vector f(6);
-      for (int k = 0; k < 3; ++k) f[k] = load.n[k], f[3 + k] = load.f[k];
+      for (int k = 0; k < 3; ++k) f[k] = stiffness.n[k], f[3 + k] = stiffness.f[k];
       Q += w.J[link].transpose() * f;
       if (joint.nv() != 1) continue;
-      load.joint.xx = 3, load.joint_force.x = 0.7;
+      stiffness.joint.xx = 3, stiffness.joint_force.x = 0.7;
       H(joint.qvel, joint.qvel) += 3, Q[joint.qvel] += 0.7;
     }
     const Held held(random, w);
@@ -187,7 +188,7 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
     for (int again = 0; again < 2; ++again) {  // with blocks of other values, in the same order of elimination
       Dense sum = H;
       Vector force = Q;
-      trees.begin<double>(w.data, w.K, load_of_link, loads);
+      trees.begin<double>(w.data, w.K, stiffness_of_link, stiffnesses);
       for (std::size_t p = 0; p < pairs.size(); ++p) {
         const auto [a, b] = pairs[p];
         const Dense B = random_block(random, 12);
@@ -208,12 +209,12 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
       trees.factor();
       Dense whole(nv + rows, nv + rows);
       whole << sum, -held.J.transpose(), held.J, held.sigma;
-      for (const bool loaded : {true, false, true}) {  // one factor, several right sides
+      for (const bool with_forces : {true, false, true}) {  // one factor, several right sides
         std::copy(demand.begin(), demand.end(), solution.begin() + trees.first_row());
-        trees.solve(loaded, more, solution);
+        trees.solve(with_forces, more, solution);
         trees.finish<double>(solution, w.data, x);
         Vector right(nv + rows), found(nv + rows);
-        right << (loaded ? force : Vector::Zero(nv)) + Eigen::Map<const Vector>(more.data(), nv),
+        right << (with_forces ? force : Vector::Zero(nv)) + Eigen::Map<const Vector>(more.data(), nv),
             Eigen::Map<const Vector>(demand.data(), rows);
         found << Eigen::Map<Vector>(x.data(), nv), Eigen::Map<const Vector>(solution.data() + trees.first_row(), rows);
         const Vector expected = lu_solve(whole, right);
@@ -285,7 +286,7 @@ TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
     AlignedVector<double> zero(nv), qacc(nv), x(nv);
     kinematics<double>(model, data, data.qpos, data.qvel);
     maba<double>(model, data, data.qpos, data.qvel, zero, zero, qacc);
-    prepare_loads<double>(model, data);
+    prepare_stiffened<double>(model, data);
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(model, data, data.qpos, M);
     std::vector<Pair> joined, touching;
@@ -302,8 +303,8 @@ TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
     const RowNodes nodes = connects(joined);
     CoupledTrees trees(model);
     ASSERT_TRUE(trees.analyze(touching, nodes));
-    const std::vector<int> no_load(bodies, -1);
-    trees.begin<double>(data, zero, no_load, {});
+    const std::vector<int> no_stiffness(bodies, -1);
+    trees.begin<double>(data, zero, no_stiffness, {});
     const int rows = nodes.rows();
     Dense whole = Dense::Zero(nv + rows, nv + rows);
     whole.topLeftCorner(nv, nv) = Eigen::Map<Dense>(M.data(), nv, nv);

@@ -296,7 +296,7 @@ def test_force_limits_hold_and_are_reported(arm):
     for _ in range(10):
         assert stepper.step(drives, target) == 0
         report = stepper.limit_report()
-        assert report["converged"] and report["residual"] < 1e-9 and report["rounds"] >= 1
+        assert report["converged"] and report["residual"] < 1e-9 and report["iterations"] >= 1
     assert report["saturated"] > 0
     with pytest.raises(tarsus.ShapeError):
         drives.force_limit = np.ones(arm.nv + 1)

@@ -22,8 +22,8 @@ struct LimitRun {
 struct LimitRunReport {
   WorldStatus status = WorldStatus::ok;
   int steps = 0;
-  double rounds = 0;  ///< summed
-  int most_rounds = 0;
+  double iterations = 0;  ///< summed
+  int most_iterations = 0;
   double residual = 0;  ///< largest
   double worst_closure =
       0;                 ///< largest |rnea - force clamped at the end of the step| over (limit + forces that cancel)
@@ -83,7 +83,7 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     report.status = stepper.status(0);
     if (report.status != WorldStatus::ok) return report;
     const LimitReport limit = *stepper.limit_report(0);
-    ++report.steps, report.rounds += limit.rounds, report.most_rounds = std::max(report.most_rounds, limit.rounds);
+    ++report.steps, report.iterations += limit.iterations, report.most_iterations = std::max(report.most_iterations, limit.iterations);
     report.residual = std::max(report.residual, limit.residual), report.saturated += limit.saturated;
     for (const Joint& joint : model.joints) {
       for (int k = joint.type == JointType::free ? 3 : 0; k < joint.nv(); ++k) {

@@ -13,14 +13,14 @@ struct Sweep {
   int seeds = 1;
 };
 
-struct SweepRounds {
-  double rounds = 0, steps = 0;
-  double mean() const { return rounds / steps; }
-  void operator+=(const SweepRounds& other) { rounds += other.rounds, steps += other.steps; }
+struct SweepIterations {
+  double iterations = 0, steps = 0;
+  double mean() const { return iterations / steps; }
+  void operator+=(const SweepIterations& other) { iterations += other.iterations, steps += other.steps; }
 };
 
 /// Roots are driven, within the same limits, for every other seed; else the character falls freely.
-inline void expect_sweep_holds(const std::string& name, const Sweep& sweep, SweepRounds& sum) {
+inline void expect_sweep_holds(const std::string& name, const Sweep& sweep, SweepIterations& sum) {
   const Model model = built_in(name);
   for (double kp = 1e2; kp < 2e6; kp *= 10) {
     for (double limit = 1; limit < 2e4; limit *= 10) {
@@ -36,7 +36,7 @@ inline void expect_sweep_holds(const std::string& name, const Sweep& sweep, Swee
         // Drives alone ask for 10 rad/s at most (1 rad of error, kd = kp / 10); swinging limbs reach a few times that.
         ASSERT_LT(report.top_speed, 100) << name << ", kp " << kp << ", limit " << limit << ", seed " << seed;
         ASSERT_LT(report.residual, 1e-9) << name << ", kp " << kp << ", limit " << limit << ", seed " << seed;
-        sum += {report.rounds, double(report.steps)};
+        sum += {report.iterations, double(report.steps)};
       }
     }
   }

@@ -40,7 +40,7 @@ struct KktReport {
   std::vector<int> dependent;  ///< rows that follow from others
   double force_residual = 0;   ///< max |M̂ x₁ + Jᵀ x₂ - y₁| over the largest term in it
   double row_residual = 0;     ///< max |J x₁ - Σ x₂ - y₂| over the largest term in it
-  int rounds = 0;              ///< of constrained_aba, and of refinement where rows depend
+  int iterations = 0;          ///< of constrained_aba, and of refinement where rows depend
 };
 
 /// One system of one world.

@@ -4,8 +4,8 @@
 //
 // ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' own inward passes give W = L⁻¹ Jᵀ (delassus.hpp), then
 // (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M +
-// K and Q. Where rows sit on several limbs of a floating base, each limb's are eliminated before the root's factor is
-// made, m being the rows of one limb then (src/constraint/limbs.inl; decision 408).
+// K and Q. Where rows sit on several branches of a floating base, each branch's are eliminated before the root's factor
+// is made, m being the rows of one branch then (src/constraint/branches.inl; decision 408).
 //
 //   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
 //   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened row
@@ -32,14 +32,16 @@ enum class KktStatus : std::uint8_t {
 const char* name(KktStatus status);
 
 template <class R>
-class Limbs;
+class Branches;
 
 template <class R>
 class ConstrainedDynamics {
  public:
-  /// Keeps references to both. limbs: whether rows may be eliminated limb by limb; the answer is the same to rounding.
+  /// Keeps references to both. branches: whether rows may be eliminated branch by branch; the answer is the same to
+  /// rounding.
   /// @throws ValueError if the set was made for another model
-  ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data, bool limbs = true);
+  ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
+                      bool branches = true);
   ~ConstrainedDynamics();
 
   /// q̈ of all worlds. dt > 0: SPOOK over that step; dt = 0: exact, with drift_time [s] > 0 pulled back in about that
@@ -80,8 +82,8 @@ class ConstrainedDynamics {
   std::span<const R> rate() const { return rate_; }  ///< J q̇
   /// The worst of the last accelerate() and what followed it.
   KktStatus status(int world) const { return status_[world]; }
-  /// Whether the last accelerate() eliminated that world's rows limb by limb.
-  bool by_limbs(int world) const { return by_limbs_[world]; }
+  /// Whether the last accelerate() eliminated that world's rows branch by branch.
+  bool by_branches(int world) const { return by_branches_[world]; }
   /// Of the last world that was not simply solved: its rank and rows.
   const MultiplierReport& report() const { return report_; }
 
@@ -93,7 +95,7 @@ class ConstrainedDynamics {
   Error error(int world) const;
 
  private:
-  struct LimbAnswer {  ///< of one pack
+  struct BranchAnswer {  ///< of one pack
     AlignedVector<R> quality, qacc, x2;
   };
   struct Pack {  ///< scratch of one
@@ -109,7 +111,7 @@ class ConstrainedDynamics {
   };
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
-  void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
+  void solve_branches(BasicData<R>& data, const Inputs& in, R* qacc);
   void evaluate_rows(const BasicData<R>& data, int place, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
@@ -117,26 +119,26 @@ class ConstrainedDynamics {
   int close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos);
   void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
   void factor_rows(int pack);
-  void bury_dead(int pack);
-  void bury(int pack, int lane, int row, R diagonal);
+  void drop_zero_rows(int pack);
+  void drop_row(int pack, int lane, int row, R diagonal);
   void forget(int world);
   void record(int world, KktStatus status, const MultiplierReport& report);
   void find_correction(BasicData<R>& data, int pack);
   void multipliers(int pack, bool again, R* x2);
   void row_rates(const R* v, R* rate);
-  void rescue(int pack, int lane, R* x2);
+  void solve_rank_revealing(int pack, int lane, R* x2);
 
   const Model& model_;
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  std::unique_ptr<Limbs<R>> limbs_;  // null: none apply
-  LimbAnswer limb_;
+  std::unique_ptr<Branches<R>> branches_;  // null: none apply
+  BranchAnswer branch_;
   AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
   Pack pack_;
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
-  std::vector<char> closed_, by_limbs_;
+  std::vector<char> closed_, by_branches_;
   MultiplierReport report_;
   int report_world_ = -1;  // that report_ is of, until its next accelerate()
 };

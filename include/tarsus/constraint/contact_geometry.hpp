@@ -20,10 +20,10 @@ namespace tarsus {
 
 /// A shape fixed to a link, to a mocap body, or in the world.
 struct ContactShape {
-  static constexpr int kHeld = -2;
+  static constexpr int kGrounded = -2;
   Shape shape;
   int link = -1;           ///< -1: no link
-  int tree = -1;           ///< that link's, by its free joint; kHeld: it hangs on the world by others; -1: no link
+  int tree = -1;           ///< that link's, by its free joint; kGrounded: it hangs on the world by others; -1: no link
   int mocap = -1;          ///< Model::carrier() of what rides on a mocap body
   ShapePose pose;          ///< in the carrier's frame, in the world where there is none
   Vec3d centre{0, 0, 0};   ///< of the sphere around it, in the same frame [m]
@@ -118,13 +118,13 @@ class ContactGeometry {
     ContactSurface surface;
     LinkContact usual;       ///< but for its point
     Vec3d parting{0, 0, 0};  ///< for collide()
-    int round = -1;          ///< of Rounds::pairs
+    int capsule = -1;        ///< of CapsulesOnPlanes::pairs
     bool slender = false;    ///< capsules around the two tell more than spheres
   };
-  struct Rounds {  ///< what rolls on planes of the world
-    std::vector<RoundOnPlane> pairs;
+  struct CapsulesOnPlanes {  ///< what rolls on planes of the world
+    std::vector<CapsuleOnPlane> pairs;
     std::vector<int> near;
-    std::vector<RoundTouches> touches;  ///< [near]
+    std::vector<CapsuleTouches> touches;  ///< [near]
   };
   struct Poses {
     std::vector<ShapePose> at;  ///< [shape] in the world, where
@@ -162,11 +162,11 @@ class ContactGeometry {
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual,
              double margin, double h, Vec3d* parting, std::vector<LinkContact>& contacts);
   LinkContact usual_contact(int i, int j, const ContactSurface& both) const;
-  int add_round(int i, int j, double margin);
+  int add_capsule_on_plane(int i, int j, double margin);
   bool slender(int i, int j) const;
-  void add_ends(const Listed& pair, const RoundTouches& touches, double h, std::vector<LinkContact>& contacts) const;
+  void add_ends(const Listed& pair, const CapsuleTouches& touches, double h, std::vector<LinkContact>& contacts) const;
   template <class R>
-  void find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
+  void find_capsule_touches(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
   template <class R>
   void sift(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
 
@@ -187,7 +187,7 @@ class ContactGeometry {
   Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes
   Poses poses_;
-  Rounds rounds_;
+  CapsulesOnPlanes capsules_;
   Around around_;
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
 };

@@ -9,8 +9,8 @@ namespace tarsus {
 struct ContactPlace {
   int contact;         ///< its ContactRows and its tangent
   int first_row;       ///< of all terms' rows
-  int load = -1;       ///< of its link, where loads are added
-  bool extra = false;  ///< it is between two links, or its tangent is not symmetric: no load is all of it
+  int stiffness = -1;  ///< of its link, where stiffnesses are added
+  bool extra = false;  ///< it is between two links, or its tangent is not symmetric: no stiffness is all of it
 };
 
 /// Numbers of a list of LinkContacts, each `stride` numbers from the next.

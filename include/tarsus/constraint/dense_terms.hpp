@@ -10,7 +10,7 @@
 namespace tarsus {
 
 /// What moves a tree in a step besides its terms, and has not yet where x = v - v⁻, v⁻ the velocity at its start:
-/// v⁰ = v⁻ + M̂⁻¹ (Q - Σ J_lᵀ p_l) (dynamics/loaded.hpp). Where x = v - v⁰: nothing.
+/// v⁰ = v⁻ + M̂⁻¹ (Q - Σ J_lᵀ p_l) (dynamics/stiffened.hpp). Where x = v - v⁰: nothing.
 template <class R>
 struct TreeForces {
   AlignedVector<R> joint, bias;  ///< Q [nv]; p [njoint][6], or empty
@@ -29,7 +29,7 @@ class DenseTerms {
              const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal);
   /// H and Q of these tangents, or of none, and forces. @param whole with what moves the tree besides
   /// @return Q, with zeros where rows held have their demands
-  std::span<const double> load(std::span<const Tangent> tangents, std::span<const double> force, bool whole);
+  std::span<const double> add_tangents(std::span<const Tangent> tangents, std::span<const double> force, bool whole);
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 
@@ -59,9 +59,9 @@ class DenseTerms {
   int rows_ = 0, dofs_;      ///< of J_; padded to eight
   AlignedVector<double> J_;  ///< [row][dofs] of terms as they are asked for
   std::vector<int> places_;  ///< at which rows have numbers
-  std::vector<int> acting_;  ///< terms of load()
-  std::vector<DenseTerm> loaded_;
-  bool free_ = false;                     ///< load() had no tangents
+  std::vector<int> acting_;  ///< terms of add_tangents()
+  std::vector<DenseTerm> acting_terms_;
+  bool free_ = false;                     ///< add_tangents() had none
   std::vector<double> forces_, right_;    ///< what moves the tree besides the terms; with them
   AlignedVector<double> own_J_, own_Jt_;  ///< of write(): [row][dofs]; [place][row, padded]
   AlignedVector<double> W_;               ///< M̂⁻¹ Jᵀ [place][row, padded]

@@ -61,7 +61,7 @@ class LaneTerms {
   /// each row the velocity J v⁺ and the compliance of its impulse [rows][lane].
   void hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance);
   /// Their impulses over the last step, of a pack [rows][lane].
-  In<R> held_impulse(int pack) const;
+  In<R> bilateral_impulse(int pack) const;
   /// A world's force rows in the next solve().
   void push(int world, std::span<const ForceRow> rows);
   /// Of what that world had in a slot over the last step [N s | N m s].

@@ -6,7 +6,7 @@
 namespace tarsus {
 
 /// Such a pair. The order of members is that in which the kernel reads them.
-struct RoundOnPlane {
+struct CapsuleOnPlane {
   Vec3d position, axis;     ///< of the shape: its centre and its axis, in the link's frame
   double radius, half;      ///< half the length of a capsule's axis; 0: a sphere [m]
   Vec3d normal;             ///< of the plane
@@ -16,7 +16,7 @@ struct RoundOnPlane {
 };
 
 /// Where the two ends of one touch its plane, or may within the step.
-struct RoundTouches {
+struct CapsuleTouches {
   struct End {
     Vec3d position;   ///< midway between the surfaces [m]
     double distance;  ///< between them [m]; infinite: it does not

@@ -223,11 +223,11 @@ class StepTerms {
   void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
                  Out<R> velocity);
   void count_carried();
-  void remember();
-  void remember_contact(std::size_t contact, TermMemory::Entry& to) const;
+  void store_warm_start();
+  void store_contact(std::size_t contact, TermMemory::Entry& to) const;
   double excess(int row) const { return rows_[row].compliance * (y_[row] - impulse_[row]); }
-  void recall();
-  void recall_near();
+  void find_warm_start();
+  void find_nearby();
   int find_last(const Name& name, const LinkContact* contact, int guess);
   void take(int term, int last);
   void start_from_try();

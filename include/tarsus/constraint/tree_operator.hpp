@@ -1,8 +1,8 @@
 // The operator of a step's solve (solver/step_newton.hpp) for one articulated world: M̂ and the terms' rows on a tree.
 //
 // Tangents of terms on joints are joint-space inertia. Those of contacts with the world are stiffness added to the
-// links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are.
-// What no link's own inertia can be goes as k extra rows through the factors of that loaded tree
+// links' articulated inertias (dynamics/stiffened.hpp): one pair of ABA's passes an iteration, however many there are.
+// What no link's own inertia can be goes as k extra rows through the factors of that stiffened tree
 // (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
 // bilateral rows, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which
 // is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
@@ -17,31 +17,31 @@
 #include "tarsus/constraint/extra_rows.hpp"
 #include "tarsus/constraint/tree_rows.hpp"
 #include "tarsus/dynamics/coupled.hpp"
-#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/dynamics/stiffened.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
 
-/// Loads of the links that have one, as solve_loaded() takes them.
+/// Stiffnesses of the links that have one, as solve_stiffened() takes them.
 template <class R>
-class LinkLoads {
+class LinkStiffnesses {
  public:
-  explicit LinkLoads(int links) : of_link_(links, -1), loads_(links) {}
+  explicit LinkStiffnesses(int links) : of_link_(links, -1), stiffness_(links) {}
   void clear() { used_ = 0, std::fill(of_link_.begin(), of_link_.end(), -1); }
-  /// Where that link's load is.
+  /// Where that link's stiffness is.
   int at(int link) {
-    int& load = of_link_[link];
-    if (load < 0) loads_[load = used_++].clear();
-    return load;
+    int& stiffness = of_link_[link];
+    if (stiffness < 0) stiffness_[stiffness = used_++].clear();
+    return stiffness;
   }
-  LinkLoad<R>& operator[](int link) { return loads_[at(link)]; }
-  LinkLoad<R>* data() { return loads_.data(); }
+  LinkStiffness<R>& operator[](int link) { return stiffness_[at(link)]; }
+  LinkStiffness<R>* data() { return stiffness_.data(); }
   std::span<const int> of_link() const { return of_link_; }
-  std::span<const LinkLoad<R>> all() const { return loads_; }
+  std::span<const LinkStiffness<R>> all() const { return stiffness_; }
 
  private:
   std::vector<int> of_link_;
-  std::vector<LinkLoad<R>> loads_;
+  std::vector<LinkStiffness<R>> stiffness_;
   int used_ = 0;
 };
 
@@ -73,7 +73,7 @@ class TreeOperator final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
     return solve(forces_, tangents, force, change);
   }
-  bool takes_changes() const override { return held().at.empty(); }
+  bool takes_changes() const override { return bilateral().at.empty(); }
   bool may_drift() const override { return sizeof(R) != sizeof(double); }
   void has_drifted() override { of_step_.exact = true; }
   bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
@@ -85,22 +85,22 @@ class TreeOperator final : public StepOperator {
   void move(double t) override { iterates_.move(t); }
   void keep() override { iterates_.kept = iterates_.now; }
 
-  In<R> change() const { return iterates_.kept.x; }                ///< [nv] x of the best iterate
-  const HeldImpulse& held() const { return iterates_.kept.held; }  ///< with it
+  In<R> change() const { return iterates_.kept.x; }                               ///< [nv] x of the best iterate
+  const BilateralImpulse& bilateral() const { return iterates_.kept.bilateral; }  ///< with it
 
  private:
   bool is_between(const ContactRows& contact) const;  ///< two trees
   struct Iterate {
     AlignedVector<R> x;
-    HeldImpulse held;
+    BilateralImpulse bilateral;
   };
-  struct Places {                       ///< of contacts
-    std::vector<ContactPlace> three;    ///< that have three rows
-    std::vector<ContactPlace> acting;   ///< that are not idle, by find_acting()
-    std::vector<ContactPlace> loaded;   ///< acting ones with three rows, on the world
-    std::vector<CoupledPlace> coupled;  ///< of acting ones
-    int unknowns = 0;                   ///< so many rows of acting ones would be extra rows
-    int rows = 0;                       ///< of acting ones
+  struct Places {                        ///< of contacts
+    std::vector<ContactPlace> three;     ///< that have three rows
+    std::vector<ContactPlace> acting;    ///< that are not idle, by find_acting()
+    std::vector<ContactPlace> on_links;  ///< acting ones with three rows, on the world
+    std::vector<CoupledPlace> coupled;   ///< of acting ones
+    int unknowns = 0;                    ///< so many rows of acting ones would be extra rows
+    int rows = 0;                        ///< of acting ones
   };
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
@@ -124,8 +124,8 @@ class TreeOperator final : public StepOperator {
     bool first = true;  ///< there is no now yet
     void move(double t);
   };
-  void add_row_loads(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
   void find_acting(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
@@ -136,7 +136,7 @@ class TreeOperator final : public StepOperator {
   CoupledTrees& factor_free();
   bool is_of_bodies(const ContactRows& contact) const;
   /// Where the matrix of rows comes from: else of the dense matrix, whose solves lose nothing in float.
-  bool by_graph() const { return !small_ || (wide_ && sizeof(R) == sizeof(double) && held().at.empty()); }
+  bool by_graph() const { return !small_ || (wide_ && sizeof(R) == sizeof(double) && bilateral().at.empty()); }
   void add_rows(int term, const CoupledTrees& trees);
   void write_whole(std::span<const int> terms);
   bool find_order(std::span<const Tangent> tangents, std::span<const double> force);
@@ -157,7 +157,7 @@ class TreeOperator final : public StepOperator {
   RowGeometry geometry_;
   Places places_;
   Iterates iterates_;
-  LinkLoads<R> loads_;
+  LinkStiffnesses<R> stiffness_;
   ExtraRows<R> extra_;
   TreeRows<R> swept_;
   DenseTerms<R> dense_;

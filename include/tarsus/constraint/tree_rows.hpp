@@ -62,7 +62,7 @@ class TreeRows final : public RowBlocks {
     AlignedVector<R> u, u_by;
     std::vector<double> motion;  ///< [body] ω, v before; by what it moves them
   };
-  struct Held {  ///< bilateral rows by a graph of trees
+  struct Bilateral {  ///< bilateral rows by a graph of trees
     CoupledTrees* trees = nullptr;
     std::span<const double> diagonal;  ///< Σ
     struct Block {
@@ -89,7 +89,7 @@ class TreeRows final : public RowBlocks {
   std::vector<ContactRows> points_;
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
-  Held held_;
+  Bilateral bilateral_;
   std::vector<int> joints_;
   AlignedVector<R> u_, row_;  ///< row_: scratch
   Extrapolated extrapolated_;

@@ -16,7 +16,7 @@ namespace tarsus {
 
 /// How one world's last limited solve went.
 struct LimitReport {
-  int rounds = 0;         ///< factorisations of the tree; 1: last step's guess was right
+  int iterations = 0;     ///< factorisations of the tree; 1: last step's guess was right
   double residual = 0;    ///< largest |force in the equations of motion - force clamped at the end of the step| / limit
   bool converged = true;  ///< residual within DriveLimiter::tolerance()
   int saturated = 0;      ///< drives at their limit; a ball counts once
@@ -47,7 +47,7 @@ class DriveLimiter {
 
   /// Bound on LimitReport::residual at which rounds stop.
   static constexpr double tolerance() { return sizeof(R) == 8 ? 5e-10 : 2e-5; }
-  static constexpr int kMaxRounds = 400;
+  static constexpr int kMaxIterations = 400;
 
  private:
   void take_limits(const Model& model, const Drives& drives);

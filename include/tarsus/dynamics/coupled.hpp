@@ -36,8 +36,8 @@
 
 #include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
-#include "tarsus/dynamics/link_load.hpp"
 #include "tarsus/dynamics/link_rows.hpp"
+#include "tarsus/dynamics/link_stiffness.hpp"
 
 namespace tarsus {
 
@@ -83,10 +83,11 @@ class CoupledTrees {
   bool analyze(std::span<const LinkPair> pairs, const RowNodes& rows = {},
                double most = std::numeric_limits<double>::infinity());
   double operations() const { return order_.operations; }  ///< multiplications of factor(), about
-  /// B_ll = the links' inertias and loads, K and the joints' loads; all else zero. data: after prepare_loads().
+  /// B_ll = the links' inertias and stiffnesses, K and the joints' stiffnesses; all else zero. data: after
+  /// prepare_stiffened().
   template <class R>
-  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
-             std::span<const LinkLoad<R>> loads);
+  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> stiffness_of_link,
+             std::span<const LinkStiffness<R>> stiffnesses);
   /// Of links a and b, or of a alone where b is -1. @param pair its place in what was given to analyze()
   CoupledPlace place(int a, int b, int pair) const {
     return {a, b, b < 0 ? -1 : order_.block_of_pair[std::size_t(pair)]};
@@ -106,10 +107,11 @@ class CoupledTrees {
   /// Once after the blocks are complete; they are lost.
   void factor();
   /// What the blocks that were factored make of a right side.
-  /// @param loaded with the forces that were added and those of the joints' loads @param joint_force Q [nv] or empty
+  /// @param with_forces with the forces that were added and those of the joints' stiffnesses @param joint_force Q [nv]
+  /// or empty
   /// @param x [numbers()] in: d from first_row() on; out: each link's numbers along its joint, world axes, angular
   ///   before linear, and λ
-  void solve(bool loaded, std::span<const double> joint_force, std::span<double> x);
+  void solve(bool with_forces, std::span<const double> joint_force, std::span<double> x);
   /// A = J H⁻¹ Jᵀ of the blocks that were factored, eight columns at a time. @param A out: [row][stride], stride a
   /// multiple of eight
   void gram(const LinkRows& rows, double* A, int stride);
@@ -143,8 +145,8 @@ class CoupledTrees {
   int connect(int a, int b);
   const Neighbour* find(int a, int b) const;
   void eliminate(int link);
-  std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
-  void inward(bool loaded, std::span<const double> joint_force, std::span<const double> x);
+  std::array<double, 6> along_joint(std::size_t link, const double* f, bool with_forces, const double* Q) const;
+  void inward(bool with_forces, std::span<const double> joint_force, std::span<const double> x);
   void move(std::size_t link, const double* q);
   CoupledJoint<double> coupled(const Step& step) const;
   Force<double> joint_force(const Link& joint, const double* along) const;

@@ -25,7 +25,7 @@ class DenseTrees {
  public:
   explicit DenseTrees(const Model& model);
 
-  /// M̂ of this state, without pairs. data: after prepare_loads(). @param joint_inertia K of M̂ [nv]
+  /// M̂ of this state, without pairs. data: after prepare_stiffened(). @param joint_inertia K of M̂ [nv]
   /// @param rows J_e, [held][nv] in qvel's axes @param diagonal Σ [held]
   template <class R>
   void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const double> rows,

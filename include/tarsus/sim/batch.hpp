@@ -241,7 +241,7 @@ class Batch {
   void show(Worker& worker, int first);
   bool step_alone(Worker& worker, int world);
   void blame(Worker& worker, int world, int lane);
-  void remember(Worker& worker, int world, int lane);
+  void record_fault(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
   void check_points(int body, In<R> point) const;
   template <class F>

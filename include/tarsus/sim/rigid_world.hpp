@@ -173,7 +173,7 @@ class RigidWorld {
   void drop_candidates();
   void add_candidates(int mover);
   void group_candidates();
-  void detect_round();
+  void detect_spheres();
   void detect_others(PenetrationSum& depth);
   void touch(int first, int second, PenetrationSum& depth);
   void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,

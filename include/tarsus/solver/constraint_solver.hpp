@@ -31,7 +31,7 @@ const char* status_name(SolveStatus status);
 /// What happened. Failure is a report, never an exception, and leaves x (or v) as it was.
 struct SolveReport {
   SolveStatus status = SolveStatus::converged;
-  int iterations = 0;      ///< Newton rounds or sweeps
+  int iterations = 0;      ///< Newton iterations or sweeps
   int factorizations = 0;  ///< of which with a fresh matrix
   double residual = 0.0;   ///< the dimensionless violation reached
   double start_residual = 0.0;

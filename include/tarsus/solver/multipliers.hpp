@@ -20,7 +20,7 @@ struct MultiplierReport {
   std::vector<int>
       dependent;         ///< rows that follow from the others, ascending; which of a set is named follows the pivots
   double violation = 0;  ///< max |b - A x| / max(|b|, 1) over rows that the others contradict; rounding if none do
-  int rounds = 0;        ///< refinements
+  int iterations = 0;    ///< refinements
   bool finite = true;    ///< false: a number in A or b is not; x is then zero
 };
 
@@ -33,7 +33,7 @@ inline constexpr R kDependent = sizeof(R) == 8 ? R(1e-11) : R(1e-5);
 /// linkage's plane): what it has is the square of a rounding, and must not be taken for a constraint. Such rows count
 /// as dependent.
 template <class R>
-inline constexpr R kDead = sizeof(R) == 8 ? R(1e-18) : R(1e-12);
+inline constexpr R kZeroRow = sizeof(R) == 8 ? R(1e-18) : R(1e-12);
 
 /// What a pivot is compared with: its row's diagonal before elimination, or what rounding in the row's entries makes of
 /// it where that is more, √(diagonal × largest) × ε: the normal of a plane that a linkage leaves by 1e-6 rad.

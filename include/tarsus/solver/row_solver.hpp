@@ -15,7 +15,7 @@
 namespace tarsus {
 
 struct RowSolveOptions {
-  int max_iterations = 50;  ///< sweeps, Newton rounds or pivots; at least 1
+  int max_iterations = 50;  ///< sweeps, Newton iterations or pivots; at least 1
   double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only the count stops it
   double relaxation = 1;    ///< in (0, 2): above 1 over-relaxed
 };

@@ -1,22 +1,22 @@
-// Constrained dynamics of a floating base whose rows sit on several limbs: a limb's rows are eliminated before the
+// Constrained dynamics of a floating base whose rows sit on several branches: a branch's rows are eliminated before the
 // root.
 //
-// Rows of different limbs meet at the root alone. With B = Wᵀ D⁻¹ W over the joints of one limb, F [6][rows] the rows'
-// forces as they reach the root, b = Wᵀ D⁻¹ u - y₂ over those joints, D₀ the root's articulated inertia and a its
+// Rows of different branches meet at the root alone. With B = Wᵀ D⁻¹ W over the joints of one branch, F [6][rows] the
+// rows' forces as they reach the root, b = Wᵀ D⁻¹ u - y₂ over those joints, D₀ the root's articulated inertia and a its
 // acceleration,
 //
-//   (B + Σ) x = b + Fᵀ a,   D₀ a = u₀ - Σ_limbs F x,
+//   (B + Σ) x = b + Fᵀ a,   D₀ a = u₀ - Σ_branches F x,
 //
-// so a limb whose rows its own joints can hold adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force, and
+// so a branch whose rows its own joints can hold adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force, and
 // the root is reduced as a link with children is. That leaves small factors (6 rows a weld, with 7 columns carried
-// along) in place of one of all rows. Rows that a limb cannot hold (more rows than joints), or the last limb's, are
-// kept: theirs is the usual Λ⁻¹ of delassus.hpp, with the root's new factor. Then x of the limbs from a.
+// along) in place of one of all rows. Rows that a branch cannot hold (more rows than joints), or the last branch's, are
+// kept: theirs is the usual Λ⁻¹ of delassus.hpp, with the root's new factor. Then x of the branches from a.
 //
-// [Rows eliminated on the way in: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by limb, exact,
+// [Rows eliminated on the way in: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by branch, exact,
 // and handed over where B is nearly singular: a straight leg cannot be held along itself by its own joints.]
 #pragma once
 
-#include "constraint/limbs_view.hpp"
+#include "constraint/branches_view.hpp"
 #include "constraint/prepare.inl"
 #include "dynamics/delassus.inl"
 #include "solver/ldl.inl"
@@ -25,7 +25,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Columns that a limb's factor carries along: six of Fᵀ, then b, then nothing up to whole packs.
+/// Columns that a branch's factor carries along: six of Fᵀ, then b, then nothing up to whole packs.
 template <class T, class P>
 inline constexpr int kCarried = sizeof(P) == sizeof(T) ? 7
                                                        : (sizeof(P) > 8 * sizeof(T) ? int(sizeof(P) / sizeof(T)) : 8);
@@ -65,9 +65,9 @@ TARSUS_INLINE void load_carried(const RowBlockView<Real<T>>& block, const T* u, 
   }
 }
 
-/// Rows k and k + 1 of add_limb's upper triangle for packs of worlds, sums in registers.
+/// Rows k and k + 1 of add_branch's upper triangle for packs of worlds, sums in registers.
 template <class T, int k>
-TARSUS_INLINE void add_limb_rows(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
+TARSUS_INLINE void add_branch_rows(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
   constexpr int kColumns = 7;
   T first[kColumns], second[kColumns];
   for (int j = k; j < kColumns; ++j) first[j] = sum[k * kColumns + j];
@@ -82,14 +82,14 @@ TARSUS_INLINE void add_limb_rows(int nrow, int ld, const T* carried, const T* in
   for (int j = k + 1; j < kColumns; ++j) sum[(k + 1) * kColumns + j] = second[j];
 }
 
-/// sum [6][kCarried] += what a limb gives to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
+/// sum [6][kCarried] += what a branch gives to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
 template <class T, class P>
-TARSUS_INLINE void add_limb(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
+TARSUS_INLINE void add_branch(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kColumns = kCarried<T, P>;
   if constexpr (kRows == 1) {
-    add_limb_rows<T, 0>(nrow, ld, carried, inverse, sum);
-    add_limb_rows<T, 2>(nrow, ld, carried, inverse, sum);
-    add_limb_rows<T, 4>(nrow, ld, carried, inverse, sum);
+    add_branch_rows<T, 0>(nrow, ld, carried, inverse, sum);
+    add_branch_rows<T, 2>(nrow, ld, carried, inverse, sum);
+    add_branch_rows<T, 4>(nrow, ld, carried, inverse, sum);
   } else {
     constexpr int kPacks = kColumns / kRows;
     P s[6][kPacks];
@@ -128,9 +128,9 @@ TARSUS_INLINE void gather_weld(const ModelView<Real<T>>& m, const LinkState<T>* 
   if (j < kStride) gram_columns<T, P, 1>(below, 6, W, kStride, DW + j, kStride, false, A + j, g.ld);
 }
 
-/// A limb's matrix: B + Σ and the columns to carry along.
+/// A branch's matrix: B + Σ and the columns to carry along.
 template <class T, class P>
-TARSUS_INLINE void load_limb(const RowGroupView<Real<T>>& g, const T* u, const T* target, const T* sigma) {
+TARSUS_INLINE void load_branch(const RowGroupView<Real<T>>& g, const T* u, const T* target, const T* sigma) {
   T *A = reinterpret_cast<T*>(g.A), *diagonal = reinterpret_cast<T*>(g.diagonal);
   for (int k = 0; k < g.blocks; ++k) {
     const int first = g.first[k], global = g.global[k];
@@ -143,9 +143,9 @@ TARSUS_INLINE void load_limb(const RowGroupView<Real<T>>& g, const T* u, const T
   }
 }
 
-/// A limb's factor. The six rows of a weld have a copy of their own, in which all loops are known to the compiler.
+/// A branch's factor. The six rows of a weld have a copy of their own, in which all loops are known to the compiler.
 template <class T, class P>
-TARSUS_INLINE void factor_limb(const RowGroupView<Real<T>>& g) {
+TARSUS_INLINE void factor_branch(const RowGroupView<Real<T>>& g) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kRight = (6 + kRows - 1) / kRows * kRows;
   T *A = reinterpret_cast<T*>(g.A), *inverse = reinterpret_cast<T*>(g.inverse);
   if (g.nrow == 6) {
@@ -156,7 +156,7 @@ TARSUS_INLINE void factor_limb(const RowGroupView<Real<T>>& g) {
   }
 }
 
-/// `sum` of all limbs onto the root's inertia and bias force. W's order of a free root is linear first.
+/// `sum` of all branches onto the root's inertia and bias force. W's order of a free root is linear first.
 /// @return the least of limit × inertia - what was added, over the root's six axes
 template <class T>
 TARSUS_INLINE T load_root(const T* sum, int columns, Real<T> limit, LinkState<T>& s) {
@@ -197,7 +197,7 @@ TARSUS_INLINE void take_multipliers(const RowGroupView<Real<T>>& g, int left_out
   }
 }
 
-/// The rows that no limb took, by Λ⁻¹ with the root's factor as it is now; u -= W x. energy: += ldl_energy().
+/// The rows that no branch took, by Λ⁻¹ with the root's factor as it is now; u -= W x. energy: += ldl_energy().
 template <class T, class P>
 TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowGroupView<Real<T>>& g,
                               const T* target, const T* sigma, T* u, T* x2, T& energy) {
@@ -222,13 +222,13 @@ TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* s
   take_multipliers<T, P>(g, 0, u, x2);
 }
 
-/// The limbs' multipliers from the root's acceleration, (B + Σ) x = b + Fᵀ a with both sides carried along; u -= W x.
-/// carry: a, linear first, then 1. energy: += ldl_energy() of each.
+/// The branches' multipliers from the root's acceleration, (B + Σ) x = b + Fᵀ a with both sides carried along; u -= W
+/// x. carry: a, linear first, then 1. energy: += ldl_energy() of each.
 template <class T, class P>
-TARSUS_INLINE void return_limbs(const LimbsView<Real<T>>& view, const T* carry, T* u, T* x2, T& energy) {
+TARSUS_INLINE void return_branches(const BranchesView<Real<T>>& view, const T* carry, T* u, T* x2, T& energy) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kPacks = kCarried<T, P> / kRows;
-  for (int l = 0; l < view.limbs; ++l) {
-    const RowGroupView<Real<T>>& g = view.limb[l];
+  for (int l = 0; l < view.branches; ++l) {
+    const RowGroupView<Real<T>>& g = view.branch[l];
     for (int i = 0; i < g.nrow; ++i) {
       T* row = reinterpret_cast<T*>(g.A) + i * g.ld + g.right;
       P sum = load_rows<P>(row) * load_rows<P>(carry);
@@ -238,18 +238,18 @@ TARSUS_INLINE void return_limbs(const LimbsView<Real<T>>& view, const T* carry, 
       energy = mul_add(y * reinterpret_cast<const T*>(g.inverse)[i], y, energy);
     }
   }
-  for (int l = 0; l < view.limbs; ++l) {
-    const RowGroupView<Real<T>>& g = view.limb[l];
+  for (int l = 0; l < view.branches; ++l) {
+    const RowGroupView<Real<T>>& g = view.branch[l];
     ldl_back_kernel<T, P>(g.nrow, g.right + 6, g.ld, reinterpret_cast<const T*>(g.A),
                           reinterpret_cast<const T*>(g.inverse), reinterpret_cast<T*>(g.x));
   }
-  for (int l = 0; l < view.limbs; ++l) take_multipliers<T, P>(view.limb[l], 6, u, x2);
+  for (int l = 0; l < view.branches; ++l) take_multipliers<T, P>(view.branch[l], 6, u, x2);
 }
 
-/// ABA's passes 1 and 2 up to the root, which waits for its limbs' rows.
+/// ABA's passes 1 and 2 up to the root, which waits for its branches' rows.
 template <class T>
-void prepare_limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
-                          const T* K, T* u) {
+void prepare_branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
+                             const T* K, T* u) {
   const T* no_force = nullptr;
   aba_outward(m, state, qpos, qvel, no_force);
   reduce_groups(m, state, m.ninward - 1, Q, K);  // the root is the last
@@ -284,12 +284,13 @@ TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<
   }
 }
 
-/// q̈ and x₂ after prepare_limbs_kernel and the rows' evaluation. target: -y₂. quality: by world, not positive or not a
-/// number where the answer is not to be used. The root's inertia is left as it was, its factor is not: restore_kernel.
+/// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. target: -y₂. quality: by world, not positive or
+/// not a number where the answer is not to be used. The root's inertia is left as it was, its factor is not:
+/// restore_kernel.
 template <class T, class P>
-void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsView<Real<T>>& view,
-                  const LimbLimits<Real<T>>& limits, const T* Q, const T* K, const T* target, const T* sigma, T* u,
-                  T* x2, T* qacc, T* quality) {
+void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchesView<Real<T>>& view,
+                     const BranchLimits<Real<T>>& limits, const T* Q, const T* K, const T* target, const T* sigma, T* u,
+                     T* x2, T* qacc, T* quality) {
   constexpr int kColumns = kCarried<T, P>;
   const LinkConstants<Real<T>>& link = m.link[0];
   LinkState<T>& root = state[0];
@@ -297,17 +298,18 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   const Force<T> bias = root.pA;
   T sum[6 * kColumns];
   for (T& x : sum) x = T(Real<T>(0));
-  for (int l = 0; l < view.limbs; ++l) {
-    if (view.limb[l].blocks == 1 && view.limb[l].nrow == 6)
-      gather_weld<T, P>(m, state, view.limb[l]);
+  for (int l = 0; l < view.branches; ++l) {
+    if (view.branch[l].blocks == 1 && view.branch[l].nrow == 6)
+      gather_weld<T, P>(m, state, view.branch[l]);
     else
-      gather_rows<T, P>(m, state, view.limb[l]);
-    load_limb<T, P>(view.limb[l], u, target, sigma);
+      gather_rows<T, P>(m, state, view.branch[l]);
+    load_branch<T, P>(view.branch[l], u, target, sigma);
   }
-  for (int l = 0; l < view.limbs; ++l) factor_limb<T, P>(view.limb[l]);
-  for (int l = 0; l < view.limbs; ++l) {
-    const RowGroupView<Real<T>>& g = view.limb[l];
-    add_limb<T, P>(g.nrow, g.ld, reinterpret_cast<const T*>(g.A) + g.right, reinterpret_cast<const T*>(g.inverse), sum);
+  for (int l = 0; l < view.branches; ++l) factor_branch<T, P>(view.branch[l]);
+  for (int l = 0; l < view.branches; ++l) {
+    const RowGroupView<Real<T>>& g = view.branch[l];
+    add_branch<T, P>(g.nrow, g.ld, reinterpret_cast<const T*>(g.A) + g.right, reinterpret_cast<const T*>(g.inverse),
+                     sum);
   }
   T margin = load_root(sum, kColumns, limits.stiffness, root);
   reduce(link, state, 0, Q + link.qvel, K + link.qvel);
@@ -321,11 +323,11 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   T carry[kColumns];
   put3(carry, linear), put3(carry + 3, angular), carry[6] = T(Real<T>(1));
   for (int k = 7; k < kColumns; ++k) carry[k] = T(Real<T>(0));
-  return_limbs<T, P>(view, carry, u, x2, energy);
+  return_branches<T, P>(view, carry, u, x2, energy);
   outward_kernel(m, state, u, qacc);
 
   P good = P(Real<T>(1)), squares = P(Real<T>(0));
-  for (int l = 0; l < view.limbs; ++l) judge<T, P>(view.limb[l], limits.limb, good, squares);
+  for (int l = 0; l < view.branches; ++l) judge<T, P>(view.branch[l], limits.branch, good, squares);
   if (view.kept.nrow > 0) judge<T, P>(view.kept, limits.kept, good, squares);
   const T* rows = reinterpret_cast<const T*>(&good);
   for (int r = 0; r < int(sizeof(P) / sizeof(T)); ++r) margin = minimum(margin, rows[r]);
@@ -334,7 +336,7 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   root.IA = inertia, root.pA = bias;
 }
 
-/// The root's factor without its limbs' rows.
+/// The root's factor without its branches' rows.
 template <class T>
 void restore_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
   reduce(m.link[0], state, 0, Q + m.link[0].qvel, K + m.link[0].qvel);

@@ -26,13 +26,13 @@ struct BilateralRows {
   int rows() const { return equalities ? equalities->rows() : 0; }
 };
 
-struct HeldImpulse {
+struct BilateralImpulse {
   std::vector<double> at;  ///< [row] λ_e
   double miss = 0;         ///< |J_e v + Σ_e λ_e - b_e| with it, the largest [m/s | rad/s]
 };
 
 template <class R>
-class HeldRows {
+class BilateralSchur {
  public:
   using Solve = std::function<void(std::span<double>)>;
 
@@ -50,7 +50,8 @@ class HeldRows {
   /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
   /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
   /// rows held by them: what contradicts itself would take larger ones each time.
-  void settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now, HeldImpulse& next);
+  void settle(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
+              BilateralImpulse& next);
 
  private:
   double left() const;
@@ -61,14 +62,14 @@ class HeldRows {
   std::vector<double> demand_, raised_, diagonal_;
   bool contradict_ = false;                 ///< they do, one another
   bool met_ = false;                        ///< what is demanded can be met: it was looked at in this step
-  double size_ = 0;                         ///< what HeldImpulse::miss is compared with
+  double size_ = 0;                         ///< what BilateralImpulse::miss is compared with
   AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
   std::vector<double> step_;                ///< [row] of the last proximal step
   std::vector<double> eased_;               ///< [row] what raised_ took of the first solve's impulses, demanded as well
   std::vector<double> change_, first_solution_;
 };
 
-extern template class HeldRows<double>;
-extern template class HeldRows<float>;
+extern template class BilateralSchur<double>;
+extern template class BilateralSchur<float>;
 
 }  // namespace tarsus

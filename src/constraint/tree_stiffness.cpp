@@ -1,4 +1,4 @@
-#include "constraint/tree_loads.hpp"
+#include "constraint/tree_stiffness.hpp"
 
 #include <cmath>
 
@@ -38,7 +38,8 @@ double coupling(const Tangent& tangent, int nrow) {
 
 /// C = Σ G_ij a_i a_jᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
 template <class R>
-void add_contact_load(const ContactRows& contact, const Tangent& g, const double* force, LinkLoad<R>& load) {
+void add_contact_stiffness(const ContactRows& contact, const Tangent& g, const double* force,
+                           LinkStiffness<R>& stiffness) {
   const Vec3d& arm = contact.arm_a;
   Sym3d C{};
   add_outer(contact.axis, g, 0, 0, 1, C);
@@ -49,13 +50,14 @@ void add_contact_load(const ContactRows& contact, const Tangent& g, const double
   const auto [moment, f] = contact_sum(contact, force);
   if (contact.nrow >= 4) add_outer(contact.axis, g, 3, 0, 1, I);
   if (contact.nrow >= 6) add_outer(contact.axis, g, 3, 1, 2, I);
-  load.M += narrow<R>(C), load.I += narrow<R>(I);
-  load.H = load.H + from_columns(narrow<R>(hx), narrow<R>(hy), narrow<R>(hz));
-  load.n += narrow<R>(moment + cross(arm, f)), load.f += narrow<R>(f);
+  stiffness.M += narrow<R>(C), stiffness.I += narrow<R>(I);
+  stiffness.H = stiffness.H + from_columns(narrow<R>(hx), narrow<R>(hy), narrow<R>(hz));
+  stiffness.n += narrow<R>(moment + cross(arm, f)), stiffness.f += narrow<R>(f);
 }
 
 template <class R>
-void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& g, const double* force, LinkLoad<R>& load) {
+void add_joint_stiffness(const JointRows& rows, bool free_joint, const Tangent& g, const double* force,
+                         LinkStiffness<R>& stiffness) {
   Sym3d C{};
   Vec3d f{};
   if (rows.nrow == 1) {
@@ -67,21 +69,21 @@ void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& g, co
     f = {force[0], force[1], force[2]};
   }
   if (!free_joint) {
-    load.joint += narrow<R>(C), load.joint_force += narrow<R>(f);
+    stiffness.joint += narrow<R>(C), stiffness.joint_force += narrow<R>(f);
   } else if (rows.part == JointRows::Part::linear) {
-    load.M += narrow<R>(C), load.f += narrow<R>(f);
+    stiffness.M += narrow<R>(C), stiffness.f += narrow<R>(f);
   } else {
-    load.I += narrow<R>(C), load.n += narrow<R>(f);
+    stiffness.I += narrow<R>(C), stiffness.n += narrow<R>(f);
   }
 }
 
 template <class R>
-void add_wrench_load(const Force<double>& wrench, double g, double force, LinkLoad<R>& load) {
+void add_wrench_stiffness(const Force<double>& wrench, double g, double force, LinkStiffness<R>& stiffness) {
   const Vec3d &n = wrench.n, &f = wrench.f, gn = n * g, gf = f * g;
-  load.I += narrow<R>(Sym3d{gn.x * n.x, gn.x * n.y, gn.x * n.z, gn.y * n.y, gn.y * n.z, gn.z * n.z});
-  load.M += narrow<R>(Sym3d{gf.x * f.x, gf.x * f.y, gf.x * f.z, gf.y * f.y, gf.y * f.z, gf.z * f.z});
-  load.H = load.H + from_columns(narrow<R>(gn * f.x), narrow<R>(gn * f.y), narrow<R>(gn * f.z));
-  load.n += narrow<R>(n * force), load.f += narrow<R>(f * force);
+  stiffness.I += narrow<R>(Sym3d{gn.x * n.x, gn.x * n.y, gn.x * n.z, gn.y * n.y, gn.y * n.z, gn.z * n.z});
+  stiffness.M += narrow<R>(Sym3d{gf.x * f.x, gf.x * f.y, gf.x * f.z, gf.y * f.y, gf.y * f.z, gf.z * f.z});
+  stiffness.H = stiffness.H + from_columns(narrow<R>(gn * f.x), narrow<R>(gn * f.y), narrow<R>(gn * f.z));
+  stiffness.n += narrow<R>(n * force), stiffness.f += narrow<R>(f * force);
 }
 
 template <class R>
@@ -120,11 +122,11 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
   for (int k = 0; k < 3; ++k) out[k] = v[k];
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                           \
-  template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);   \
-  template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&); \
-  template void add_wrench_load<R>(const Force<double>&, double, double, LinkLoad<R>&);                 \
-  template JointArms joint_arms<R>(const Model&, const LinkState<R>*, const JointRows&);                \
+#define TARSUS_INSTANTIATE(R)                                                                                     \
+  template void add_contact_stiffness<R>(const ContactRows&, const Tangent&, const double*, LinkStiffness<R>&);   \
+  template void add_joint_stiffness<R>(const JointRows&, bool, const Tangent&, const double*, LinkStiffness<R>&); \
+  template void add_wrench_stiffness<R>(const Force<double>&, double, double, LinkStiffness<R>&);                 \
+  template JointArms joint_arms<R>(const Model&, const LinkState<R>*, const JointRows&);                          \
   template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -1,4 +1,4 @@
-// The linear load of one link: see loaded.hpp.
+// The linear stiffness of one link: see stiffened.hpp.
 #pragma once
 
 #include "tarsus/math/vec.hpp"
@@ -6,9 +6,9 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Load of one link, world axes. B maps a motion (w, v) of the link's origin to the force that resists it.
+/// Stiffness of one link, world axes. B maps a motion (w, v) of the link's origin to the force that resists it.
 template <class R>
-struct LinkLoad {
+struct LinkStiffness {
   Sym3<R> I;      ///< B's block moment by angular, symmetric
   Mat3<R> H;      ///< moment by linear
   Sym3<R> M;      ///< force by linear, symmetric

@@ -1,4 +1,4 @@
-// Rows eliminated limb by limb against the dense KKT system, and what happens where a limb cannot hold its rows.
+// Rows eliminated branch by branch against the dense KKT system, and what happens where a branch cannot hold its rows.
 #include <gtest/gtest.h>
 
 #include "support/dense_system.hpp"
@@ -22,8 +22,8 @@ Vector dense(const Model& model, const EqualitySet& set, const State& s, double*
   return system.solve();
 }
 
-/// Constraints of every kind on bodies of several limbs.
-EqualitySet limb_rows(Random& random, const Model& model, int count) {
+/// Constraints of every kind on bodies of several branches.
+EqualitySet branch_rows(Random& random, const Model& model, int count) {
   EqualitySet set(model);
   for (int i = 0; i < count; ++i) {
     const std::string name = "c" + std::to_string(i);
@@ -40,13 +40,13 @@ EqualitySet limb_rows(Random& random, const Model& model, int count) {
   return set;
 }
 
-TEST(Limbs, SolveTheDenseSystem) {
-  int compared = 0, eliminated = 0, by_limbs_off = 0;
+TEST(Branches, SolveTheDenseSystem) {
+  int compared = 0, eliminated = 0, by_branches_off = 0;
   for (const char* name : {"humanoid", "dog"}) {
     const Model model = character(name);
     for (unsigned seed = 0; seed < 150; ++seed) {
       Random random(seed);
-      const EqualitySet set = limb_rows(random, model, 2 + int(seed % 5));
+      const EqualitySet set = branch_rows(random, model, 2 + int(seed % 5));
       const State s = random_state(random, model);
       if (set.rows() == 0) continue;
       double condition = 0;
@@ -57,7 +57,7 @@ TEST(Limbs, SolveTheDenseSystem) {
       ConstrainedDynamics<double> dynamics(model, set, data);
       std::vector<double> qacc(model.nv);
       dynamics.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, qacc, 0.3);
-      eliminated += dynamics.by_limbs(0), by_limbs_off += !dynamics.by_limbs(0);
+      eliminated += dynamics.by_branches(0), by_branches_off += !dynamics.by_branches(0);
       const std::vector<double> a(expected.data(), expected.data() + model.nv),
           x2(expected.data() + model.nv, expected.data() + expected.size());
       ASSERT_LT(relative_error(qacc, a), 1e-10 * std::max(1.0, condition / 100)) << name << " seed " << seed;
@@ -75,18 +75,18 @@ TEST(Limbs, SolveTheDenseSystem) {
       ASSERT_LT(relative_error({force.data(), std::size_t(model.nv)}, s.tau), 1e-10) << name << " seed " << seed;
     }
   }
-  std::printf("%d compared, %d by limbs, %d all rows at once\n", compared, eliminated, by_limbs_off);
+  std::printf("%d compared, %d by branches, %d all rows at once\n", compared, eliminated, by_branches_off);
   EXPECT_GT(eliminated, 60);
 }
 
 /// Nothing of one call is left in the next, in sets of which not every two blocks meet.
-TEST(Limbs, CallsLeaveNothingBehind) {
+TEST(Branches, CallsLeaveNothingBehind) {
   int eliminated = 0;
   for (const char* name : {"humanoid", "dog"}) {
     const Model model = character(name);
     for (unsigned seed = 0; seed < 100; ++seed) {
       Random random(seed);
-      const EqualitySet set = limb_rows(random, model, 4 + int(seed % 5));
+      const EqualitySet set = branch_rows(random, model, 4 + int(seed % 5));
       if (set.rows() == 0) continue;
       Data data(model);
       ConstrainedDynamics<double> used(model, set, data), fresh(model, set, data);
@@ -97,7 +97,7 @@ TEST(Limbs, CallsLeaveNothingBehind) {
         used.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, a, 0.3);
       }
       fresh.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, b, 0.3);
-      eliminated += used.by_limbs(0);
+      eliminated += used.by_branches(0);
       EXPECT_EQ(a, b) << name << " seed " << seed;
     }
   }
@@ -117,7 +117,7 @@ EqualitySet feet(const Model& model, const std::vector<double>& qpos) {
 }
 
 /// A straight leg cannot be held along itself by its own joints: all rows at once then, which the root can hold.
-TEST(Limbs, StraightLegsAreHandedOver) {
+TEST(Branches, StraightLegsAreHandedOver) {
   const Model model = character("humanoid");
   const EqualitySet set = feet(model, model.qpos0);
   Data data(model);
@@ -131,7 +131,7 @@ TEST(Limbs, StraightLegsAreHandedOver) {
     double condition = 0;
     const Vector expected = dense(model, set, s, &condition);
     dynamics.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, qacc, 0.3);
-    dynamics.by_limbs(0) ? ++kept : ++handed_over;
+    dynamics.by_branches(0) ? ++kept : ++handed_over;
     EXPECT_LT(relative_error(qacc, {expected.data(), std::size_t(model.nv)}), 1e-14 * std::max(condition, 1e4))
         << "knees bent by " << bend;
   }
@@ -175,15 +175,15 @@ void neighbours_do_not_matter() {
     EXPECT_EQ(among_others.status(w), KktStatus::solved);
   }
   EXPECT_EQ(same, 10);
-  EXPECT_FALSE(among_others.by_limbs(2));
+  EXPECT_FALSE(among_others.by_branches(2));
 }
-TEST(Limbs, NeighboursDoNotMatter) { neighbours_do_not_matter<double>(); }
+TEST(Branches, NeighboursDoNotMatter) { neighbours_do_not_matter<double>(); }
 #ifndef TARSUS_DOUBLE_ONLY
-TEST(Limbs, NeighboursDoNotMatterInFloat) { neighbours_do_not_matter<float>(); }
+TEST(Branches, NeighboursDoNotMatterInFloat) { neighbours_do_not_matter<float>(); }
 #endif
 
 /// The same rows twice: dependent, named, and the motion is that of one of them.
-TEST(Limbs, RedundantRowsAreStillFound) {
+TEST(Branches, RedundantRowsAreStillFound) {
   const Model model = character("humanoid");
   Random random(8);
   const State s = random_state(random, model);

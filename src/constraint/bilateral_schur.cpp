@@ -1,4 +1,4 @@
-#include "tarsus/constraint/held_rows.hpp"
+#include "tarsus/constraint/bilateral_schur.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ constexpr double kHolds = 1e-10;  ///< of their size; what is left of more, afte
 }  // namespace
 
 template <class R>
-void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
+void BilateralSchur<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
   if (count() == 0) return;
   phi_.resize(count());
   if (rows.blocks() == 0) bilateral_.equalities->template add_blocks<R>(rows);
@@ -40,7 +40,7 @@ void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
 }
 
 template <class R>
-void HeldRows<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& rows) {
+void BilateralSchur<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& rows) {
   const bool same = bilateral.equalities && bilateral.equalities == bilateral_.equalities && blocks_ > 0 &&
                     blocks_ == bilateral.equalities->size();
   bilateral_ = bilateral;
@@ -51,7 +51,7 @@ void HeldRows<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& ro
 
 /// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
 template <class R>
-void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
+void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m), eased_.assign(m, 0.0);
   size_ = 0, contradict_ = met_ = false;
@@ -68,8 +68,8 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
   // Rows that nothing moves have no inverse mass of their own.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
-  for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::bury(): of what nothing moves rounding asks for no force
-    if (mass_[i] <= kDead<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
+  for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::drop_row(): of what nothing moves rounding asks for no force
+    if (mass_[i] <= kZeroRow<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
   if (!(most > 0)) most = 1;
   const double least = kLeastMass<R> * most;
@@ -77,7 +77,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
   each_unit(set, 0, set.size(), [&](int begin, int end) {
     double largest = 0;
     for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
-    largest = largest > kDead<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
+    largest = largest > kZeroRow<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
     for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
   });
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
@@ -85,7 +85,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, Delass
 
 /// |J_e v + Σ_e λ_e - b_e|, the largest: what the raised Σ_e makes of the last step.
 template <class R>
-double HeldRows<R>::left() const {
+double BilateralSchur<R>::left() const {
   double most = 0;
   for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, std::abs(raised_[i] * step_[i] - eased_[i]));
   return most;
@@ -94,7 +94,7 @@ double HeldRows<R>::left() const {
 /// Adds what the last step, as a right side by its raised Σ_e, makes of the solution. The rows' own part of that is the
 /// next step.
 template <class R>
-void HeldRows<R>::step_again(const Solve& solve, std::span<double> solution, int first) {
+void BilateralSchur<R>::step_again(const Solve& solve, std::span<double> solution, int first) {
   change_.assign(solution.size(), 0.0);
   for (int i = 0; i < count(); ++i) change_[first + i] = raised_[i] * step_[i];
   solve(change_);
@@ -103,8 +103,8 @@ void HeldRows<R>::step_again(const Solve& solve, std::span<double> solution, int
 }
 
 template <class R>
-void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now,
-                         HeldImpulse& next) {
+void BilateralSchur<R>::settle(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
+                               BilateralImpulse& next) {
   const int held = count();
   const bool from_now = !contradict_ && now.miss <= kHolds * size_;
   for (int i = 0; i < held && from_now; ++i) solution[first + i] += raised_[i] * now.at[i];
@@ -148,7 +148,7 @@ void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int fir
   std::copy_n(solution.begin() + first, held, next.at.begin());
 }
 
-template class HeldRows<double>;
-template class HeldRows<float>;
+template class BilateralSchur<double>;
+template class BilateralSchur<float>;
 
 }  // namespace tarsus

@@ -1,24 +1,24 @@
-// Which rows of a set can be eliminated limb by limb, and the memory for it. See limbs.inl.
+// Which rows of a set can be eliminated branch by branch, and the memory for it. See branches.inl.
 #pragma once
 
 #include <vector>
 
-#include "constraint/limbs_view.hpp"
+#include "constraint/branches_view.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 
 namespace tarsus {
 
 template <class R>
-class Limbs {
+class Branches {
  public:
   /// Of all blocks of `rows`, none of which may be added or moved afterwards. Applies where the model is one tree with
   /// a free root, every block is a force on links, and rows fall into at least two groups that meet at the root alone,
   /// of which at least one has no more rows than DoFs below it.
-  Limbs(const Model& model, DelassusRows<R>& rows);
+  Branches(const Model& model, DelassusRows<R>& rows);
 
-  bool apply() const { return view_.limbs > 0; }
-  const LimbsView<R>& view() const { return view_; }
-  static LimbLimits<R> limits();
+  bool apply() const { return view_.branches > 0; }
+  const BranchesView<R>& view() const { return view_; }
+  static BranchLimits<R> limits();
 
  private:
   struct Group {
@@ -36,11 +36,11 @@ class Limbs {
   static RowGroupView<R> view_of(Group& group, int width, bool below_root);
 
   std::vector<Group> groups_;  // the kept one last, perhaps empty
-  std::vector<RowGroupView<R>> limb_views_;
-  LimbsView<R> view_;
+  std::vector<RowGroupView<R>> branch_views_;
+  BranchesView<R> view_;
 };
 
-extern template class Limbs<double>;
-extern template class Limbs<float>;
+extern template class Branches<double>;
+extern template class Branches<float>;
 
 }  // namespace tarsus

@@ -33,16 +33,17 @@ inline bool couples(const Tangent& tangent, int nrow) {
 
 /// Σ G_ij a_i a_jᵀ of a contact with the world, symmetric part, and its force, at the link's origin.
 template <class R>
-void add_contact_load(const ContactRows& contact, const Tangent& tangent, const double* force, LinkLoad<R>& load);
+void add_contact_stiffness(const ContactRows& contact, const Tangent& tangent, const double* force,
+                           LinkStiffness<R>& stiffness);
 
 /// The same of a joint's rows: joint-space inertia; on a free joint, whose velocity is its link's, on the link.
 template <class R>
-void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
-                    LinkLoad<R>& load);
+void add_joint_stiffness(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
+                         LinkStiffness<R>& stiffness);
 
 /// The same of a path's row on one link.
 template <class R>
-void add_wrench_load(const Force<double>& wrench, double tangent, double force, LinkLoad<R>& load);
+void add_wrench_stiffness(const Force<double>& wrench, double tangent, double force, LinkStiffness<R>& stiffness);
 
 /// Row `row` of a block over these dofs, and perhaps others: what the path's arms are along each.
 template <class R>

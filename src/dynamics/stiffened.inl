@@ -1,15 +1,15 @@
-// ABA's passes 2 and 3 with loads on links and joints; see tarsus/dynamics/loaded.hpp.
+// ABA's passes 2 and 3 with stiffnesses on links and joints; see tarsus/dynamics/stiffened.hpp.
 #pragma once
 
 #include "dynamics/aba.inl"
-#include "tarsus/dynamics/link_load.hpp"
+#include "tarsus/dynamics/link_stiffness.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
 /// Rigid inertias, which every solve starts from, wait in Ic.
 template <class T>
-void prepare_loads_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
+void prepare_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
   for (int i = 0; i < m.nlink; ++i) {
     const T o = T(Real<T>(0));
     state[i].Ic =
@@ -32,46 +32,49 @@ void prepare_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Real<
 }
 
 template <class T>
-TARSUS_INLINE bool acts_on_joint(const LinkLoad<T>& load) {
-  const Sym3<T>& C = load.joint;
-  const Vec3<T>& f = load.joint_force;
+TARSUS_INLINE bool acts_on_joint(const LinkStiffness<T>& stiffness) {
+  const Sym3<T>& C = stiffness.joint;
+  const Vec3<T>& f = stiffness.joint_force;
   return (C.xx != 0) | (C.xy != 0) | (C.xz != 0) | (C.yy != 0) | (C.yz != 0) | (C.zz != 0) | (f.x != 0) | (f.y != 0) |
          (f.z != 0);
 }
 
-/// Pass 2 for a link whose joint has a load, and is not free.
+/// Pass 2 for a link whose joint has a stiffness, and is not free.
 template <class T>
-TARSUS_INLINE void reduce_loaded(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i,
-                                 const LinkLoad<T>& load, const T* Q, const T* K) {
+TARSUS_INLINE void reduce_stiffened(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i,
+                                    const LinkStiffness<T>& stiffness, const T* Q, const T* K) {
   LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
   if (turns_freely(link.joint)) {
-    Sym3<T> tensor = load.joint;
+    Sym3<T> tensor = stiffness.joint;
     tensor.xx += K[0], tensor.yy += K[0], tensor.zz += K[0];
     T force[3];
-    put3(force, get3(Q) + transpose_mul(state[i].R, load.joint_force));
+    put3(force, get3(Q) + transpose_mul(state[i].R, stiffness.joint_force));
     reduce_ball_tensor(state[i], parent, force, tensor);
   } else {
-    reduce_axial(link.joint, state[i], parent, Q[0] + load.joint_force.x, K[0] + load.joint.xx);
+    reduce_axial(link.joint, state[i], parent, Q[0] + stiffness.joint_force.x, K[0] + stiffness.joint.xx);
   }
 }
 
 /// @param Q [nv] @param bias [nlink]; null: zero @param x null: factors and u alone
 template <class T>
-void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const T* Q, const Force<T>* bias,
-                         const int* load_of_link, const LinkLoad<T>* loads, T* x) {
-  const auto load_of = [&](int i) { return load_of_link[i] < 0 ? nullptr : loads + load_of_link[i]; };
+void solve_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const T* Q,
+                            const Force<T>* bias, const int* stiffness_of_link, const LinkStiffness<T>* stiffnesses,
+                            T* x) {
+  const auto stiffness_of = [&](int i) {
+    return stiffness_of_link[i] < 0 ? nullptr : stiffnesses + stiffness_of_link[i];
+  };
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.IA = articulated(s.Ic);
     s.pA = bias ? bias[i] : Force<T>{zero3<T>(), zero3<T>()};
-    const LinkLoad<T>* load = load_of(i);
-    if (!load) continue;
-    s.IA = {s.IA.I + load->I, s.IA.H + load->H, s.IA.M + load->M};
-    s.pA = s.pA - Force<T>{load->n, load->f};
+    const LinkStiffness<T>* stiffness = stiffness_of(i);
+    if (!stiffness) continue;
+    s.IA = {s.IA.I + stiffness->I, s.IA.H + stiffness->H, s.IA.M + stiffness->M};
+    s.pA = s.pA - Force<T>{stiffness->n, stiffness->f};
   }
   const auto on_joint = [&](int i) {
-    const LinkLoad<T>* load = load_of(i);
-    return load && !moves_freely(m.link[i].joint) && acts_on_joint(*load) ? load : nullptr;
+    const LinkStiffness<T>* stiffness = stiffness_of(i);
+    return stiffness && !moves_freely(m.link[i].joint) && acts_on_joint(*stiffness) ? stiffness : nullptr;
   };
   for (int g = 0; g < m.ninward; ++g) {
     const LinkGroup& group = m.inward[g];
@@ -83,9 +86,9 @@ void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const
     }
     for (int k = 0; k < group.count; ++k) {
       const int i = group.link[k], v = m.link[i].qvel;
-      const LinkLoad<T>* load = on_joint(i);
-      if (load)
-        reduce_loaded(m.link[i], state, i, *load, Q + v, K + v);
+      const LinkStiffness<T>* stiffness = on_joint(i);
+      if (stiffness)
+        reduce_stiffened(m.link[i], state, i, *stiffness, Q + v, K + v);
       else
         reduce(m.link[i], state, i, Q + v, K + v);
     }

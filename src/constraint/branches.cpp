@@ -1,4 +1,4 @@
-#include "constraint/limbs.hpp"
+#include "constraint/branches.hpp"
 
 #include <algorithm>
 
@@ -8,16 +8,16 @@
 namespace tarsus {
 
 template <class R>
-LimbLimits<R> Limbs<R>::limits() {
-  // What decides is how much stiffer limbs hold the root than its own inertia: rounding grows with the square of that
-  // ratio, and up to 100 the error is that of one factor of all rows.
-  return {.limb = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0},
-          .kept = {kDependent<R>, kPivotShare<R>, kDead<R>},
+BranchLimits<R> Branches<R>::limits() {
+  // What decides is how much stiffer branches hold the root than its own inertia: rounding grows with the square of
+  // that ratio, and up to 100 the error is that of one factor of all rows.
+  return {.branch = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0},
+          .kept = {kDependent<R>, kPivotShare<R>, kZeroRow<R>},
           .stiffness = R(100)};
 }
 
 template <class R>
-Limbs<R>::Limbs(const Model& model, DelassusRows<R>& rows) {
+Branches<R>::Branches(const Model& model, DelassusRows<R>& rows) {
   for (int i = 0; i < model.njoint(); ++i) {
     const bool root = model.joints[i].parent < 0;
     if (root != (i == 0) || (root && !moves_freely(model.joints[i].type))) return;
@@ -46,14 +46,14 @@ Limbs<R>::Limbs(const Model& model, DelassusRows<R>& rows) {
   std::sort(kept.members.begin(), kept.members.end());
   groups_.push_back(std::move(kept));
   for (std::size_t i = 0; i < groups_.size(); ++i) lay_out(rows, groups_[i], i + 1 < groups_.size());
-  for (std::size_t i = 0; i + 1 < groups_.size(); ++i) limb_views_.push_back(view_of(groups_[i], rows.width(), true));
-  view_.limbs = int(limb_views_.size()), view_.limb = limb_views_.data();
+  for (std::size_t i = 0; i + 1 < groups_.size(); ++i) branch_views_.push_back(view_of(groups_[i], rows.width(), true));
+  view_.branches = int(branch_views_.size()), view_.branch = branch_views_.data();
   view_.kept = view_of(groups_.back(), rows.width(), false);
 }
 
 /// Blocks that share a DoF below the root belong together.
 template <class R>
-void Limbs<R>::find_groups(DelassusRows<R>& rows) {
+void Branches<R>::find_groups(DelassusRows<R>& rows) {
   for (int i = 0; i < rows.blocks(); ++i) {
     const auto block = rows.block(i);
     Group group;
@@ -77,10 +77,10 @@ void Limbs<R>::find_groups(DelassusRows<R>& rows) {
   }
 }
 
-/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root, whose are last.
+/// Views of the group's blocks and the runs of DoFs that they share: of a branch, those below the root, whose are last.
 /// Two blocks that share none have an empty run, which makes their part of the matrix zero again after the last factor.
 template <class R>
-void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
+void Branches<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
   int first = 0;
   for (const int i : group.members) {
     const auto block = rows.block(i);
@@ -105,15 +105,15 @@ void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
   std::fill_n(group.lines.begin(), 2 * lines * width, R(1));  // inverse and diagonal of padding
 }
 
-/// Room for the columns that a limb carries along and the pack that a tile may read beyond them.
+/// Room for the columns that a branch carries along and the pack that a tile may read beyond them.
 template <class R>
-int Limbs<R>::leading_dimension(int nrow, int width) {
+int Branches<R>::leading_dimension(int nrow, int width) {
   const int pack = row_width<R>(width), carried = std::max(8, pack);
   return padded(nrow, pack) + carried + pack;
 }
 
 template <class R>
-RowGroupView<R> Limbs<R>::view_of(Group& group, int width, bool below_root) {
+RowGroupView<R> Branches<R>::view_of(Group& group, int width, bool below_root) {
   RowGroupView<R> v;
   if (group.nrow == 0) return v;
   const std::size_t line = group.lines.size() / 3;
@@ -128,7 +128,7 @@ RowGroupView<R> Limbs<R>::view_of(Group& group, int width, bool below_root) {
   return v;
 }
 
-template class Limbs<double>;
-template class Limbs<float>;
+template class Branches<double>;
+template class Branches<float>;
 
 }  // namespace tarsus

@@ -1,4 +1,4 @@
-// Rows of a floating base in groups, one for each limb, as the kernels see them. See limbs.inl.
+// Rows of a floating base in groups, one for each branch, as the kernels see them. See branches.inl.
 #pragma once
 
 #include "dynamics/delassus_table.hpp"
@@ -28,10 +28,10 @@ struct RowGroupView {
 };
 
 template <class R>
-struct LimbsView {
-  int limbs = 0;
-  const RowGroupView<R>* limb = nullptr;  ///< [limbs] eliminated below the root
-  RowGroupView<R> kept;                   ///< the rows that are left; nrow may be 0
+struct BranchesView {
+  int branches = 0;
+  const RowGroupView<R>* branch = nullptr;  ///< [branches] eliminated below the root
+  RowGroupView<R> kept;                     ///< the rows that are left; nrow may be 0
 };
 
 /// Where a factor's pivots are no longer to be trusted.
@@ -42,9 +42,9 @@ struct PivotLimits {
   R nothing;  ///< least ratio of a diagonal to the largest
 };
 template <class R>
-struct LimbLimits {
-  PivotLimits<R> limb, kept;
-  R stiffness;  ///< largest ratio of what limbs add to the root's inertia to that inertia
+struct BranchLimits {
+  PivotLimits<R> branch, kept;
+  R stiffness;  ///< largest ratio of what branches add to the root's inertia to that inertia
 };
 
 }  // namespace tarsus
