@@ -71,6 +71,7 @@ struct ActuatorLawState {
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
+  bool of_pid = false;  ///< a <pid> wrote some of it
   /// dcmotor and pid: what their law is made of when the element is complete.
   struct Motor {
     std::array<double, 2> constant{};    ///< N m/A; V s/rad, 0: the same
