@@ -1450,6 +1450,28 @@ def test_what_a_servo_has_of_the_range_and_inertia_of_its_joint(default, actuato
         assert np.allclose(data.act, their_data.act, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("default, actuator", [
+    *[(f"nominal='12 1 30' {more}", f"dcmotor {text}") for more in ("", "inductance='.01'", "saturation='0 .5 9'") for text in (
+        "", "motorconst='.5'", "motorconst='.5 .6'", "resistance='1.3'", "nominal='24 2 30'", "nominal='24'")],
+    *[(f"motorconst='.5 .6' resistance='1.3' {more}", f"dcmotor {text}") for more in ("inductance='.01'", "saturation='0 .5'", "saturation='.4'") for text in (
+        "", "motorconst='.7'", "nominal='12 1 30'", "resistance='2'", "inductance='0 .003'", "saturation='0 0 5'", "saturation='.3'")],
+    *[(f"motorconst='.5' resistance='1.3' saturation='{most}'", other) for most in (".2", "0 .4", "0") for other in (
+        "motor", "motor forcerange='-.3 .3'", "position forcelimited='false'")],
+])  # fmt: skip
+def test_constants_of_a_dcmotor_are_settled_in_its_class(default, actuator):
+    """What a motor says itself changes what its class has come to, not what that came from; the torque is a limit of the class."""
+    text = (f"<mujoco><default><dcmotor {default}/><default class='c'/></default><worldbody><body><joint name='j'/><geom size='.1' pos='.2 0 0'/></body></worldbody>"
+            f"<actuator><{actuator} class='c' joint='j'/></actuator></mujoco>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for d in (their_data, data):
+        d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.3, 0.7, 1.5, 0.2
+    mujoco.mj_forward(theirs, their_data)
+    found = tarsus.actuation(ours, data)
+    assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12)
+    assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12)
+
+
 def test_inheritrange_and_a_range_of_one_element_exclude_each_other():
     for element in ("position inheritrange='1' ctrlrange='-1 1'", "intvelocity inheritrange='1' actrange='-1 1'", "pid inheritrange='1' posrange='-1 1'"):
         for parts in (f"<default><{element}/></default>", ""):

@@ -134,16 +134,31 @@ void adhesion(const XmlElement& e, ActuatorState& state) {
   hold_control(e, state);
 }
 
-/// Its constants; Builder::settle_motor() makes a law of them.
+/// Its constants, settled in each class; Builder::settle_motor() makes a law of them.
 void dc_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& motor = state.motor;
-  e.read("motorconst", motor.constant, 1);
+  std::array<double, 2> constant{motor.constant, 0};
+  std::array<double, 3> nominal{};
+  e.read("motorconst", constant, 1);
   e.read("resistance", motor.resistance);
-  e.read("nominal", motor.nominal, 1);
-  e.read("saturation", motor.saturation, 1);
+  e.read("nominal", nominal, 1);
+  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
+  const auto& [voltage, stall, speed] = nominal;
+  const double back = constant[1] > 0 ? constant[1] : speed > 0 ? voltage / speed : constant[0];
+  motor.constant = std::sqrt(constant[0] > 0 ? constant[0] * back : back * back);
+  if (!(motor.resistance > 0)) motor.resistance = stall > 0 ? motor.constant * voltage / stall : 0;
+  if (e.read("saturation", motor.saturation, 1)) {
+    const double most = motor.saturation[0] > 0 ? motor.saturation[0] : motor.constant * motor.saturation[1];
+    state.force_limited = most > 0 ? Limited::yes : Limited::automatic;
+    state.spec.force_range = {-std::max(0.0, most), std::max(0.0, most)};
+  }
   e.read("controller", motor.controller, 1);
   e.read("input", motor.input);
-  e.read("inductance", motor.inductance, 1);
+  std::array<double, 2> inductance{};
+  if (e.read("inductance", inductance, 1)) {
+    motor.electric_time = inductance[0] > 0 && motor.resistance > 0 ? inductance[0] / motor.resistance : inductance[1];
+    refuse_negative(e, "inductance", std::min(inductance[0], inductance[1]));
+  }
   e.read("thermal", motor.thermal, 1);
   e.read("lugre", motor.lugre, 1);
   e.read("cogging", motor.cogging, 1);

@@ -362,21 +362,14 @@ void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSp
 
 /// Constants of a dcmotor's winding, bristle and heat.
 void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorSpec& motor) {
-  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
-  const auto& [voltage, stall, speed] = given.nominal;
-  const double back = given.constant[1] > 0 ? given.constant[1] : speed > 0 ? voltage / speed : given.constant[0];
-  motor.constant = std::sqrt(given.constant[0] > 0 ? given.constant[0] * back : back * back);
-  motor.resistance = given.resistance > 0 ? given.resistance : stall > 0 ? motor.constant * voltage / stall : 0;
+  motor.constant = given.constant, motor.resistance = given.resistance, motor.electric_time = given.electric_time;
   if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
   if (!(motor.resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
   const auto refuse_negative = [&e](const char* attribute, double value) {
     if (value < 0) e.error(fmt::format("attribute '{}' has {}, expected at least 0", attribute, value), attribute);
   };
-  for (const double x : given.inductance) refuse_negative("inductance", x);
   for (const double x : given.saturation) refuse_negative("saturation", x);
   for (const double x : given.controller) refuse_negative("controller", x);
-  motor.electric_time =
-      given.inductance[0] > 0 && motor.resistance > 0 ? given.inductance[0] / motor.resistance : given.inductance[1];
   motor.rate_max = given.saturation[2];
   const auto& [heat, capacity, time, slope, at, around] = given.thermal;
   if (std::any_of(given.thermal.begin(), given.thermal.end(), [](double x) { return x != 0; })) {
@@ -411,8 +404,6 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     read_winding(e, given, motor);
     if (!motor.controlled() && (c[0] != 0 || c[1] != 0 || c[2] != 0 || c[3] != 0))
       e.error("'controller' needs an input pos, vel or ff", "controller");
-    const double most = given.saturation[0] > 0 ? given.saturation[0] : motor.constant * given.saturation[1];
-    if (most > 0) state.force_limited = Limited::yes, spec.force_range = {-most, most};
   } else {
     motor.kp = state.gain_parameters[0], motor.kd = -state.bias_parameters[2];
     motor.ki = given.integral, motor.integral_max = given.integral_max, motor.slew_max = given.slew_max;
