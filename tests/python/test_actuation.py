@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tarsus
 from actuation_oracle import ARRAYS, CONTACT, dense_tendon_jacobian, fault, random_state, sensor_kind, set_state
-from oracle import DATA
+from oracle import DATA, both_take
 from test_mujoco import load_mujoco, spec_with_stand_ins
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
@@ -1412,6 +1412,81 @@ def test_defaults_are_of_one_kind(default):
         found = tarsus.actuation(ours, data)
         assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12), kind
         assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12), kind
+
+
+OUTER = "<default><{0} inheritrange='.5'/><default class='c'/></default>"
+BOTH = "<default><{0} {1}='-1 1'/><default class='c'><{0} inheritrange='.5'/></default></default>"
+OTHER = "<default><{0} inheritrange='.5'/><default class='c'><{0} {1}='-.6 .6'/></default></default>"
+
+
+@pytest.mark.parametrize("default, actuator", [
+    *[(default.format(kind, limits), f"{kind} {kp} {text.format(limits)}") for kind, limits in (("position", "ctrlrange"), ("intvelocity", "actrange"), ("pid", "ctrlrange"))
+      for default in (OUTER, BOTH, OTHER) for kp, text in (("kp='2'", ""), ("", "{}='-.9 .9'"), ("", "inheritrange='.7'"), ("", "inheritrange='0'"))],
+    *[(default, f"general {text}") for default in (OUTER.format("position"), OUTER.format("general")) for text in (
+        "", "biastype='affine'", "biastype='affine' gainprm='2' biasprm='0 -2'", "gainprm='2' biasprm='0 -2.1'", "gaintype='affine' biastype='affine' gainprm='2' biasprm='0 -2'",
+        "dyntype='integrator' biastype='affine' gainprm='2' biasprm='0 -2'", "biastype='affine' gainprm='2' biasprm='0 -2' ctrlrange='-.9 .9'")],
+    *[(OUTER.format("general"), kind) for kind in ("velocity", "motor", "motor ctrlrange='-.4 .4'", "cylinder bias='1 0 2'")],
+    *[("", f"general biastype='affine' {text}") for text in (
+        "gaintype='affine' gainprm='3 1 2' biasprm='0 -3 .4'", "gainprm='0' biasprm='0 0 .4'", "gainprm='3' biasprm='0 -2 .4'")],
+    ("", "position kp='0' dampratio='.4'"),
+])  # fmt: skip
+def test_what_a_servo_has_of_the_range_and_inertia_of_its_joint(default, actuator):
+    """Of inheritrange and a range the inner one counts; other laws than a servo's have neither it nor a damping ratio."""
+    default = default or "<default><default class='c'/></default>"
+    text = (f"<mujoco>{default}<worldbody><body><joint name='j' range='-30 40'/><geom size='.1' pos='.2 0 0'/></body>"
+            f"</worldbody><actuator><{actuator} class='c' joint='j'/></actuator></mujoco>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for ctrl in (5, 0.7, -5):
+        for d in (their_data, data):
+            d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.3, 0.7, ctrl, 0.2 * ctrl
+        mujoco.mj_forward(theirs, their_data)
+        found = tarsus.actuation(ours, data)
+        assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12)
+        assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12)
+        mujoco.mj_step(theirs, their_data)
+        data.qpos[:], data.qvel[:] = 0.3, 0.7
+        tarsus.Stepper(data).step()
+        assert np.allclose(data.act, their_data.act, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("default, actuator", [
+    *[(f"nominal='12 1 30' {more}", f"dcmotor {text}") for more in ("", "inductance='.01'", "saturation='0 .5 9'") for text in (
+        "", "motorconst='.5'", "motorconst='.5 .6'", "resistance='1.3'", "nominal='24 2 30'", "nominal='24'")],
+    *[(f"motorconst='.5 .6' resistance='1.3' {more}", f"dcmotor {text}") for more in ("inductance='.01'", "saturation='0 .5'", "saturation='.4'") for text in (
+        "", "motorconst='.7'", "nominal='12 1 30'", "resistance='2'", "inductance='0 .003'", "saturation='0 0 5'", "saturation='.3'")],
+    *[(f"motorconst='.5' resistance='1.3' saturation='{most}'", other) for most in (".2", "0 .4", "0") for other in (
+        "motor", "motor forcerange='-.3 .3'", "position forcelimited='false'")],
+])  # fmt: skip
+def test_constants_of_a_dcmotor_are_settled_in_its_class(default, actuator):
+    """What a motor says itself changes what its class has come to, not what that came from; the torque is a limit of the class."""
+    text = (f"<mujoco><default><dcmotor {default}/><default class='c'/></default><worldbody><body><joint name='j'/><geom size='.1' pos='.2 0 0'/></body></worldbody>"
+            f"<actuator><{actuator} class='c' joint='j'/></actuator></mujoco>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for d in (their_data, data):
+        d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.3, 0.7, 1.5, 0.2
+    mujoco.mj_forward(theirs, their_data)
+    found = tarsus.actuation(ours, data)
+    assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12)
+    assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12)
+
+
+def test_inheritrange_and_a_range_of_one_element_exclude_each_other():
+    for element in ("position inheritrange='1' ctrlrange='-1 1'", "intvelocity inheritrange='1' actrange='-1 1'", "pid inheritrange='1' posrange='-1 1'"):
+        for parts in (f"<default><{element}/></default>", ""):
+            text = (f"<mujoco>{parts}<worldbody><body><joint name='j' range='-30 40'/><geom size='.1'/></body></worldbody>"
+                    f"<actuator><{'motor' if parts else element} joint='j'/></actuator></mujoco>")
+            assert not both_take(text, "'inheritrange' and '.*' exclude each other")
+
+
+@pytest.mark.parametrize("element", ["general", "general biastype='affine'", "general dyntype='filterexact' gaintype='fixed' biastype='affine'"])
+def test_laws_that_begin_with_a_pids_are_refused(element):
+    """Numbers that a <pid> left in its class are not those that other laws begin with."""
+    text = (f"<mujoco><default><pid/></default><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody>"
+            f"<actuator><{element} joint='j'/></actuator></mujoco>")
+    with pytest.raises(tarsus.InputError, match="a <general> of a class with <pid> is not read"):
+        tarsus.Model.from_xml_string(text)
 
 
 @pytest.mark.parametrize("length", [0, 1e-9, 0.5, 7])

@@ -38,6 +38,18 @@ void motor(const XmlElement&, ActuatorState& state) {
   set(state, "fixed", "none", "none");
 }
 
+/// inheritrange and the range that it stands for: of a class and what is inside it the inner one counts.
+void inherit_range(const XmlElement& e, bool own, std::array<double, 2>& range, ActuatorState& state) {
+  double factor = 0;
+  if (e.read("inheritrange", factor) || own) state.inherit_range = factor;
+  if (!(factor > 0)) return;
+  if (own && range != std::array{0.0, 0.0}) {
+    e.error(fmt::format("'inheritrange' and '{}' exclude each other", e.is("intvelocity") ? "actrange" : "ctrlrange"),
+            "inheritrange");
+  }
+  range = {0, 0};
+}
+
 /// position, and intvelocity, which integrates its control into a position.
 void position(const XmlElement& e, ActuatorState& state) {
   double kp = state.gain_parameters[0], kv = 0, ratio = 0, time = 0;
@@ -53,8 +65,10 @@ void position(const XmlElement& e, ActuatorState& state) {
     if (has_kv) e.error("'kv' and 'dampratio' exclude each other", "dampratio");
     state.bias_parameters[2] = ratio;  // positive: a ratio, turned into a damping when the inertia is known
   }
-  e.read("inheritrange", state.inherit_range);
-  if (e.is("intvelocity")) return set(state, "fixed", "affine", "integrator");
+  const bool integrates = e.is("intvelocity");  // its activation is the position
+  inherit_range(e, e.has(integrates ? "actrange" : "ctrlrange"),
+                integrates ? state.spec.activation_range : state.spec.control_range, state);
+  if (integrates) return set(state, "fixed", "affine", "integrator");
   set(state, "fixed", "affine", state.dynamics == "filterexact" ? "filterexact" : "none");
   if (e.read("timeconst", time)) {
     refuse_negative(e, "timeconst", time);
@@ -120,16 +134,31 @@ void adhesion(const XmlElement& e, ActuatorState& state) {
   hold_control(e, state);
 }
 
-/// Its constants; Builder::settle_motor() makes a law of them.
+/// Its constants, settled in each class; Builder::settle_motor() makes a law of them.
 void dc_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& motor = state.motor;
-  e.read("motorconst", motor.constant, 1);
+  std::array<double, 2> constant{motor.constant, 0};
+  std::array<double, 3> nominal{};
+  e.read("motorconst", constant, 1);
   e.read("resistance", motor.resistance);
-  e.read("nominal", motor.nominal, 1);
-  e.read("saturation", motor.saturation, 1);
+  e.read("nominal", nominal, 1);
+  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
+  const auto& [voltage, stall, speed] = nominal;
+  const double back = constant[1] > 0 ? constant[1] : speed > 0 ? voltage / speed : constant[0];
+  motor.constant = std::sqrt(constant[0] > 0 ? constant[0] * back : back * back);
+  if (!(motor.resistance > 0)) motor.resistance = stall > 0 ? motor.constant * voltage / stall : 0;
+  if (e.read("saturation", motor.saturation, 1)) {
+    const double most = motor.saturation[0] > 0 ? motor.saturation[0] : motor.constant * motor.saturation[1];
+    state.force_limited = most > 0 ? Limited::yes : Limited::automatic;
+    state.spec.force_range = {-std::max(0.0, most), std::max(0.0, most)};
+  }
   e.read("controller", motor.controller, 1);
   e.read("input", motor.input);
-  e.read("inductance", motor.inductance, 1);
+  std::array<double, 2> inductance{};
+  if (e.read("inductance", inductance, 1)) {
+    motor.electric_time = inductance[0] > 0 && motor.resistance > 0 ? inductance[0] / motor.resistance : inductance[1];
+    refuse_negative(e, "inductance", std::min(inductance[0], inductance[1]));
+  }
   e.read("thermal", motor.thermal, 1);
   e.read("lugre", motor.lugre, 1);
   e.read("cogging", motor.cogging, 1);
@@ -151,11 +180,12 @@ void pid(const XmlElement& e, ActuatorState& state) {
   e.read("input", motor.input);
   e.read("posrange", state.spec.control_range);
   e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
-  e.read("inheritrange", state.inherit_range);
+  inherit_range(e, e.has("posrange") || e.has("ctrlrange"), state.spec.control_range, state);
   if (e.read("ki", motor.integral)) refuse_negative(e, "ki", motor.integral);
   if (e.read("imax", motor.integral_max)) refuse_negative(e, "imax", motor.integral_max);
   if (e.read("slewmax", motor.slew_max)) refuse_negative(e, "slewmax", motor.slew_max);
   set(state, "pid", "pid", "pid");
+  state.of_pid = true;
 }
 
 /// Kinds without an affine law: kept by name, nothing is computed from their attributes.

@@ -50,8 +50,9 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
 /// The laws of <dcmotor> and <pid> in a <general>, as MuJoCo saves them.
 void check_motor_law(const XmlElement& e, const ActuatorState& state) {
   const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
-  if (dc || state.bias_type == "pid")
-    return e.error(fmt::format("a <general> of a class with <{0}> is not read: write <{0}>", dc ? "dcmotor" : "pid"));
+  if (dc || state.of_pid)
+    return e.error(
+        fmt::format("a <{0}> of a class with <{1}> is not read: write <{1}>", e.name(), dc ? "dcmotor" : "pid"));
   if (state.dynamics == "dcmotor" && !state.spec.activation_early)
     e.error("dyntype 'dcmotor' needs actearly='true'", "dyntype");
   if (state.gain_type == "dcmotor" && state.dynamics != "dcmotor")

@@ -162,7 +162,7 @@ class Builder {
   void settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state);
   void settle_motor(const XmlElement& e, ActuatorState& state);
   void add_motor(const ActuatorState& state);
-  void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
+  void inherit_range(const XmlElement& e, ActuatorState& state);
   void name_default_softness(const XmlElement& root);
 
   // keyframes.cpp

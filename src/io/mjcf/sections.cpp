@@ -323,12 +323,8 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   return true;
 }
 
-void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec) {
-  const bool integrates = e.is("intvelocity");  // its activation is the position
-  if (e.has(integrates ? "actrange" : "ctrlrange") && e.has("inheritrange")) {
-    return e.error(fmt::format("'inheritrange' and '{}' exclude each other", integrates ? "actrange" : "ctrlrange"),
-                   "inheritrange");
-  }
+void Builder::inherit_range(const XmlElement& e, ActuatorState& state) {
+  ActuatorSpec& spec = state.spec;
   std::array<double, 2> range{0, 0};
   if (spec.transmission == TransmissionType::joint) {
     const JointSpec& driven = joint(find(Kind::joint, spec.target));
@@ -340,8 +336,8 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
     return e.error("'inheritrange' needs the transmission 'joint' or 'tendon'", "inheritrange");
   }
   if (range[0] >= range[1]) return e.error("'inheritrange': what it acts on has no range", "inheritrange");
-  const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * factor;
-  (integrates ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
+  const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * state.inherit_range;
+  (state.dynamics == "integrator" ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
 }
 
 namespace {
@@ -366,21 +362,14 @@ void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSp
 
 /// Constants of a dcmotor's winding, bristle and heat.
 void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorSpec& motor) {
-  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
-  const auto& [voltage, stall, speed] = given.nominal;
-  const double back = given.constant[1] > 0 ? given.constant[1] : speed > 0 ? voltage / speed : given.constant[0];
-  motor.constant = std::sqrt(given.constant[0] > 0 ? given.constant[0] * back : back * back);
-  motor.resistance = given.resistance > 0 ? given.resistance : stall > 0 ? motor.constant * voltage / stall : 0;
+  motor.constant = given.constant, motor.resistance = given.resistance, motor.electric_time = given.electric_time;
   if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
   if (!(motor.resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
   const auto refuse_negative = [&e](const char* attribute, double value) {
     if (value < 0) e.error(fmt::format("attribute '{}' has {}, expected at least 0", attribute, value), attribute);
   };
-  for (const double x : given.inductance) refuse_negative("inductance", x);
   for (const double x : given.saturation) refuse_negative("saturation", x);
   for (const double x : given.controller) refuse_negative("controller", x);
-  motor.electric_time =
-      given.inductance[0] > 0 && motor.resistance > 0 ? given.inductance[0] / motor.resistance : given.inductance[1];
   motor.rate_max = given.saturation[2];
   const auto& [heat, capacity, time, slope, at, around] = given.thermal;
   if (std::any_of(given.thermal.begin(), given.thermal.end(), [](double x) { return x != 0; })) {
@@ -415,8 +404,6 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     read_winding(e, given, motor);
     if (!motor.controlled() && (c[0] != 0 || c[1] != 0 || c[2] != 0 || c[3] != 0))
       e.error("'controller' needs an input pos, vel or ff", "controller");
-    const double most = given.saturation[0] > 0 ? given.saturation[0] : motor.constant * given.saturation[1];
-    if (most > 0) state.force_limited = Limited::yes, spec.force_range = {-most, most};
   } else {
     motor.kp = state.gain_parameters[0], motor.kd = -state.bias_parameters[2];
     motor.ki = given.integral, motor.integral_max = given.integral_max, motor.slew_max = given.slew_max;
@@ -461,7 +448,9 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   if (spec.motor && state.control_limited == Limited::no && spec.motor->electric)
     for (auto& range : spec.more_control_ranges) range = {0, 0};
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
-  if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
+  const auto& [gain, bias] = std::tie(state.gain_parameters, state.bias_parameters);
+  const bool servo = state.gain_type == "fixed" && state.bias_type == "affine" && gain[0] == -bias[1];
+  if (state.inherit_range > 0 && (servo || spec.motor)) inherit_range(e, state);
   spec.control_limited =
       settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
   spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);
@@ -515,8 +504,8 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   if (!found) return;
   settle_actuator(e, source.compiler(), state);
   // MuJoCo's mark of a damping ratio: a positive last coefficient in a position servo.
-  const bool ratio =
-      spec.bias[2] > 0 && spec.gain[0] > 0 && spec.gain[0] == -spec.bias[1] && state.gain_type == "fixed";
+  const double kp = state.gain_parameters[0];
+  const bool ratio = spec.bias[2] > 0 && kp >= 0 && kp == -spec.bias[1];
   if (ratio) {
     damping_ratios_.emplace_back(static_cast<int>(spec_.actuators.size()), spec.bias[2]);
     spec.bias[2] = 0;

@@ -71,14 +71,14 @@ struct ActuatorLawState {
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
+  bool of_pid = false;  ///< a <pid> wrote some of it
   /// dcmotor and pid: what their law is made of when the element is complete.
   struct Motor {
-    std::array<double, 2> constant{};    ///< N m/A; V s/rad, 0: the same
+    double constant = 0;                 ///< [N m/A], [V s/rad]
     double resistance = 0;               ///< [Ohm]
-    std::array<double, 3> nominal{};     ///< voltage, stall torque, speed without load
+    double electric_time = 0;            ///< inductance over resistance
     std::array<double, 3> saturation{};  ///< torque, current, the current's rate
     std::array<double, 6> controller{};  ///< kp ki kd slewmax imax vmax
-    std::array<double, 2> inductance{};  ///< L, time constant
     std::array<double, 6> thermal{};     ///< resistance, capacity, time constant, dR/dT / R, at, around
     std::array<double, 5> lugre{};       ///< bristle's stiffness and damping, Coulomb, static, Stribeck's speed
     std::array<double, 3> cogging{};     ///< torque, periods in a turn, phase
