@@ -17,6 +17,7 @@
 
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/model_file.hpp"
+#include "tarsus/sim/rigid_model.hpp"
 
 namespace tarsus::app {
 
@@ -85,7 +86,10 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
 }
 
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
-  Model model = compile(read_model(path, options));
+  std::optional<RigidScene> scene;
+  if (!std::filesystem::exists(path)) scene = named_scene(path);
+  if (scene) refuse_read_options(options, "a model file: it says how to read one");
+  Model model = compile(scene ? scene_spec(*scene) : read_model(path, options));
   if (!quiet) {
     Diagnostics all = model.spec.diagnostics;
     std::erase_if(all, [](const Diagnostic& d) { return d.other_law; });

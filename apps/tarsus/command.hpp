@@ -39,7 +39,7 @@ void add_read_options(CLI::App& command, ReadOptions& options);
 void refuse_read_options(const ReadOptions& options, const char* expected);
 /// A line for each kind of finding, in the order in which the kinds were first found.
 void print_kinds(const Diagnostics& all, std::FILE* to, bool notes);
-/// Reads and compiles; warnings go to standard error unless quiet.
+/// Reads and compiles a file or a built-in scene such as balls:4:4; warnings go to standard error unless quiet.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 
 /// Exit status of a command that an error ended: 2, wrong usage, for a value that cannot be; 1 for all else.

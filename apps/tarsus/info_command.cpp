@@ -12,6 +12,7 @@
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/io/recording.hpp"
+#include "tarsus/sim/rigid_scene.hpp"
 
 namespace tarsus::app {
 
@@ -27,7 +28,10 @@ struct Info {
 
 /// By what the file begins with, whatever its extension: a zip's "PK", XML's "<", else a clip.
 FileKind kind_of(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw Error(path + ": there is no such file");
+  if (!std::filesystem::exists(path)) {
+    if (named_scene(path)) return FileKind::model;
+    throw Error(path + ": there is no such file");
+  }
   if (!std::filesystem::is_regular_file(path)) throw Error(path + ": this is not an ordinary file");
   std::ifstream file(path, std::ios::binary);
   char first[1024];

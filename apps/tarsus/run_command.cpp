@@ -560,7 +560,8 @@ void execute(Run run) {
 void add_options(CLI::App& command, Run& run) {
   command
       .add_option("model", run.model,
-                  "MJCF or URDF file; or a world that Batch.capture wrote, whose step is taken again")
+                  "MJCF or URDF file, or a built-in scene such as box_stack:5 (tarsus scene --list); or a world that "
+                  "Batch.capture wrote, whose step is taken again")
       ->required();
   command.add_option("--clip", run.clip,
                      "Motion to follow: BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic text or a clip of ours; "

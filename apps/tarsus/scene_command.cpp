@@ -45,16 +45,16 @@ struct SceneOutcome {
 };
 
 template <class R>
-SceneOutcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel* model,
-                      RecordingWriter* recording) {
+SceneOutcome simulate(const SceneRun& run, const RigidModel& model, RecordingWriter* recording) {
+  const RigidScene& scene = model.scene;
   RigidWorld<R> world = make_world<R>(scene);
   SceneOutcome out;
   const double count = std::round(run.duration / scene.options.dt);
   Progress progress(scene.name, run.quiet || run.json);
-  std::vector<double> qpos(model ? std::size_t(model->nq) : 0), qvel(model ? std::size_t(model->nv) : 0);
+  std::vector<double> qpos(std::size_t(model.nq)), qvel(std::size_t(model.nv));
   const auto record = [&] {
     if (!recording) return;
-    model->state(world, qpos, qvel);
+    model.state(world, qpos, qvel);
     recording->frame(world.time(), qpos, qvel);
   };
   for (int i = 0; i < int(count) && !interrupted(); ++i) {
@@ -116,40 +116,29 @@ void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) 
 void execute(const SceneRun& run) {
   if (run.list) return print_lists({{"scenes", named_scenes()}}, run.json);
   if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of " + scene_names());
-  std::optional<RigidScene> scene = named_scene(run.scene);
-  std::optional<Model> model;
-  std::optional<RigidModel> rigid;
+  if (!std::filesystem::exists(run.scene) && !named_scene(run.scene))
+    throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
+  const Model model = load_model(run.scene, run.options, run.quiet || run.json);
+  RigidModel rigid = rigid_model(model);
+  RigidScene& scene = rigid.scene;
+  if (scene.name.empty()) scene.name = std::filesystem::path(run.scene).stem().string();
   std::optional<RecordingWriter> recording;
-  if (!scene) {
-    if (!std::filesystem::exists(run.scene))
-      throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
-    model = load_model(run.scene, run.options, run.quiet || run.json);
-    rigid = rigid_model(*model);
-    scene = rigid->scene;
-    if (scene->name.empty()) scene->name = std::filesystem::path(run.scene).stem().string();
-    if (!run.out.empty()) {
-      if (std::filesystem::path(run.out).extension() != ".npz")
-        throw ValueError("--out", run.out, "a file that ends in .npz");
-      recording.emplace(run.out, *model);
-    }
-  } else {
-    const auto refuse = [](const char* option, const char* why) { throw ValueError(option, "given", why); };
-    if (!run.out.empty()) refuse("--out", "a scene from a model file: a recording needs the model");
-    refuse_read_options(run.options, "a scene from a model file: it says how to read one");
+  if (!run.out.empty()) {
+    if (std::filesystem::path(run.out).extension() != ".npz")
+      throw ValueError("--out", run.out, "a file that ends in .npz");
+    recording.emplace(run.out, model);
   }
-  apply(run, *scene);
+  apply(run, scene);
   RecordingWriter* to = recording ? &*recording : nullptr;
-  const RigidModel* from = rigid ? &*rigid : nullptr;
-  const SceneOutcome outcome =
-      run.use_float ? simulate<float>(run, *scene, from, to) : simulate<double>(run, *scene, from, to);
+  const SceneOutcome outcome = run.use_float ? simulate<float>(run, rigid, to) : simulate<double>(run, rigid, to);
   if (recording)
-    recording->finish({{"dt", scene->options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
-  print(run, *scene, outcome);
+    recording->finish({{"dt", scene.options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
+  print(run, scene, outcome);
   if (outcome.status != WorldStatus::ok) {
     tell("the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));
     throw CLI::RuntimeError(3);
   }
-  report_interrupt(outcome.steps * scene->options.dt, "s");
+  report_interrupt(outcome.steps * scene.options.dt, "s");
 }
 
 }  // namespace
@@ -162,7 +151,7 @@ void add_scene_command(CLI::App& app) {
   command->add_flag("--list", run->list, "Built-in scenes");
   command->add_option("--duration", run->duration, "Simulated time [s], to the nearest whole number of steps")
       ->capture_default_str();
-  command->add_option("--dt", run->dt, "Step [s]; default: the file's, 1/60 for built-in scenes");
+  command->add_option("--dt", run->dt, "Step [s]; default: the file's, or 1/60 of a built-in scene");
   command->add_option("--iterations", run->iterations, "Sweeps over the contacts a step; default 10, or the file's");
   command->add_option("--tolerance", run->tolerance, "Stop sweeping when no contact changes a velocity by more [m/s]");
   std::vector<std::string> solvers = {"lanes"};

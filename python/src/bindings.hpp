@@ -6,6 +6,7 @@
 
 #include <array>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 
 #include "array.hpp"
 #include "tarsus/geometry/shape.hpp"
+#include "tarsus/io/read_options.hpp"
 #include "tarsus/model/data.hpp"
 #include "tarsus/sim/sensor.hpp"
 
@@ -37,6 +39,10 @@ void bind_geometry(nb::module_& m);
 void bind_rigid(nb::module_& m);
 void bind_view(nb::module_& m);
 void bind_learn(nb::module_& m);
+
+/// Of a file, or of a built-in scene of free bodies where there is no such file.
+/// @throws InputError; ValueError for options of files that are given with a scene
+Model load_model(const std::filesystem::path& path, const ReadOptions& options);
 
 /// What nanobind makes of three numbers.
 using Numbers3 = std::array<double, 3>;

@@ -7,12 +7,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <optional>
 
 #include "bindings.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/io/xml.hpp"
+#include "tarsus/sim/rigid_model.hpp"
 
 namespace tarsus::python {
 
@@ -66,12 +68,26 @@ ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, 
   return options;
 }
 
+}  // namespace
+
+Model load_model(const std::filesystem::path& path, const ReadOptions& options) {
+  std::optional<RigidScene> scene;
+  if (!std::filesystem::exists(path)) scene = named_scene(path.string());
+  if (!scene) return compile(read_model(path, options));
+  if (options.lenient || options.fix_balance || options.floating_base || !options.package_paths.empty())
+    throw ValueError("lenient, fix_balance, floating_base or package_paths", "given",
+                     "a model file: they say how to read one");
+  return compile(scene_spec(*scene));
+}
+
+namespace {
+
 Model load(const std::filesystem::path& path, bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
            std::vector<std::filesystem::path> package_paths) {
   const ReadOptions options =
       read_options(lenient, fix_balance, disable_includes, floating_base, std::move(package_paths));
   nb::gil_scoped_release release;
-  return compile(read_model(path, options));
+  return load_model(path, options);
 }
 
 Model from_xml_string(std::string text, const std::filesystem::path& directory, const std::string& name, bool lenient,
@@ -278,7 +294,7 @@ void bind_arrays(nb::class_<Model>& c) {
 }
 
 const char* const kLoadDoc =
-    "Reads and compiles an MJCF or URDF file.\n\n"
+    "Reads and compiles an MJCF or URDF file, or makes a built-in scene of free bodies such as 'box_stack:5'.\n\n"
     "lenient: a missing mesh is a warning where no inertia needs it. fix_balance: inertias that no real body can have "
     "are\n"
     "mended, each with a report in `diagnostics`. disable_includes: an MJCF <include> is an error, for text from a "

@@ -201,12 +201,6 @@ RigidScene empty_scene() {
   return scene;
 }
 
-RigidScene scene_by_name(const std::string& name) {
-  std::optional<RigidScene> scene = named_scene(name);
-  if (!scene) throw ValueError("name", name, "one of " + scene_names());
-  return std::move(*scene);
-}
-
 void bind_report(nb::module_& m) {
   using Report = RigidStepReport;
   nb::class_<Report>(m, "RigidReport", "What RigidWorld.step() found in its last step. True if all is well.")
@@ -277,16 +271,18 @@ void bind_making(nb::class_<AnyRigidWorld>& c) {
         Model model;
         {
           const nb::gil_scoped_release release;
-          model = compile(read_model(path, {}));
+          model = load_model(path, {});
         }
         return AnyRigidWorld::from_model(model, keywords);
       },
       "path"_a, "keywords"_a, nb::sig("def load(path: str | os.PathLike, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
-      "from_model() of an MJCF or URDF file.");
+      "from_model() of Model.load(path).");
   c.def_static(
       "scene",
       [](const std::string& name, const nb::kwargs& keywords) {
-        return std::make_unique<AnyRigidWorld>(scene_by_name(name), keywords);
+        std::optional<RigidScene> scene = named_scene(name);
+        if (!scene) throw ValueError("name", name, "one of " + scene_names());
+        return AnyRigidWorld::from_model(compile(scene_spec(*scene)), keywords);
       },
       "name"_a, "keywords"_a, nb::sig("def scene(name: str, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
       "A built-in scene: 'balls:20:20', 'ball_pyramid:20', 'box_stack:10' and others; the error for a wrong name lists "
@@ -406,6 +402,8 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
 }  // namespace
 
 void bind_rigid(nb::module_& m) {
+  m.def("builtin_scenes", &named_scenes,
+        "Built-in scenes of free bodies for Model.load() and RigidWorld.scene(): name, what it is.");
   bind_report(m);
   nb::class_<AnyRigidWorld> c(m, "RigidWorld", kDoc);
   bind_making(c);

@@ -117,7 +117,71 @@ void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& 
     scene.pairs.push_back({p.first, p.second, surface_number(scene, half_of(p.surface))});
 }
 
+GeomType geom_type(ShapeType type) {
+  switch (type) {
+    case ShapeType::plane: return GeomType::plane;
+    case ShapeType::sphere: return GeomType::sphere;
+    case ShapeType::capsule: return GeomType::capsule;
+    case ShapeType::cylinder: return GeomType::cylinder;
+    case ShapeType::box: return GeomType::box;
+    default: throw ValueError("shape", std::string(name(type)), "plane, sphere, capsule, cylinder or box");
+  }
+}
+
+/// Bodies differ in colour from their neighbours.
+std::array<float, 4> colour_of(int body) {
+  constexpr std::array<float, 4> kWorld = {0.6f, 0.62f, 0.65f, 1};
+  constexpr std::array<std::array<float, 4>, 5> kBodies = {{{0.87f, 0.45f, 0.27f, 1},
+                                                            {0.27f, 0.55f, 0.8f, 1},
+                                                            {0.38f, 0.66f, 0.4f, 1},
+                                                            {0.85f, 0.7f, 0.3f, 1},
+                                                            {0.58f, 0.45f, 0.72f, 1}}};
+  return body < 0 ? kWorld : kBodies[at(body + 1) % kBodies.size()];
+}
+
+GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
+  if (surface.restitution != 0 || surface.compliance != 0 || surface.damping_time != 0)
+    throw ValueError("surface", "restitution, compliance or damping time", "none of them");
+  GeomSpec geom;
+  geom.type = geom_type(shape.shape.type), geom.size = shape.shape.size;
+  geom.position = shape.local.position, geom.orientation = quaternion(shape.local.rotation);
+  geom.contype = shape.contype, geom.conaffinity = shape.conaffinity;
+  geom.friction = {surface.friction, surface.torsional, surface.rolling};
+  geom.condim = surface.torsional == 0 && surface.rolling == 0 ? std::min(surface.dimension, 3) : surface.dimension;
+  geom.priority = surface.priority, geom.margin = surface.margin, geom.solver_mix = surface.mix;
+  if (surface.solver) {
+    const SolverParameters& p = *surface.solver;
+    geom.solver_reference.assign(p.reference.begin(), p.reference.end());
+    geom.solver_impedance.assign(p.impedance.begin(), p.impedance.end());
+  }
+  geom.rgba = colour_of(shape.body);
+  return geom;
+}
+
 }  // namespace
+
+ModelSpec scene_spec(const RigidScene& scene) {
+  if (!scene.joints.empty() || !scene.pairs.empty()) throw ValueError("scene", "joints or pairs", "bodies and shapes");
+  ModelSpec spec;
+  spec.name = scene.name;
+  spec.option.timestep = scene.options.dt, spec.option.gravity = scene.options.gravity;
+  if (scene.options.iterations != RigidWorldOptions{}.iterations) spec.option.iterations = scene.options.iterations;
+  for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
+    const RigidBody& body = scene.bodies[i];
+    if (norm(body.velocity) + norm(body.angular_velocity) + norm(body.force) + norm(body.torque) != 0)
+      throw ValueError("body", "velocity or force", "at rest");
+    BodySpec& link = spec.bodies.emplace_back(i < scene.names.size() ? scene.names[i] : "body " + std::to_string(i));
+    link.parent = 0, link.position = body.position, link.orientation = body.orientation;
+    link.joints.emplace_back().type = JointType::free;
+    const Vec3d& moments = body.inertia;
+    link.inertial = InertialSpec{body.mass, {0, 0, 0}, {moments.x, 0, 0, moments.y, 0, moments.z}, {}, {}};
+  }
+  for (const BodyShape& shape : scene.shapes)
+    spec.bodies[at(shape.body + 1)].geoms.push_back(geom_of(shape, scene.surfaces[at(shape.surface)]));
+  for (const auto& [a, b] : scene.excludes)
+    spec.contact_excludes.push_back({"", spec.bodies[at(a + 1)].name, spec.bodies[at(b + 1)].name, {}});
+  return spec;
+}
 
 RigidModel rigid_model(const Model& model) {
   const Diagnostics wrong = misfits(model);

@@ -137,6 +137,43 @@ TEST(RigidModel, EqualitiesThatAreDisabledDoNotHold) {
   EXPECT_NEAR(world.bodies()[0].velocity.z, -9.81 * 0.2, 1e-12);
 }
 
+/// What a built-in scene is as a model, and that model as a scene again.
+TEST(RigidModel, BuiltInScenesAreModels) {
+  for (const char* name : {"balls:3:2", "ball_pyramid:3", "box_pyramid:3", "box_stack:3", "dominoes:4", "slope:20", "cards:2"}) {
+    SCOPED_TRACE(name);
+    const RigidScene scene = *named_scene(name);
+    const RigidModel made = rigid_model(compile(scene_spec(scene)));
+    const RigidScene& again = made.scene;
+    EXPECT_EQ(again.options.dt, scene.options.dt);
+    EXPECT_EQ(again.options.iterations, scene.options.iterations);
+    ASSERT_EQ(again.bodies.size(), scene.bodies.size());
+    for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
+      const RigidBody &a = scene.bodies[i], &b = again.bodies[i];
+      EXPECT_EQ(a.mass, b.mass);
+      EXPECT_LT(norm(a.inertia - b.inertia), 1e-12);
+      EXPECT_LT(norm(a.position - b.position), 1e-12);
+      EXPECT_LT(norm(rotation_vector(conjugate(a.orientation) * b.orientation)), 1e-12);
+    }
+    ASSERT_EQ(again.shapes.size(), scene.shapes.size());
+    std::vector<bool> known(scene.shapes.size());
+    for (const BodyShape& b : again.shapes) {  // the world's come first
+      const auto same = [&](const BodyShape& a) {
+        const Surface &s = scene.surfaces[std::size_t(a.surface)], &t = again.surfaces[std::size_t(b.surface)];
+        Mat3d turn = transpose(a.local.rotation) * b.local.rotation;
+        return !known[std::size_t(&a - scene.shapes.data())] && a.body == b.body && a.shape.type == b.shape.type &&
+               norm(a.shape.size - b.shape.size) < 1e-12 && norm(a.local.position - b.local.position) < 1e-12 &&
+               std::abs(turn.xx + turn.yy + turn.zz - 3) < 1e-12 && s.friction == t.friction && s.rolling == t.rolling;
+      };
+      const auto found = std::find_if(scene.shapes.begin(), scene.shapes.end(), same);
+      ASSERT_NE(found, scene.shapes.end());
+      known[std::size_t(found - scene.shapes.begin())] = true;
+    }
+  }
+  RigidScene bouncing = *named_scene("box_stack:2");
+  bouncing.set_surfaces({}, 0.5, {});
+  EXPECT_THROW(scene_spec(bouncing), ValueError);
+}
+
 TEST(RigidModel, AFluidIsRefused) {
   for (const char* fluid : {R"(density="1.2")", R"(viscosity="0.1")"}) {
     const std::string model = std::string("<mujoco><option ") + fluid + R"(/><worldbody><body><freejoint/>

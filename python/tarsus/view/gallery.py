@@ -62,7 +62,7 @@ def stewart():
 
 
 def rigid(name, **options):
-    return RigidSource(None, tarsus.Model.load(models() / "scenes" / f"{name}.xml"), name=name, **options)
+    return RigidSource(tarsus.Model.load(models() / "scenes" / f"{name}.xml"), name, **options)
 
 
 def snake_on_floor():

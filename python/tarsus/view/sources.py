@@ -18,21 +18,22 @@ __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "So
 
 
 class RigidSource(Source):
-    """Free bodies with contact: tarsus.RigidWorld, from a built-in scene's name or a model whose joints are all free."""
+    """Free bodies with contact: tarsus.RigidWorld of a model whose joints are all free, or of a built-in scene's name."""
 
     can_push = True
     series = [("kinetic energy", "J"), ("potential energy", "J"), ("contacts", ""), ("penetration", "m"),
               ("contact force", "N"), ("residual", "m/s"), ("iterations", ""), ("collide", "ms"), ("match", "ms"),
               ("prepare", "ms"), ("terms", "ms"), ("integrate", "ms")]
 
-    def __init__(self, scene, model=None, name=None, **options):
-        self.named, self.model, self.options = scene, model, dict(options)
+    def __init__(self, model, name=None, **options):
+        self.model = model if isinstance(model, tarsus.Model) else tarsus.Model.load(model)
+        self.options = dict(options)
         self.world = self._make()
         self.dt = self.world.options["dt"]
         gravity = np.array(self.world.options["gravity"])
         self.down = gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0, 0, -1.0])
-        self.scene = json.loads(tarsus.scene_json(model)) if model is not None else self._scene()
-        self.scene["name"] = name or (scene if model is None else self.scene["name"])
+        self.scene = json.loads(tarsus.scene_json(self.model))
+        self.scene["name"] = name or self.scene["name"]
         poses = self.world.poses
         self.scene["extent"] = float(max(np.ptp(poses[:, :3], axis=0).max(initial=0.0) / 4, 0.5))
         self.start = self.state()
@@ -40,34 +41,12 @@ class RigidSource(Source):
         self.held = None
 
     def _make(self):
-        if self.model is not None:
-            return tarsus.RigidWorld.from_model(self.model, **self.options)
-        return tarsus.RigidWorld.scene(self.named, **self.options)
-
-    def _scene(self):
-        palette = np.array([[0.87, 0.45, 0.27], [0.27, 0.55, 0.8], [0.38, 0.66, 0.4], [0.85, 0.7, 0.3], [0.58, 0.45, 0.72]])
-        shapes, masses = [], self.world.masses
-        for shape in self.world.shapes:
-            body = shape["body"] + 1
-            colour = [0.6, 0.62, 0.65] if body == 0 else palette[body % len(palette)].tolist()
-            if body == 0 and shape["type"] == "plane" and any(s["type"] == "plane" for s in shapes):
-                continue  # walls would hide what is inside
-            shapes.append({"body": body, "type": shape["type"], "size": shape["size"].tolist(),
-                           "position": shape["position"].tolist(), "orientation": shape["orientation"].tolist(),
-                           "rgba": [*colour, 1]})
-        bodies = [{"name": "world", "mass": 0, "link": -1}]
-        bodies += [{"name": f"body {i}", "mass": float(m), "com": [0, 0, 0], "link": i} for i, m in enumerate(masses)]
-        return {"name": self.named, "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [], "loops": [],
-                "keyframes": []}
+        return tarsus.RigidWorld.from_model(self.model, **self.options)
 
     def _poses(self):
         """Of the world, and of each body of the model in its order: those without a joint stay where they are."""
-        poses = self.world.poses
-        if self.model is None:
-            world = np.array([[0, 0, 0, 1, 0, 0, 0]], np.float32)
-            return np.concatenate([world, poses.astype(np.float32)])
         qpos = self.model.qpos0.copy()
-        for joint, pose in zip(self.model.joints, poses):
+        for joint, pose in zip(self.model.joints, self.world.poses):
             qpos[joint.qpos] = pose
         return tarsus.poses_of(self.model, qpos)[0]
 
@@ -85,8 +64,6 @@ class RigidSource(Source):
 
     def _index(self, body):
         """The world's number of a body of the scene."""
-        if self.model is None:
-            return body - 1
         link = self.model.bodies[body].link
         if link < 0:
             raise ValueError(f"body {body} does not move")
@@ -363,11 +340,10 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         refuse("a particle system", given, OF_PARTICLES)
         return ParticleSource(what if isinstance(what, tarsus.ParticleSystem) else text, **options)
     refuse("a scene of free bodies", given, unknown=NOT_OF_SCENES)
-    try:
-        return RigidSource(text, **options)
-    except tarsus.ValueError as error:
-        raise ValueError(f"{text!r} is neither a file that can be seen ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) "
-                         f"nor a scene or system by name: {', '.join(particle_names())}; {error}") from None
+    if name not in [entry[0].split(":")[0] for entry in tarsus.builtin_scenes()]:
+        raise ValueError(f"{text!r} is neither a file that can be seen ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) nor a scene or "
+                         f"system by name: {', '.join([entry[0] for entry in tarsus.builtin_scenes()] + particle_names())}")
+    return RigidSource(tarsus.Model.load(text), text, **options)
 
 
 def particle_names():
@@ -386,7 +362,7 @@ def open_model(path, clip, mapping, reading, options):
     free = [joint.type == "free" for joint in model.joints]
     if clip is None and len(free) >= 8 and all(free) and not options:
         try:
-            return RigidSource(None, model, name=Path(path).stem)
+            return RigidSource(model, Path(path).stem)
         except tarsus.InputError:
             pass  # it has what such a scene does not simulate
     return ModelSource(model, clip=clip, name=model_name(model, path), **options)
