@@ -39,13 +39,15 @@ _HANDS = {"HumanoidCartwheel": ["left_forearm", "right_forearm"]}
 NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
 
-def _task(kind, *things, **options):
-    """kind(*things, **options); a TypeError that names an option that it does not have."""
-    known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])
+def _task(kind, things, options, **given):
+    """kind(*things, **options, **given); a TypeError that names an option that it does not have, or that is given already."""
+    known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])[len(things):]
+    left = [name for name in known if name not in given]
     for name in options:
-        if name not in known:
-            raise TypeError(f"{name}: is no option of tarsus.{kind.__name__}, expected {', '.join(known[len(things):]) or 'none'}")
-    return kind(*things, **options)
+        if name not in left:
+            of = "given by the task already" if name in given else f"no option of tarsus.{kind.__name__}"
+            raise TypeError(f"{name}: is {of}, expected {', '.join(left) or 'none'}")
+    return kind(*things, **options, **given)
 
 
 def _with(what, given, needed, others=()):
@@ -71,17 +73,18 @@ def make(name, **options):
             raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
         file, defaults = _LOCOMOTION[name]
         path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
-        return _task(LocomotionTask, Model.load(path), **{**defaults, **options})
+        return _task(LocomotionTask, [Model.load(path)], {**defaults, **options})
     if name == "CartPole":
-        return _task(CartPoleTask, Model.load(MODELS / "cart_pole.xml"), **options)
+        return _task(CartPoleTask, [Model.load(MODELS / "cart_pole.xml")], options)
     if name == "QuadrupedVelocity":
-        return velocity_task(MODELS / "quadruped.xml", [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")], **options)
+        calves = [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")]
+        return _velocity_task(MODELS / "quadruped.xml", calves, options)
     if name not in _MOTIONS:
         raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
     model, clip = _MOTIONS[name]
     table = json.loads((MODELS / "tasks" / f"{model}.json").read_text(encoding="utf-8"))
     table["feet"] += _HANDS.get(name, [])
-    return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", table, **options)
+    return _motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", table, options)
 
 
 def velocity_task(model, feet=(), **options):
@@ -91,9 +94,13 @@ def velocity_task(model, feet=(), **options):
     :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that are no position
     servos.
     """
+    return _velocity_task(model, feet, options)
+
+
+def _velocity_task(model, feet, options):
     if not isinstance(model, Model):
         model = Model.load(model)
-    return _task(VelocityTask, model, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)], **options)
+    return _task(VelocityTask, [model], options, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)])
 
 
 def motion_task(model, clip, table, **options):
@@ -107,6 +114,10 @@ def motion_task(model, clip, table, **options):
     time_limit=10``, each unless given.
     Raises ValueError for names that the model does not have, and for joints that the table leaves out.
     """
+    return _motion_task(model, clip, table, options)
+
+
+def _motion_task(model, clip, table, options):
     if not isinstance(model, Model):
         model = Model.load(model)
     if not isinstance(clip, Clip):
@@ -135,4 +146,4 @@ def motion_task(model, clip, table, **options):
     points = [(model.body_id(_with("table's end effector", p, ["body"], ["position"])["body"]), *p.get("position", (0, 0, 0)))
               for p in table["end_effectors"]]
     feet = [model.body_id(name) for name in table["feet"]]
-    return _task(MotionTask, model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)
+    return _task(MotionTask, [model, clip, drives], options, joint_weight=weight, end_effectors=points, feet=feet)

@@ -165,7 +165,7 @@ class Policy:
         node("Add", self.action_offset)
         nodes[-1].output[0] = "action"
         inputs = helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["worlds", self.layers[0][0].shape[1]])
-        outputs = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["worlds", len(self.action_scale)])
+        outputs = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["worlds", self.layers[-1][1].size])
         model = helper.make_model(helper.make_graph(nodes, "policy", [inputs], [outputs], weights), producer_name="tarsus",
                                   ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
         onnx.checker.check_model(model, full_check=True)
