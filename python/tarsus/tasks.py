@@ -5,8 +5,10 @@ built-in models, and Gymnasium's locomotion on the models that come with it.
 >>> worlds = tarsus.VectorTask(task, worlds=64)
 """
 
+import builtins
 import importlib.util
 import json
+import os
 import pathlib
 import re
 
@@ -123,12 +125,17 @@ def _motion_task(model, clip, table, options):
     if not isinstance(clip, Clip):
         clip = Clip.load(str(clip), model)
     if not isinstance(table, dict):
-        table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+        expect("table", table, dict, str, os.PathLike)
+        try:
+            table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+        except builtins.ValueError as error:
+            raise ValueError(f"table: {table} is no JSON: {error}") from None
     _with("table", table, ("root", "joints", "end_effectors", "feet"), ("format", "version", "comment"))
     joints = [joint.name for joint in model.joints]
     kp, kd, force = (np.zeros(model.nv) for _ in range(3))
     force[:6] = np.inf
-    weight = [_with("table's root", table["root"], ["weight"])["weight"]]
+    number = lambda what, value: expect(what, value, int, float, np.number)  # noqa: E731
+    weight = [number("table's root, weight", _with("table's root", table["root"], ["weight"])["weight"])]
     unknown = sorted(expect("table's joints", table["joints"], dict).keys() - set(joints[1:]))
     if unknown:
         raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
@@ -137,13 +144,13 @@ def _motion_task(model, clip, table, options):
             raise ValueError(f"the table leaves out joint {name!r}; expected all of {joints[1:]}")
         row = _with(f"table's joint {name!r}", table["joints"][name], ("kp", "kd", "force", "weight"))
         for to, key in ((kp, "kp"), (kd, "kd"), (force, "force")):
-            to[joint.qvel] = expect(f"table's joint {name!r}, {key}", row[key], int, float, np.number)
-        weight.append(row["weight"])
+            to[joint.qvel] = number(f"table's joint {name!r}, {key}", row[key])
+        weight.append(number(f"table's joint {name!r}, weight", row["weight"]))
     if options.get("reward") == "mimickit":
         options = {"distance_limit": 1.0, "follow_root": False, "time_limit": 10.0, **options}
     drives = Drives(kp, kd)
     drives.force_limit = force
     points = [(model.body_id(_with("table's end effector", p, ["body"], ["position"])["body"]), *p.get("position", (0, 0, 0)))
-              for p in table["end_effectors"]]
-    feet = [model.body_id(name) for name in table["feet"]]
+              for p in expect("table's end_effectors", table["end_effectors"], list, tuple)]
+    feet = [model.body_id(name) for name in expect("table's feet", table["feet"], list, tuple)]
     return _task(MotionTask, [model, clip, drives], options, joint_weight=weight, end_effectors=points, feet=feet)

@@ -340,11 +340,22 @@ def test_bad_tables_are_named():
             (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
             (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
             (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: is without 'weight'"),
+            (lambda t: t["root"].update(weight="a"), TypeError, "^table's root, weight: is of type str"),
+            (lambda t: t["joints"]["left_knee"].update(weight=None), TypeError, "^table's joint 'left_knee', weight: is None"),
+            (lambda t: t.update(end_effectors=3), TypeError, "^table's end_effectors: is of type int, expected a list"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0]), TypeError, r"^end_effectors: has \(\d+, 0, 0\), expected \(body, x, y, z\)"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0, "a"]), TypeError, "^end_effectors: has .*'a'"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0, np.nan]), tarsus.ValueError, "^end_effectors: is nan, expected positions"),
+            (lambda t: t.update(feet="left_foot"), TypeError, "^table's feet: is of type str, expected a list"),
             (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has 'pos', expected body,")):
         table = table_of("humanoid")
         change(table)
         with pytest.raises(error, match=text):
             tarsus.tasks.motion_task(*files, table)
+    with pytest.raises(TypeError, match="^table: is None, expected a dict"):
+        tarsus.tasks.motion_task(*files, None)
+    with pytest.raises(tarsus.ValueError, match="^table: .*humanoid.xml is no JSON: "):
+        tarsus.tasks.motion_task(*files, files[0])
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
 
@@ -657,6 +668,8 @@ def test_one_number_may_scale_all_actions(tmp_path):
     pytest.importorskip("onnx", reason="onnx, which writes the graph, is not installed")
     policy = tarsus.learn.Policy(np.zeros(3), np.ones(3), [(np.arange(6.0).reshape(2, 3), np.ones(2))], 0.5, 2.0)
     policy.save_onnx(tmp_path / "p.onnx")
+    with pytest.raises(tarsus.ValueError, match=r"p.npz, expected another ending: save\(\) writes .npz"):
+        policy.save_onnx(tmp_path / "p.npz")
     x = np.array([[1.0, 2.0, 3.0]])
     policy.save(tmp_path / "p.npz")
     run = onnxruntime.InferenceSession(str(tmp_path / "p.onnx")).run(None, {"observation": x.astype(np.float32)})[0]

@@ -143,6 +143,8 @@ class Policy:
     def save_onnx(self, path):
         """Writes the same as an ONNX graph in single precision: "observation" [worlds, n] to "action" [worlds, action_size].
         Needs the package onnx."""
+        if str(path).lower().endswith(".npz"):
+            raise ValueError(f"path: is {path}, expected another ending: save() writes .npz")
         import onnx
         from onnx import TensorProto, helper, numpy_helper
 
