@@ -98,15 +98,24 @@ nb::object as_numbers(const char* argument, nb::handle object, char format, cons
         PyBuffer_IsContiguous(&buffer.view, 'C'))
       return nb::borrow(object);
   }
+  const auto no_numbers = [&](const std::string& with) {
+    return nb::type_error((std::string(argument) + ": is " + kind_of(object) + with +
+                           ", expected an array or a list of real numbers, shape " + text(shape))
+                              .c_str());
+  };
   const nb::module_ numpy = nb::module_::import_("numpy");
   nb::object array;
   try {
     array = numpy.attr("asarray")(object);
-  } catch (nb::python_error&) {  // rows of several lengths
-    wrong_type(argument, kind_of(object), format, shape);
+  } catch (nb::python_error&) {
+    throw no_numbers(" with rows of several lengths");
   }
-  const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
-  if (kind != "f" && kind != "i" && kind != "u") wrong_type(argument, kind_of(object), format, shape);
+  const nb::object dtype = array.attr("dtype");
+  const std::string kind = nb::cast<std::string>(dtype.attr("kind"));
+  if (kind != "f" && kind != "i" && kind != "u") {
+    const bool list = nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
+    throw no_numbers(list ? std::string(" with ") + nb::str(nb::handle(dtype)).c_str() + " in it" : "");
+  }
   return numpy.attr("asarray")(array, scalar_name(format), "C");
 }
 

@@ -123,7 +123,11 @@ nb::object truth(std::span<const char> values, handle self) {
 std::vector<MotionTaskOptions::Point> points_of(const nb::list& list) {
   std::vector<MotionTaskOptions::Point> out;
   for (handle item : list) {
-    const auto [body, x, y, z] = nb::cast<std::tuple<int, double, double, double>>(item);
+    std::tuple<int, double, double, double> one;
+    if (!nb::try_cast(item, one))
+      throw nb::type_error(
+          ("end_effectors: has " + nb::cast<std::string>(nb::repr(item)) + ", expected (body, x, y, z)").c_str());
+    const auto [body, x, y, z] = one;
     out.push_back({body, {x, y, z}});
   }
   return out;

@@ -5,8 +5,10 @@ built-in models, and Gymnasium's locomotion on the models that come with it.
 >>> worlds = tarsus.VectorTask(task, worlds=64)
 """
 
+import builtins
 import importlib.util
 import json
+import os
 import pathlib
 import re
 
@@ -39,13 +41,15 @@ _HANDS = {"HumanoidCartwheel": ["left_forearm", "right_forearm"]}
 NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
 
-def _task(kind, *things, **options):
-    """kind(*things, **options); a TypeError that names an option that it does not have."""
-    known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])
+def _task(kind, things, options, **given):
+    """kind(*things, **options, **given); a TypeError that names an option that it does not have, or that is given already."""
+    known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])[len(things):]
+    left = [name for name in known if name not in given]
     for name in options:
-        if name not in known:
-            raise TypeError(f"{name}: is no option of tarsus.{kind.__name__}, expected {', '.join(known[len(things):]) or 'none'}")
-    return kind(*things, **options)
+        if name not in left:
+            of = "given by the task already" if name in given else f"no option of tarsus.{kind.__name__}"
+            raise TypeError(f"{name}: is {of}, expected {', '.join(left) or 'none'}")
+    return kind(*things, **options, **given)
 
 
 def _with(what, given, needed, others=()):
@@ -71,17 +75,18 @@ def make(name, **options):
             raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
         file, defaults = _LOCOMOTION[name]
         path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
-        return _task(LocomotionTask, Model.load(path), **{**defaults, **options})
+        return _task(LocomotionTask, [Model.load(path)], {**defaults, **options})
     if name == "CartPole":
-        return _task(CartPoleTask, Model.load(MODELS / "cart_pole.xml"), **options)
+        return _task(CartPoleTask, [Model.load(MODELS / "cart_pole.xml")], options)
     if name == "QuadrupedVelocity":
-        return velocity_task(MODELS / "quadruped.xml", [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")], **options)
+        calves = [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")]
+        return _velocity_task(MODELS / "quadruped.xml", calves, options)
     if name not in _MOTIONS:
         raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
     model, clip = _MOTIONS[name]
     table = json.loads((MODELS / "tasks" / f"{model}.json").read_text(encoding="utf-8"))
     table["feet"] += _HANDS.get(name, [])
-    return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", table, **options)
+    return _motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", table, options)
 
 
 def velocity_task(model, feet=(), **options):
@@ -91,9 +96,13 @@ def velocity_task(model, feet=(), **options):
     :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that are no position
     servos.
     """
+    return _velocity_task(model, feet, options)
+
+
+def _velocity_task(model, feet, options):
     if not isinstance(model, Model):
         model = Model.load(model)
-    return _task(VelocityTask, model, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)], **options)
+    return _task(VelocityTask, [model], options, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)])
 
 
 def motion_task(model, clip, table, **options):
@@ -107,17 +116,26 @@ def motion_task(model, clip, table, **options):
     time_limit=10``, each unless given.
     Raises ValueError for names that the model does not have, and for joints that the table leaves out.
     """
+    return _motion_task(model, clip, table, options)
+
+
+def _motion_task(model, clip, table, options):
     if not isinstance(model, Model):
         model = Model.load(model)
     if not isinstance(clip, Clip):
         clip = Clip.load(str(clip), model)
     if not isinstance(table, dict):
-        table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+        expect("table", table, dict, str, os.PathLike)
+        try:
+            table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+        except builtins.ValueError as error:
+            raise ValueError(f"table: {table} is no JSON: {error}") from None
     _with("table", table, ("root", "joints", "end_effectors", "feet"), ("format", "version", "comment"))
     joints = [joint.name for joint in model.joints]
     kp, kd, force = (np.zeros(model.nv) for _ in range(3))
     force[:6] = np.inf
-    weight = [_with("table's root", table["root"], ["weight"])["weight"]]
+    number = lambda what, value: expect(what, value, int, float, np.number)  # noqa: E731
+    weight = [number("table's root, weight", _with("table's root", table["root"], ["weight"])["weight"])]
     unknown = sorted(expect("table's joints", table["joints"], dict).keys() - set(joints[1:]))
     if unknown:
         raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
@@ -126,13 +144,13 @@ def motion_task(model, clip, table, **options):
             raise ValueError(f"the table leaves out joint {name!r}; expected all of {joints[1:]}")
         row = _with(f"table's joint {name!r}", table["joints"][name], ("kp", "kd", "force", "weight"))
         for to, key in ((kp, "kp"), (kd, "kd"), (force, "force")):
-            to[joint.qvel] = expect(f"table's joint {name!r}, {key}", row[key], int, float, np.number)
-        weight.append(row["weight"])
+            to[joint.qvel] = number(f"table's joint {name!r}, {key}", row[key])
+        weight.append(number(f"table's joint {name!r}, weight", row["weight"]))
     if options.get("reward") == "mimickit":
         options = {"distance_limit": 1.0, "follow_root": False, "time_limit": 10.0, **options}
     drives = Drives(kp, kd)
     drives.force_limit = force
     points = [(model.body_id(_with("table's end effector", p, ["body"], ["position"])["body"]), *p.get("position", (0, 0, 0)))
-              for p in table["end_effectors"]]
-    feet = [model.body_id(name) for name in table["feet"]]
-    return _task(MotionTask, model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)
+              for p in expect("table's end_effectors", table["end_effectors"], list, tuple)]
+    feet = [model.body_id(name) for name in expect("table's feet", table["feet"], list, tuple)]
+    return _task(MotionTask, [model, clip, drives], options, joint_weight=weight, end_effectors=points, feet=feet)

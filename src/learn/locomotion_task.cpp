@@ -32,8 +32,10 @@ LocomotionTask::LocomotionTask(const Model& model, const LocomotionTaskOptions& 
   check_substeps(options_.substeps);
   if (options_.hidden < 0 || options_.hidden > model.nq)
     throw ValueError("hidden", std::to_string(options_.hidden), "0 to the number of coordinates");
-  for (double x : {options_.forward_weight, options_.control_weight, options_.healthy_reward})
-    if (!std::isfinite(x)) throw ValueError("weight", number_text(x), "a finite number");
+  for (const auto& [name, x] : {std::pair("forward_weight", options_.forward_weight),
+                                {"control_weight", options_.control_weight},
+                                {"healthy_reward", options_.healthy_reward}})
+    if (!std::isfinite(x)) throw ValueError(name, number_text(x), "a finite number");
   not_negative("noise", options_.noise);
   if (!(options_.low < options_.high))
     throw ValueError("low", number_text(options_.low), "less than high, " + number_text(options_.high));

@@ -99,7 +99,11 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
     if (body < 1 || body >= model.nbody() || model.bodies[body].link < 0)
       throw ValueError(argument, std::to_string(body), "the index of a moving body");
   };
-  for (const auto& point : options_.end_effectors) moving("end_effectors", point.body);
+  for (const auto& point : options_.end_effectors) {
+    moving("end_effectors", point.body);
+    for (const double x : {point.position.x, point.position.y, point.position.z})
+      if (!std::isfinite(x)) throw ValueError("end_effectors", number_text(x), "positions that are finite");
+  }
   may_touch_.assign(model.joints.size(), 0);
   for (int body : options_.feet) moving("feet", body), may_touch_[model.bodies[body].link] = 1;
   for (int i = 1; i < model.nbody(); ++i) {

@@ -155,7 +155,7 @@ Task::Score VelocityTask::score(const World& world, std::span<const double> touc
   }
   score.reward = std::max(0.0, score.reward);
   world.memory[kSteps] += 1;
-  score.terminated = touch[0] > 0 || -m.down.z < elementary::cos(options_.tilt_limit);
+  score.terminated = touch[0] > 0 || (options_.tilt_limit < kPi && -m.down.z < elementary::cos(options_.tilt_limit));
   score.truncated = !score.terminated && world.memory[kSteps] * control_dt() >= options_.time_limit - kRounding;
   command(world);  // what is observed next, and rewarded
   return score;

@@ -176,6 +176,26 @@ def test_bad_arguments_are_named():
         tarsus.gym.TarsusVectorEnv("HumanoidFly")
 
 
+@pytest.mark.parametrize("wrong", [[["1"]] * 2, np.full((2, 1), "1"), np.full((2, 1), None), np.ones((2, 1)) * 1j, [[1], [1, 2]], "x", None, {}])
+def test_actions_are_real_numbers(wrong):
+    many, single = tarsus.gym.TarsusVectorEnv("CartPole", 2), tarsus.gym.TarsusEnv("CartPole")
+    many.reset(seed=0), single.reset(seed=0)
+    for env in (many, single):
+        with pytest.raises(TypeError, match="^action: is .*, expected an array of real numbers"):
+            env.step(wrong)
+    assert not many.worlds.steps.any() and not single.worlds.steps.any()
+    for numbers in ([[1], [0]], np.array([[1], [0]], np.int8), np.array([[1.0, 0]]).T, np.array([[True], [False]]), np.ones((2, 1), np.float16)):
+        assert not many.step(numbers)[4]["bad"].any()
+
+
+def test_a_mask_may_be_every_second_of_another():
+    env = tarsus.gym.TarsusVectorEnv("CartPole", 3)
+    first = env.reset(seed=0)[0]
+    mask = np.array([True, True, False, True, False, True])[::2]
+    second = env.reset(options={"reset_mask": mask})[0]
+    assert ((first != second).any(axis=1) == mask).all()
+
+
 def test_views_without_copies():
     env = tarsus.gym.TarsusVectorEnv("CartPole", 2, copy=False)
     first, _ = env.reset(seed=0)

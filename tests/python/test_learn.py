@@ -340,11 +340,22 @@ def test_bad_tables_are_named():
             (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
             (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
             (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: is without 'weight'"),
+            (lambda t: t["root"].update(weight="a"), TypeError, "^table's root, weight: is of type str"),
+            (lambda t: t["joints"]["left_knee"].update(weight=None), TypeError, "^table's joint 'left_knee', weight: is None"),
+            (lambda t: t.update(end_effectors=3), TypeError, "^table's end_effectors: is of type int, expected a list"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0]), TypeError, r"^end_effectors: has \(\d+, 0, 0\), expected \(body, x, y, z\)"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0, "a"]), TypeError, "^end_effectors: has .*'a'"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0, np.nan]), tarsus.ValueError, "^end_effectors: is nan, expected positions"),
+            (lambda t: t.update(feet="left_foot"), TypeError, "^table's feet: is of type str, expected a list"),
             (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has 'pos', expected body,")):
         table = table_of("humanoid")
         change(table)
         with pytest.raises(error, match=text):
             tarsus.tasks.motion_task(*files, table)
+    with pytest.raises(TypeError, match="^table: is None, expected a dict"):
+        tarsus.tasks.motion_task(*files, None)
+    with pytest.raises(tarsus.ValueError, match="^table: .*humanoid.xml is no JSON: "):
+        tarsus.tasks.motion_task(*files, files[0])
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
 
@@ -536,11 +547,17 @@ def test_the_return_of_a_clip_that_does_not_loop_is_over_its_steps(tmp_path, sta
     assert tarsus.learn.evaluate(twice, lambda observation: np.zeros((len(observation), 28)), worlds=4)["normalized_return"] <= 1
 
 
-@pytest.mark.parametrize("name, known", [("HumanoidWalk", "joint_weight, end_effectors, feet, reward"), ("QuadrupedVelocity", "feet, command_low"),
+@pytest.mark.parametrize("name, known", [("HumanoidWalk", "reward, weights"), ("QuadrupedVelocity", "command_low"),
                                          ("CartPole", "none")])
 def test_unknown_options_of_tasks_are_named(name, known):
     with pytest.raises(TypeError, match=rf"^time_limits: is no option of tarsus\.\w+Task, expected {known}"):
         tarsus.tasks.make(name, time_limits=3)
+
+
+@pytest.mark.parametrize("name, option", [("HumanoidWalk", "feet"), ("HumanoidWalk", "joint_weight"), ("QuadrupedVelocity", "feet")])
+def test_what_a_task_has_of_its_own_is_no_option(name, option):
+    with pytest.raises(TypeError, match=rf"^{option}: is given by the task already, expected \w+, "):
+        tarsus.tasks.make(name, **{option: [1]})
 
 
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**64}, {"seed": 1.5}, {"push": np.nan}, {"push": np.inf}, {"push": -1},
@@ -644,6 +661,19 @@ def test_policies_that_are_no_files_of_arrays_are_named(tmp_path):
         tarsus.learn.Policy.load(path)
     with pytest.raises(FileNotFoundError):
         tarsus.learn.Policy.load(tmp_path / "none.npz")
+
+
+def test_one_number_may_scale_all_actions(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime, which runs the graph, is not installed")
+    pytest.importorskip("onnx", reason="onnx, which writes the graph, is not installed")
+    policy = tarsus.learn.Policy(np.zeros(3), np.ones(3), [(np.arange(6.0).reshape(2, 3), np.ones(2))], 0.5, 2.0)
+    policy.save_onnx(tmp_path / "p.onnx")
+    with pytest.raises(tarsus.ValueError, match=r"p.npz, expected another ending: save\(\) writes .npz"):
+        policy.save_onnx(tmp_path / "p.npz")
+    x = np.array([[1.0, 2.0, 3.0]])
+    policy.save(tmp_path / "p.npz")
+    run = onnxruntime.InferenceSession(str(tmp_path / "p.onnx")).run(None, {"observation": x.astype(np.float32)})[0]
+    assert np.allclose(run, policy(x)) and np.allclose(tarsus.learn.Policy.load(tmp_path / "p.npz")(x), policy(x))
 
 
 def test_policies_that_fit_are_loaded(tmp_path):

@@ -68,3 +68,13 @@ def test_rsl_rl_refuses_what_it_would_not_use():
         with pytest.raises(tarsus.ShapeError, match=r"^actions: are .*, expected \[2, 28\]"):
             env.step(torch.zeros(shape))
     env.step(torch.zeros(2, 28))
+
+
+@pytest.mark.parametrize("scale, error", [(np.nan, ValueError), (np.inf, ValueError), (0, ValueError), ("1", TypeError)])
+def test_rsl_rls_actions_have_a_scale(scale, error):
+    """At nan each world was bad in each step."""
+    pytest.importorskip("rsl_rl", reason="rsl-rl is not installed")
+    from tarsus.gym.rsl_rl import VecEnv
+
+    with pytest.raises(error, match="^action_scale: is "):
+        VecEnv("CartPole", 2, action_scale=scale)

@@ -136,6 +136,20 @@ def test_gymnasium_has_it():
     check_env(gymnasium.make("tarsus/QuadrupedVelocity-v0").unwrapped, skip_render_check=True)
 
 
+@pytest.mark.parametrize("limit, ends", [(3.1, True), (np.pi, False), (4.0, False), (2 * np.pi, False)])
+def test_nobody_leans_further_than_a_half_turn(limit, ends):
+    """The cosine of a larger limit is that of a smaller one: 2 pi ended every episode with its first step."""
+    worlds = tarsus.VectorTask(tarsus.tasks.velocity_task(FILE, tilt_limit=limit), autoreset="disabled")
+    for upside_down in (False, True):
+        worlds.reset()
+        worlds.qpos[0, 2] = 5
+        worlds.qvel[:] = 0
+        if upside_down:
+            worlds.qpos[0, 3:7] = 0, 1, 0, 0
+        worlds.step(np.zeros((1, worlds.task.action_size)))
+        assert worlds.terminated[0] == (upside_down and ends)
+
+
 def test_bad_options_are_named():
     model = tarsus.Model.load(FILE)
     for option, value in (("noise", -1), ("substeps", 0), ("control_dt", 0), ("standing", 2), ("keyframe", "no such"), ("feet", [99]),

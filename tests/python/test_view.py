@@ -632,6 +632,34 @@ def test_a_loops_own_contacts_are_shown():
         open_source("balls:2:2", stepper=stepper)
 
 
+def test_what_has_no_effect_beside_data_is_refused():
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    data, many = tarsus.Data(model), tarsus.Data(model, worlds=3)
+    for what in (tarsus.MODELS / "humanoid.xml", "balls:2:2", "water1", tarsus.MODELS / "clips" / "humanoid_walk.json"):
+        with pytest.raises(ValueError, match="data: has no effect on a "):
+            open_source(what, data)
+    with pytest.raises(ValueError, match="worlds: is 4, expected none beside data, which have 1"):
+        open_source(model, data, worlds=4)
+    with pytest.raises(ValueError, match="keyframe: is 0, expected none beside data"):
+        open_source(model, data, keyframe=0)
+    assert open_source(model, many).worlds == open_source(model, many, worlds=3).worlds == 3
+
+
+@pytest.mark.parametrize("spacing", [0, -1, np.nan, np.inf])
+def test_worlds_are_apart(spacing):
+    with pytest.raises(ValueError, match="^spacing: "):
+        ModelSource(tarsus.Model.load(tarsus.MODELS / "pendulum.xml"), worlds=2, spacing=spacing)
+
+
+def test_a_scenes_option_is_named_as_what_it_is():
+    with pytest.raises(ValueError, match="^iterations: is -1, expected 1 to"):
+        open_source("box_stack:3", iterations=-1)
+    with pytest.raises(ValueError, match="^scene: is box_stack:x, expected box_stack with whole numbers"):
+        open_source("box_stack:x")
+    with pytest.raises(ValueError, match="'nothing' is neither a file that can be seen"):
+        open_source("nothing")
+
+
 def test_a_model_goes_back_to_its_activations():
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>
       <actuator><intvelocity joint="j" kp="30" actrange="-2 2"/></actuator></mujoco>""")
@@ -1253,10 +1281,16 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
     for change, expected in (({"time": np.zeros(0), "qpos": np.zeros((0, model.nq)), "qvel": np.zeros((0, model.nv))}, "time of shape"),
                              ({"time": np.array([0, np.nan])}, "time that is not finite, in frame 1"),
                              ({"time": np.array([0.1, 0])}, "do not increase, after frame 0"),
+                             ({"time": np.array(["a", "b"])}, "time of <U1, expected float64"),
+                             ({"qpos": np.zeros((2, model.nq)) * 1j}, "qpos of complex128, expected float64"),
                              ({"qvel": np.full((2, model.nv), np.inf)}, "qvel that is not finite"),
                              ({"qpos": good["qpos"][:1]}, "qpos of shape")):
         np.savez(path, **{**good, **change})
         with pytest.raises(tarsus.InputError, match=f"run.npz: has .*{expected}"):
+            open_source(path)
+    for wrong in ({"model_file": 5}, {"model_file": "models/pendulum.xml", "folder": [1]}):
+        np.savez(path, **{**good, "meta": np.frombuffer(json.dumps(wrong).encode(), np.uint8)})
+        with pytest.raises(tarsus.InputError, match=f"run.npz: is no recording: its {[*wrong][-1]} is .*, expected a name"):
             open_source(path)
 
 

@@ -4,6 +4,8 @@ Importing this module registers them. Observations, rewards and resets are compu
 passes arrays on.
 """
 
+import builtins
+
 try:
     import gymnasium
 except ModuleNotFoundError as error:
@@ -35,6 +37,19 @@ def _seed(number):
         return np.uint64(number)
     raise ValueError(f"seed: is {number!r}, expected a whole number from 0 to 2**64 - 1, None, or for many worlds a list "
                      "of these")
+
+
+def _actions(values, dtype):
+    """As the worlds take them: real numbers of the environment's type; no text, no None, nothing complex."""
+    try:
+        array = np.asarray(values)
+        kind = array.dtype.kind
+    except builtins.ValueError:  # rows of several lengths
+        kind = "O"
+    if kind not in "fiub":
+        of = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"{values!r:.60}"
+        raise TypeError(f"action: is {of}, expected an array of real numbers")
+    return np.ascontiguousarray(array, dtype=dtype)
 
 
 def _random_seed():
@@ -73,6 +88,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
                 raise ValueError(f"reset_mask is {mask!r}; expected an array of {self.num_envs} bool")
             if not mask.any():
                 raise ValueError("reset_mask has no True; expected at least one")
+            mask = np.ascontiguousarray(mask)
         if seed is None and not self._seeded:
             seed = _random_seed()
         if seed is None:
@@ -97,7 +113,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
 
     def step(self, actions):
         worlds = self.worlds
-        worlds.step(np.ascontiguousarray(actions, dtype=self._dtype))
+        worlds.step(_actions(actions, self._dtype))
         terminated, truncated = self._array(worlds.terminated), self._array(worlds.truncated)
         infos = {"bad": self._array(worlds.bad), "_bad": np.ones(self.num_envs, dtype=bool)}
         if self._mode == AutoresetMode.SAME_STEP:
@@ -138,7 +154,7 @@ class TarsusEnv(gymnasium.Env):
 
     def step(self, action):
         worlds = self.worlds
-        worlds.step(np.ascontiguousarray(action, dtype=self.action_space.dtype)[None])
+        worlds.step(_actions(action, self.action_space.dtype)[None])
         terms = dict(zip(self.task.terms, worlds.terms[0].tolist()))
         return (worlds.observation[0].copy(), float(worlds.reward[0]), bool(worlds.terminated[0]), bool(worlds.truncated[0]),
                 {"terms": terms, "bad": bool(worlds.bad[0])})

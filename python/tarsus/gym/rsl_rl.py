@@ -5,7 +5,8 @@ import torch
 from rsl_rl.env import VecEnv as _VecEnv
 from tensordict import TensorDict
 
-from .. import ShapeError, VectorTask
+from .. import ShapeError, ValueError, VectorTask  # noqa: A004 (the C++ name)
+from ..errors import expect
 from ..learn.evaluation import whole_episodes
 from . import _task_of
 
@@ -15,6 +16,8 @@ class VecEnv(_VecEnv):
     step in which they end, with ``time_outs`` in the extras. action_scale: what an action of 1 means to the task."""
 
     def __init__(self, task, num_envs=1, *, threads=1, seed=0, dtype="float64", action_scale=1.0, **options):
+        if not np.isfinite(expect("action_scale", action_scale, int, float, np.number)) or action_scale == 0:
+            raise ValueError(f"action_scale: is {action_scale}, expected a finite number other than 0")
         self.task = _task_of(task, options)
         self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
         self.worlds.reset()

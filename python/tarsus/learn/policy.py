@@ -143,6 +143,8 @@ class Policy:
     def save_onnx(self, path):
         """Writes the same as an ONNX graph in single precision: "observation" [worlds, n] to "action" [worlds, action_size].
         Needs the package onnx."""
+        if str(path).lower().endswith(".npz"):
+            raise ValueError(f"path: is {path}, expected another ending: save() writes .npz")
         import onnx
         from onnx import TensorProto, helper, numpy_helper
 
@@ -165,7 +167,7 @@ class Policy:
         node("Add", self.action_offset)
         nodes[-1].output[0] = "action"
         inputs = helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["worlds", self.layers[0][0].shape[1]])
-        outputs = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["worlds", len(self.action_scale)])
+        outputs = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["worlds", self.layers[-1][1].size])
         model = helper.make_model(helper.make_graph(nodes, "policy", [inputs], [outputs], weights), producer_name="tarsus",
                                   ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
         onnx.checker.check_model(model, full_check=True)

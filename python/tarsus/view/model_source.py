@@ -33,6 +33,10 @@ class ModelSource(Source):
         if data is not None:
             expect("data", data, tarsus.Data)
             tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
+            if worlds not in (1, data.worlds):
+                raise ValueError(f"worlds: is {worlds}, expected none beside data, which have {data.worlds}")
+            if keyframe is not None:
+                raise ValueError(f"keyframe: is {keyframe!r}, expected none beside data, whose state is shown")
         if gains is not None and isinstance(expect("gains", gains, tuple, list, str, PathLike), (tuple, list)):
             if len(gains) not in (2, 4):
                 raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
@@ -93,7 +97,9 @@ class ModelSource(Source):
         extent = float(np.ptp(poses[1:], axis=0).max()) if len(poses) > 1 else 1.0
         self.scene["extent"] = max(extent, 1e-3)
         side = int(np.ceil(np.sqrt(self.worlds)))
-        spacing = spacing or 1.2 * max(extent, 0.5)
+        spacing = 1.2 * max(extent, 0.5) if spacing is None else finite("spacing", spacing)
+        if not spacing > 0:
+            raise ValueError(f"spacing: is {spacing}, expected a positive number of metres")
         at = np.arange(self.worlds)
         grid = np.stack([at % side - (side - 1) / 2, at // side - (side - 1) / 2, np.zeros(self.worlds)], 1)
         self.offsets = (spacing * grid if self.worlds > 1 else 0 * grid).astype(np.float32)[:, None, :]

@@ -300,7 +300,7 @@ READING = ("lenient", "fix_balance", "floating_base", "package_paths")  # Model.
 OF_RECORDINGS = ("model", *READING)
 OF_CLIPS = ("model", "mapping", *READING)
 OF_PARTICLES = ("timestep", "name", "bonds", "temperature", "element")
-NOT_OF_SCENES = (*READING, "stepper", "model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "plain", "force_limit", "loops")
+NOT_OF_SCENES = (*READING, "data", "stepper", "model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "plain", "force_limit", "loops")
 
 
 def refuse(kind, options, known=None, unknown=()):
@@ -316,7 +316,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
     model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource, and of a
     model's file those of Model.load; a recording has those of its run. Raises ValueError for an option that has no effect on what is opened.
     """
-    given = {"model": model, "clip": clip, "mapping": mapping, **options}
+    given = {"data": data, "model": model, "clip": clip, "mapping": mapping, **options}
     reading = {name: options.pop(name) for name in READING if name in options}
     if isinstance(what, Source):
         refuse("what is a source already", given, ())
@@ -326,6 +326,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         refuse("a model", given, unknown=("model",))
         refuse("a model without a clip", {} if clip else given, unknown=("mapping",))
         if suffix:
+            refuse("a model that is read from its file, whose data nobody else has", {"data": data}, unknown=("data",))
             return open_model(text, clip, mapping, reading, options)
         refuse("a model that is read", reading, ())
         return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
@@ -412,6 +413,12 @@ def open_recording(path, model=None, reading=None):
         meta = dict(json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace")))
     except (ValueError, TypeError) as error:
         raise tarsus.InputError(f"{path}: is no recording: \"meta\" is no object of JSON: {error}") from None
+    for key in ("model_file", "folder"):
+        if not isinstance(meta.get(key) or "", str):
+            raise tarsus.InputError(f"{path}: is no recording: its {key} is {meta[key]!r}, expected a name")
+    for name, values in arrays.items():
+        if values.dtype.kind not in "fiu":
+            raise tarsus.InputError(f"{path}: has {name} of {values.dtype}, expected float64")
     arrays = {name: values.astype(float) for name, values in arrays.items()}
     times = arrays["time"]
     if times.ndim != 1 or not len(times):
