@@ -107,7 +107,7 @@ TEST(Command, EveryOptionRefusesWhatItCannotBe) {
         {"--compliance -1", 2},
         {"--damping-time -1", 2},
         {"--threads 0", 2},
-        {"--out x.npz", 2}}},
+        {"--out x.csv", 2}}},
       {"check", "models/humanoid.xml ", {}},
       {"convert", "models/pendulum.xml ", {{"x.usd", 2}, {"nodir/x.xml", 1}}},
       {"info", "models/humanoid.xml ", {}},
@@ -285,8 +285,19 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {run + "--ctrl 1", 2, "--ctrl: is given, expected a model with actuators"},
               {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 2, "no --actuation off"},
               {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 2, "that of --out"},
-              {"scene box_stack:2 --lenient", 2, "from a model file"},
-              {"scene box_stack:2 --out x.npz", 2, "from a model file"}});
+              {"scene box_stack:2 --lenient", 2, "expected a model file"}});
+}
+
+TEST(Command, BuiltInScenesAreModels) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string out = folder.path() / "stack.npz", file = folder.path() / "slope.xml";
+  expect_all({{"scene box_stack:2 --duration 0.1 --out " + out, 0, "bodies                2"},
+              {"info " + out, 0, "box_stack"},
+              {"run box_stack:2 --duration 0.5 --no-record", 0, "status                ok"},
+              {"info slope:20", 0, "slope"},
+              {"convert slope:20 " + file, 0, ""},
+              {"run " + file + " --duration 0.1 --no-record", 0, "status                ok"}});
 }
 
 TEST(Command, AFileInAnothersPlaceIsSaid) {
