@@ -1,3 +1,5 @@
+// |
+// Islands of a step by union-find over the trees that terms connect, O(terms) up to the inverse Ackermann function.
 #include "tarsus/constraint/islands.hpp"
 
 #include <algorithm>

@@ -22,8 +22,7 @@ constexpr int kEasy = 2;  ///< iterations of a step that is not hard
 /// hard step uses it if kHardShare times the extra rows, or kActingShare times the rows of all acting contacts, exceed
 /// the DoFs.
 constexpr int kHardShare = 4, kActingShare = 2;
-constexpr int kTiny =
-    10;  ///< DoFs up to which a step is dense from the first iteration on, if the acting rows would make a hard step dense
+constexpr int kTiny = 10;  ///< DoFs up to which a step with many acting rows is dense from the first iteration on
 /// Largest number of rows of acting terms that are solved alone; the second if there are bilateral rows.
 constexpr int kFewRows = 24, kFewBesideBilateral = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts at which the Schur complement costs as much as the graph

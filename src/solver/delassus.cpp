@@ -1,3 +1,5 @@
+// |
+// Assembly and factorisation of J₁ M^-1 J₀ᵀ (delassus.hpp).
 #include "solver/delassus.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// |
+// Defaults and violations of Problem (problem.hpp).
 #include "tarsus/solver/problem.hpp"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// |
+// Names, input checks and starting point of the row solvers (row_solver.hpp).
 #include "tarsus/solver/row_solver.hpp"
 
 #include <algorithm>
