@@ -1,4 +1,3 @@
-// |
 // Proximal solve of bilateral rows that may be dependent or contradictory (bilateral_schur.hpp). With A = J M̂⁻¹ Jᵀ and
 // δ the raised part of Σ_e, each proximal step solves
 //

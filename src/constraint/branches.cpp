@@ -1,4 +1,3 @@
-// |
 // Groups the rows of a floating base by the branches of the tree, and allocates their matrices (branches.inl has the
 // equations).
 #include "constraint/branches.hpp"

@@ -260,7 +260,8 @@ void prepare_branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, c
 }
 
 /// @param good positive if every pivot of the group is above its limits, relative to its diagonal and, by pivot_scale()
-/// (tarsus/solver/multipliers.hpp), to the largest  @param squares += least admissible ldl_energy(), as in ldl_trust()
+/// (tarsus/solver/multipliers.hpp), to the largest
+/// @param squares += least admissible ldl_energy(), as in ldl_trust()
 template <class T, class P>
 TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<T>>& limits, P& good, P& squares) {
   using R = Real<T>;
@@ -287,7 +288,8 @@ TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<
 }
 
 /// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. The root's inertia is restored, its factor is not:
-/// see restore_kernel. @param target -y₂
+/// see restore_kernel.
+/// @param target -y₂
 /// @param quality [lane] not positive, or NaN, if the result must not be used
 template <class T, class P>
 void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchesView<Real<T>>& view,

@@ -1,4 +1,3 @@
-// |
 // Forward dynamics under equality constraints (constrained_dynamics.hpp has the equations).
 //
 // A world's rows are eliminated branch by branch if that applies, else in one LDLᵀ without pivoting, O(m³). A pivot

@@ -5,8 +5,8 @@
 
 namespace tarsus {
 
-/// Writes a row of the block on one of its links: a moment about the link's origin and a force, world axes. @param side
-/// 0: on a, 1: on b
+/// Writes a row of the block on one of its links: a moment about the link's origin and a force, world axes.
+/// @param side 0: on a, 1: on b
 template <class R>
 void write_wrench(const Force<double>& f, const typename DelassusRows<R>::Block& block, int row, int side = 0) {
   R* const at = block.force + std::size_t(6 * side) * block.stride + row;
@@ -16,8 +16,8 @@ void write_wrench(const Force<double>& f, const typename DelassusRows<R>::Block&
   }
 }
 
-/// Row k of a contact on one of its links: the moment about the link's origin and the force, world axes. @param sign -1
-/// for the second link
+/// Row k of a contact on one of its links: the moment about the link's origin and the force, world axes.
+/// @param sign -1 for the second link
 inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm, double sign, int k) {
   const Vec3d d = contact.axis[k % 3] * sign;
   return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};

@@ -1,4 +1,3 @@
-// |
 // The shapes of a model and the pairs that may touch (contact_geometry.hpp): bounding spheres and capsules of the
 // shapes, MuJoCo's filters, and the list of pairs, or for many pairs the kinds of surfaces.
 #include "tarsus/constraint/contact_geometry.hpp"
@@ -338,8 +337,8 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
   return usual;
 }
 
-/// Adds a pair of a link's sphere or capsule and a plane of the world. @return its index in capsules_.pairs; -1:
-/// another kind of pair
+/// Adds a pair of a link's sphere or capsule and a plane of the world.
+/// @return its index in capsules_.pairs; -1: another kind of pair
 int ContactGeometry::add_capsule_on_plane(int i, int j, double margin) {
   const bool first = shapes_[i].shape.type == ShapeType::plane;
   const ContactShape &plane = shapes_[first ? i : j], &round = shapes_[first ? j : i];

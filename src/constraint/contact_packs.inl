@@ -65,7 +65,8 @@ struct ContactSide {
 };
 
 /// The rows of contacts along n, t₁, t₂ (contact_terms.inl): axes and arms, R, b and w of each row, J v at x = 0, and y
-/// at the present velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
+/// at the present velocity.
+/// @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
 template <class T>
 void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,
                           const ContactStep& step, ContactRows* contacts, TermRow* rows, double* free, double* y) {
@@ -239,8 +240,8 @@ TARSUS_INLINE void add_contact_blocks(const ContactRows& contact, const CoupledP
   add(A, GB, place.pair), add(B, GA, place.pair ^ 1);
 }
 
-/// Adds the contacts' tangents and forces as blocks between the motions of their links. @param where [contact of the
-/// list]
+/// Adds the contacts' tangents and forces as blocks between the motions of their links.
+/// @param where [contact of the list]
 /// @param blocks, forces of CoupledTrees
 template <class T>
 void contact_blocks_kernel(const ContactRows* contacts, const ContactPlace* places, const CoupledPlace* where,

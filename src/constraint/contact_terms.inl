@@ -1,5 +1,7 @@
-// Contacts as terms: forces along n, t₁, t₂ at the point, then moments about these axes. Each row obeys J v⁺ + R (γ -
-// c) = b where its law allows, with Coulomb's law on γ (solver/law.hpp).
+// Contacts as terms: forces along n, t₁, t₂ at the point, then moments about these axes. With Coulomb's law on γ
+// (solver/law.hpp), each row that sticks or presses obeys
+//
+//     J v⁺ + R (γ - c) = b
 //
 //     normal     b, R of SPOOK for the gap g (spook.hpp); an open contact may just close its gap
 //     tangents   b = 0, c the last step's impulse: sticking contacts do not creep

@@ -1,4 +1,3 @@
-// |
 // The linear problem of a step on the rows of some terms (dense_rows.hpp). LU of n unknown rows costs O(n³), or of the
 // DoFs if these are fewer.
 #include "tarsus/constraint/dense_rows.hpp"

@@ -1,4 +1,3 @@
-// |
 // The terms of a hard step on a small model (dense_terms.hpp). J of a term is written when it is first needed in a
 // step; the matrix H = M̂ + Σ Jᵀ G J is dense over the DoFs.
 #include "tarsus/constraint/dense_terms.hpp"

@@ -3,10 +3,10 @@
 //
 //     k = Σ d·f - (d·e)(f·e) about an axis e,   Σ d·f of a ball
 //
-// is a spring stiffness where the forces pull. A light arm that carries a heavy body swings at √(tension / (mass ×
-// length)), which long steps do not resolve. The implicit midpoint rule turns the spring into an inertia h² k/4, with
-// the force of the step's start, as for springs of the model (spring_rule.hpp). The inertia is internal: momentum is
-// conserved, and joints that no such force loads, wheels or fans, are unchanged. Decision 412.
+// is a spring stiffness where the forces pull. A light arm of length l that carries a heavy body of mass m under the
+// tension f swings at √(f/(m l)), which long steps do not resolve. The implicit midpoint rule turns the spring into an
+// inertia h² k/4, with the force of the step's start, as for springs of the model (spring_rule.hpp). The inertia is
+// internal: momentum is conserved, and joints that no such force loads, wheels or fans, are unchanged. Decision 412.
 #pragma once
 
 #include "constraint/equality_fixed.inl"
@@ -56,7 +56,8 @@ TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h
 }
 
 /// Writes h² k/4 of each DoF to `inertia` [nv]: zero in lanes without a joint that turns the forces and has a k that
-/// steps of h do not resolve. Writes nothing if no lane has one. @param state poses; the rest is overwritten
+/// steps of h do not resolve. Writes nothing if no lane has one.
+/// @param state poses; the rest is overwritten
 /// @param K [nv] joint inertia @return whether some lane has such inertia
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,

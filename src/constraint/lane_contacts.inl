@@ -83,8 +83,8 @@ struct LaneDetector {
     return meet | (way <= T(step.h) * maximum(along(motion_a), along(motion_b)));
   }
 
-  /// Adds a contact in the lanes `where`. @param on_b point on the routine's second shape @param n normal towards the
-  /// first
+  /// Adds a contact in the lanes `where`.
+  /// @param on_b point on the routine's second shape  @param n normal towards the first
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
     const LanePair<Real<T>>& p = m.pair[pair];
     where = where & near & (distance <= reach);

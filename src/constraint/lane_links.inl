@@ -178,7 +178,8 @@ class LaneLinks {
   }
   /// Sets R of bilateral rows that have none. Rows of one unit share the largest value, so that the unmet part of their
   /// demand does not depend on the axes. In float each row has its own: the largest value would leave a hundredth of
-  /// the demand of a weak row unmet. @return lanes without an R so far: this is their first linear problem
+  /// the demand of a weak row unmet.
+  /// @return lanes without an R so far: this is their first linear problem
   Mask<T> raise(LaneJointRow<T>* paths, int n) {
     constexpr int kReach = sizeof(R) == 8 ? 2 : 0;
     Mask<T> first = no_lanes<T>();

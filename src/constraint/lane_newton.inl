@@ -43,8 +43,8 @@ class LaneSolver {
         problem_(pack, model, step, state, space, memory, links_),
         linear_(pack, step.h, state, K, space, links_) {}
 
-  /// Builds the problem and iterates. @param waits stop when so few lanes are left that they should continue in one
-  /// pack with those of other packs
+  /// Builds the problem and iterates.
+  /// @param waits stop when so few lanes are left that they should continue in one pack with those of other packs
   void begin(bool waits) {
     problem_.build(), linear_.begin();
     best_residual_ = T(std::numeric_limits<R>::infinity());
@@ -186,8 +186,8 @@ class LaneSolver {
     return false;
   }
 
-  /// Halves the step along the Newton direction of the natural map, for `lanes`; 0 elsewhere. @param start, whole
-  /// square of the map at the present iterate and after the full step
+  /// Halves the step along the Newton direction of the natural map, for `lanes`; 0 elsewhere.
+  /// @param start, whole square of the map at the present iterate and after the full step
   T halved(T start, T whole, Mask<T> lanes) {
     T best = one(), least = T(std::numeric_limits<R>::infinity()), there = whole;
     Mask<T> open = lanes;
@@ -258,8 +258,8 @@ class LaneSolver {
     Mask<T> met = no_lanes<T>();                                                        ///< within the tolerance
   };
 
-  /// Iterates from now_y in the lanes live_, and removes the finished ones from live_. @return lanes within the
-  /// tolerance
+  /// Iterates from now_y in the lanes live_, and removes the finished ones from live_.
+  /// @return lanes within the tolerance
   Mask<T> descend(R tolerance, int at_most, bool judged) {
     const T spent = maximum(T(R(at_most)) - (most() - iterations_), one());
     return go_down({tolerance, at_most, judged, spent, begin_descent()});

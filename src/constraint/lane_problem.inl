@@ -46,8 +46,8 @@ class LaneProblem {
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
     add_paths(velocity);
   }
-  /// Adds rows for limits without one that v⁺ passes in lanes `where`. @param change of the velocity since the start of
-  /// the solve @return the lanes with new rows
+  /// Adds rows for limits without one that v⁺ passes in lanes `where`.
+  /// @param change of the velocity since the start of the solve  @return the lanes with new rows
   Mask<T> join_limits(const T* change, Mask<T> where) {
     Mask<T> late = no_lanes<T>();
     if (m_.nlimit == 0) return late;
@@ -277,8 +277,8 @@ class LaneProblem {
     if (sticks) r.centre = select(known, old.impulse, r.centre);
   }
 
-  /// Adds the row of a limit in lanes `where`. @param speed, free velocities along it at the step's start and at the
-  /// start of the solve
+  /// Adds the row of a limit in lanes `where`.
+  /// @param speed, free velocities along it at the step's start and at the start of the solve
   LaneJointRow<T>& add_limit(int joint, int place, const Vec3<T>& e, T gap, T speed, T free, Mask<T> where) {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;

@@ -195,8 +195,8 @@ TARSUS_INLINE Vec3<T> before_projection(const LaneBallRow<T>& r, const Vec3<T>& 
   return (r.target - u) * r.metric.iR;
 }
 
-/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, with y = c + (b - u)/R. @param given friction is bounded by
-/// given_normal
+/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, with y = c + (b - u)/R.
+/// @param given friction is bounded by given_normal
 template <class T>
 TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
   return law_at(c, before_projection(c, u), given, tangents, lanes);
@@ -284,8 +284,8 @@ TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
 template <class T>
 TARSUS_INLINE void bound(LaneContact<T>&, Mask<T>) {}  // contacts have no bounds besides their law
 
-/// G x of moments (LaneSpin or LaneExtra). @param n change of the contact's normal velocity @param turn change of the
-/// angular velocities
+/// G x of moments (LaneSpin or LaneExtra).
+/// @param n change of the contact's normal velocity  @param turn change of the angular velocities
 template <class T, template <class> class Moments>
 requires requires(Moments<T> s) { s.Gss; }
 TARSUS_INLINE Vec3<T> times(const Moments<T>& s, T n, const Vec3<T>& turn) {

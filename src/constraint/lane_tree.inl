@@ -172,8 +172,8 @@ struct LanesTurned {
 };
 
 /// x for N right-hand sides with those factors, taken from the lanes that `of` chooses.
-/// @param p [link][N] minus the force on each link; overwritten  @param Q [nv][N] force on the joints besides that of
-/// `stiffnesses`, or null
+/// @param p [link][N] minus the force on each link; overwritten
+/// @param Q [nv][N] force on the joints besides that of `stiffnesses`, or null
 /// @param pushed [link] only these links carry a force, themselves or through descendants; null: all
 /// @param needed [link] only these motions are needed; must include their parents and all `pushed` links; null: all
 /// @param u scratch [link][N][2]  @param motion [link][N] out: J_l x  @param x [nv][N] out, or null

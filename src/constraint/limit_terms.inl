@@ -100,8 +100,8 @@ bool StepTerms<R>::add_bound(const Name& name, const JointRows& rows, double gap
   return true;
 }
 
-/// Parameters of a bound's row at that speed. @return false: MuJoCo's law, where the steps resolve it, acts only beyond
-/// the range
+/// Parameters of a bound's row at that speed.
+/// @return false: MuJoCo's law, where the steps resolve it, acts only beyond the range
 template <class R>
 bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
                              const std::optional<SolverParameters>& solver, TermRow& numbers) const {

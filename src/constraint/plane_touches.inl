@@ -1,5 +1,5 @@
-// Contacts of spheres and capsules with planes in SIMD lanes (plane_touches.hpp): distances of the end spheres to n ·
-// x = height.
+// Contacts of spheres and capsules with planes in SIMD lanes (plane_touches.hpp): distances of the end spheres to
+// n · x = height.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace tarsus {
 inline namespace TARSUS_ISA {
 
 /// The rules are those of ContactGeometry for other pairs. An end counts if the shape's surface can cover its distance
-/// to the plane within h seconds or by a fall, and its own point is fast enough. @param which [count] index of the pair
+/// to the plane within h seconds or by a fall, and its own point is fast enough.
+/// @param which [count] index of the pair
 /// @param touches [count]
 template <class T>
 void plane_touches_kernel(const CapsuleOnPlane* pairs, const int* which, int count, const LinkState<T>* links, double h,

@@ -1,4 +1,3 @@
-// |
 // Springs in place of the turning force of a ball joint's range (range_spring.hpp): which joints may need one, and
 // whether a step does.
 #include "constraint/range_spring.hpp"

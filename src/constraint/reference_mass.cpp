@@ -1,4 +1,3 @@
-// |
 // Reference masses of the links (reference_mass.hpp), from the factors of M̂ in the model's reference pose, without
 // drives. O(nlink).
 #include "tarsus/constraint/reference_mass.hpp"

@@ -21,7 +21,8 @@ TARSUS_INLINE T omega_square(const T* omega, const Force<T>& f) {
 }
 
 /// @param numbers [link][5] means of the articulated inertia, linear and angular; the joint's; ReferenceMass::weight
-/// and joint_weight, from the inverse inertia Ω that each link feels. @param omega [link][6][6] scratch. O(nlink).
+/// and joint_weight, from the inverse inertia Ω that each link feels.
+/// @param omega [link][6][6] scratch. O(nlink).
 template <class T>
 void reference_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, T* omega, T* numbers) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), three = T(Real<T>(3));

@@ -1,4 +1,3 @@
-// |
 // One articulated world's step (step_terms.hpp): lays out the terms at the step's start, chooses Newton's method or
 // sweeps for each island, and applies the solution
 //

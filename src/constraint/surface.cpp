@@ -1,4 +1,3 @@
-// |
 // Contact parameters by MuJoCo's rules (surface.hpp), and MuJoCo's solref and solimp as rows or softness of a step.
 #include "tarsus/constraint/surface.hpp"
 

@@ -1,4 +1,3 @@
-// |
 // The operator of a step's solve on a tree (tree_operator.hpp): chooses among the stiffened tree, the elimination graph
 // and the dense matrix, and returns x and J x of each linear problem
 //

@@ -1,4 +1,3 @@
-// |
 // Rows of terms for sweeps (tree_rows.hpp): free bodies as six velocities, trees in the u space of ABA's factors.
 #include "tarsus/constraint/tree_rows.hpp"
 
@@ -64,7 +63,8 @@ void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geome
 }
 
 /// M̂⁻¹ of (f, n) at the link's origin is ω = D (n - G f), v = M f - Gᵀ ω. If G = [c] and M is a multiple of 1, c is
-/// the centre. @return whether that holds
+/// the centre.
+/// @return whether that holds
 template <class R>
 bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
   const Sym3d M = widen(link.Minv);

@@ -1,4 +1,3 @@
-// |
 // Tangents and forces of single terms as stiffness of a link, or inertia of a joint (tree_stiffness.hpp).
 #include "constraint/tree_stiffness.hpp"
 

@@ -1,4 +1,3 @@
-// |
 // Contacts of free bodies (tarsus/solver/body_contacts.hpp): greedy colouring, layout in batches of one kind and slot,
 // and the parallel passes. O(contacts) a sweep.
 #include "tarsus/solver/body_contacts.hpp"

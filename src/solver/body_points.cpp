@@ -1,4 +1,3 @@
-// |
 // Places of free bodies' contacts for sweeps (body_points.hpp), found by union-find over the places with room.
 #include "solver/body_points.hpp"
 

@@ -22,8 +22,8 @@ class BodyPoints {
   void clear(std::size_t bodies);
   /// Adds a contact, with zero numbers, in its place. @return its index
   int add(const ContactRows& point);
-  /// Adds something else that acts on these bodies (-1: none); all such additions come one after another. @return its
-  /// place
+  /// Adds something else that acts on these bodies (-1: none); all such additions come one after another.
+  /// @return its place
   int add_other(int a, int b);
   int places() const { return int(room_.size()); }
   double& number(int contact, PointNumber which) {

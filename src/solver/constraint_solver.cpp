@@ -1,4 +1,3 @@
-// |
 // Names and reports of the constraint solvers, and the stability number of their multipliers (constraint_solver.hpp).
 #include "tarsus/solver/constraint_solver.hpp"
 

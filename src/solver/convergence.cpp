@@ -1,4 +1,3 @@
-// |
 // Convergence tests of the constraint solvers (convergence.hpp).
 #include "solver/convergence.hpp"
 

@@ -1,4 +1,3 @@
-// |
 // Assembly and factorisation of J₁ M^-1 J₀ᵀ (delassus.hpp).
 #include "solver/delassus.hpp"
 

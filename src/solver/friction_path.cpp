@@ -1,4 +1,3 @@
-// |
 // Predictor-corrector method along the friction path (friction_path.hpp has the equations). A step moves along the
 // curve's direction and returns to the curve by Newton's iterations across it.
 #include "solver/friction_path.hpp"
@@ -237,8 +236,8 @@ void FrictionPath::move(Point& at, const Point& by, double times) const {
   at.back() += times * by.back();
 }
 
-/// Corrects the point onto the curve, across `along`.  @return number of factorisations times the sign of the last
-/// determinant; 0: failed
+/// Corrects the point onto the curve, across `along`.
+/// @return number of factorisations times the sign of the last determinant; 0: failed
 int FrictionPath::correct(Point& at, const Point& along, double length) {
   Point step(at.size());
   double last = kUnbounded;

@@ -8,12 +8,15 @@
 // its ends the curve may turn back, where two solutions merge. It is therefore followed by arc length, with s as an
 // unknown. [Klarbring 1990; Allgower and Georg 1990, ch. 2]
 //
-// The curve has corners where contacts open, stick or slip. They are rounded by ε/ρ of each row: max(a, b) becomes ½ (a
-// + b + √((a - b)² + 4 (ε/ρ)²)), and a disc of radius r, or an interval about zero, maps z to z r/max(r, √(z² +
-// (ε/ρ)²)). From the end of the curve, Newton's iterations lead to the solution itself.
+// The curve has corners where contacts open, stick or slip. They are rounded by ε/ρ of each row:
 //
-// A factorisation costs O(m³) for m active rows. It fails for more than kMostRows rows or kMostWork operations, and if
-// a step becomes too short.
+//     max(a, b)  becomes  ½ (a + b + √((a - b)² + 4 (ε/ρ)²))
+//     P(z) of a disc of radius r, or an interval about zero,  becomes  z r/max(r, √(z² + (ε/ρ)²))
+//
+// From the end of the curve, Newton's iterations lead to the solution itself.
+//
+// A factorisation costs O(m³) for m active rows. follow() fails if more than kMostRows rows are on the path, if the
+// limit on factorisations or operations is reached, or if steps become too short.
 #pragma once
 
 #include <span>

@@ -3,9 +3,9 @@
 //   for each block:  r = W D⁻¹ u + Σ λ - b,  z = P(λ - ω r/d),  u += Wᵀ (z - λ),  λ = z
 //
 // Rows of one block without bounds (the three of a point joint) are solved together: Δλ = -ω A_bb⁻¹ r. A sweep costs
-// O(nonzeros). It converges for bilateral and interval rows if the rows' matrix is positive definite [Mangasarian
-// 1977]. With friction, whose bounds move with λ_n, no such theorem holds: look at the report. Convergence is slow
-// where the gain is near 1: long chains, tall stacks, large mass ratios.
+// O(nonzeros). It converges for bilateral and interval rows if the rows' matrix is positive definite
+// [Mangasarian 1977]. With friction, whose bounds move with λ_n, no such theorem holds: look at the report. Convergence
+// is slow where the gain is near 1: long chains, tall stacks, large mass ratios.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>

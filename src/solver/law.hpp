@@ -29,11 +29,12 @@ inline void term_law(const Term& term, const TermRow* rows, const double* y, dou
 }
 
 /// ρ = w + R of each row, w its inverse mass. Rows that are projected together share one ρ; otherwise P would be no
-/// projection in that metric. @param share factor of w in a contact's first three rows
+/// projection in that metric.
+/// @param share factor of w in a contact's first three rows
 void metric(const Term& term, const TermRow* rows, double share, double* rho);
 
-/// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ, of one term at velocity u and impulse y. @return Σ ρ²
-/// N²
+/// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ, of one term at velocity u and impulse y.
+/// @return Σ ρ² N²
 /// @param share as for metric()
 /// @param tangent unless null: G of Newton's step, y' = base - G (u' - u)  @param base [row]
 double natural_map(const Term& term, const TermRow* rows, double share, const double* velocity, const double* impulse,

@@ -1,4 +1,3 @@
-// |
 // Rank-revealing multipliers of dependent constraint rows (multipliers.hpp): pivoted Cholesky of rank r, O(m² r), and
 // refinement.
 #include "tarsus/solver/multipliers.hpp"

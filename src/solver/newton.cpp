@@ -1,4 +1,3 @@
-// |
 // Newton's method for the two constraint stages, and its dense variant M-SHAKE (newton.hpp).
 #include "solver/newton.hpp"
 

@@ -1,5 +1,5 @@
-// Newton's method on all rows at once: the default solver, and M-SHAKE as its dense variant.  [theory.md, section 5;
-// Kräutler 2001]
+// Newton's method on all rows at once: the default solver, and M-SHAKE as its dense variant.
+// [theory.md, section 5; Kräutler 2001]
 //
 // Position stage: A δ = σ(x) with A = J(x) M^-1 J(x0)ᵀ, λ̃ -= δ, x = x' ⊞ M^-1 J(x0)ᵀ λ̃. The first iteration reuses
 // the factor of J(x0) M^-1 J(x0)ᵀ from the last velocity stage, if that was at x0. This is the chord method; its

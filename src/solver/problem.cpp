@@ -1,4 +1,3 @@
-// |
 // Defaults and violations of Problem (problem.hpp).
 #include "tarsus/solver/problem.hpp"
 

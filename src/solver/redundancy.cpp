@@ -1,4 +1,3 @@
-// |
 // Redundant constraint rows (redundancy.hpp): a sparse factorisation selects components with small pivots, and a
 // pivoted Cholesky factorisation of these decides.
 #include "tarsus/solver/redundancy.hpp"

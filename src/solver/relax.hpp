@@ -46,9 +46,11 @@ struct Relaxed {
 // derivative of z with respect to y: 1 - (A + R)/ρ on the diagonal, else -A/ρ. It makes `sweeps` sweeps, or fewer if no
 // velocity changes by more than the tolerance [m/s]. Z [row that changes][stride], stride a multiple of eight; y [row];
 // z [stride]. by: of the last sweep
+//
 // follow: Z without its diagonal. @param inverse 1/ρ [stride]
-// relax_points: one sweep over `count` places of BodyPoints from `first` on, `step` from one to the next. @param body
-// [place][a, b][lane] @param bodies FreeBody's numbers
+//
+// relax_points: one sweep over `count` places of BodyPoints from `first` on, `step` from one to the next.
+// @param body [place][a, b][lane]  @param bodies FreeBody's numbers
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                            \
   SCALAR_KERNEL(int, relax,                                                                                    \
                 (const Relaxation* rows, int count, const double* Z, int stride, int sweeps, double tolerance, \

@@ -1,4 +1,3 @@
-// |
 // Rows of a mixed linear complementarity problem (row_problem.hpp): storage, projections and the natural residual.
 #include "tarsus/solver/row_problem.hpp"
 

@@ -1,4 +1,3 @@
-// |
 // Names, input checks and starting point of the row solvers (row_solver.hpp).
 #include "tarsus/solver/row_solver.hpp"
 

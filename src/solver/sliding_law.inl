@@ -78,8 +78,8 @@ struct LaneDisc {
   }
 };
 
-/// G of a disc's two rows: across the slip direction, and along it from the normal velocity. @param g, by_normal of
-/// slipping rows
+/// G of a disc's two rows: across the slip direction, and along it from the normal velocity.
+/// @param g, by_normal of slipping rows
 template <class T, class Rows>
 TARSUS_INLINE void set_disc_tangent(const LaneDisc<T>& disc, T g, T by_normal, T iR, Mask<T> lanes, Rows& c) {
   const T zero = T(Real<T>(0));

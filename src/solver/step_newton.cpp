@@ -1,8 +1,7 @@
-// |
 // Semismooth Newton method of a step; step_newton.hpp has the equations and the phases. The first kOwnIterations start
 // from the last step's impulses. If they fail, start_anew() solves the frictionless problem and continues from there,
-// if need be along the friction path. It fails only by the limits on iterations and operations, and then returns the
-// best iterate with its residual.
+// if need be along the friction path. If nothing converges within the limits on iterations and operations, the result
+// is the best iterate with its residual.
 #include "tarsus/solver/step_newton.hpp"
 
 #include <algorithm>
@@ -93,8 +92,8 @@ void StepNewton::sweep(StepOperator& mass, int count) {
   apply_impulses(mass, problem_, now_.impulse, now_.velocity);
 }
 
-/// One iteration, after sweeps if they are due. @param early sweeps may precede the seventh iteration; steps are then
-/// not shortened
+/// One iteration, after sweeps if they are due.
+/// @param early sweeps may precede the seventh iteration; steps are then not shortened
 void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();

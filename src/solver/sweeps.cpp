@@ -1,4 +1,3 @@
-// |
 // Projected Gauss-Seidel sweeps on terms (sweeps.hpp): when they are due before Newton's iterations, and the sweeps
 // themselves. O(d) for a row of a tree at depth d. A problem solved by sweeps alone is accelerated by conjugate
 // gradients. Sweeps converge slowly in the size of impulses, as in tall stacks and chains.
@@ -234,7 +233,8 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
 }
 
 /// Sweeps over a single block with all rows, whose z_ is stored: `sweeps` times, or until no velocity changes by more
-/// than the tolerance. @return number of sweeps
+/// than the tolerance.
+/// @return number of sweeps
 int Sweeps::relax_whole(int sweeps, double tolerance) {
   const Block& block = blocks_[0];
   Relaxed by;

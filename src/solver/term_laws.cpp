@@ -1,4 +1,3 @@
-// |
 // The laws of all terms of a problem (term_laws.hpp): contacts with three rows and one tangential R in SIMD lanes, the
 // others one by one.
 #include "tarsus/solver/term_laws.hpp"

@@ -3,9 +3,9 @@
 //   M̂ q̈ + Jᵀ x₂ = Q - C,   J q̈ - Σ x₂ = y₂              [KKT notes; theory.md, section 3]
 //
 // ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' inward passes give W = L⁻¹ Jᵀ (delassus.hpp). The multipliers
-// follow from (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂. With u -= W x₂, ABA's outward pass gives q̈. The cost is O(n + m d +
-// m² d + m³) for m rows. Drives enter M̂ = M + K and Q. Where rows sit on several branches of a floating base, each
-// branch's rows are eliminated before the root is factored, and m is then the number of rows of one branch
+// follow from (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂. With u -= W x₂, ABA's outward pass gives q̈. The cost is
+// O(n + m d + m² d + m³) for m rows. Drives enter M̂ = M + K and Q. Where rows sit on several branches of a floating
+// base, each branch's rows are eliminated before the root is factored, and m is then the number of rows of one branch
 // (src/constraint/branches.inl; decision 408).
 //
 //   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
@@ -38,8 +38,8 @@ class Branches;
 template <class R>
 class ConstrainedDynamics {
  public:
-  /// Keeps references to the model and the set. @param branches whether rows may be eliminated branch by branch, which
-  /// changes the result by rounding only
+  /// Keeps references to the model and the set.
+  /// @param branches whether rows may be eliminated branch by branch, which changes the result by rounding only
   /// @throws ValueError if the set was made for another model
   ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
                       bool branches = true);
@@ -60,13 +60,13 @@ class ConstrainedDynamics {
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
   DelassusRows<R>& forces() { return rows_; }                 ///< the rows' blocks
   In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
-  /// @param impulse λ = -h x₂ [rows][lane]  @param missed largest |J v⁺ + Σ λ - b|, relative to the velocities that it
-  /// consists of
+  /// @param impulse λ = -h x₂ [rows][lane]
+  /// @param missed largest |J v⁺ + Σ λ - b|, relative to the velocities that it consists of
   template <class X>
   void record(std::span<const X> impulse, double h, double missed, int pack = 0);
 
-  /// Moves v along M̂⁻¹ Jᵀ until φ(qpos ⊞ h v) = 0 to tolerance(), and sets next_qpos to that configuration. J and M̂ =
-  /// M₀ + joint_inertia are those of qpos. A chord iteration: one factorisation and a few evaluations of φ.
+  /// Moves v along M̂⁻¹ Jᵀ until φ(qpos ⊞ h v) = 0 to tolerance(), and sets next_qpos to that configuration. J and
+  /// M̂ = M₀ + joint_inertia are those of qpos. A chord iteration: one factorisation and a few evaluations of φ.
   /// @return number of worlds in which it fails: their v and next_qpos are the last finite ones tried. Where the rows
   /// of qpos do not lead to φ = 0 and a rotation is large, next_qpos satisfies φ = 0 and qpos ⊞ h v is only near it
   int close(BasicData<R>& data, double h, In<R> qpos, In<R> joint_inertia, Out<R> v, Out<R> next_qpos);

@@ -26,8 +26,8 @@ class DenseTerms {
  public:
   explicit DenseTerms(const Model& model);
 
-  /// Starts a step. The arguments must outlive this object's use. @param held J_e of bilateral rows [rows][nv] @param
-  /// diagonal Σ [rows]
+  /// Starts a step. The arguments must outlive this object's use.
+  /// @param held J_e of bilateral rows [rows][nv]  @param diagonal Σ [rows]
   /// @param forces the forces besides the terms
   void begin(const BasicData<R>& data, In<R> joint_inertia, const TreeForces<R>& forces, std::span<const Term> terms,
              const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal);

@@ -69,15 +69,16 @@ class EqualitySet {
  public:
   /// No constraints.
   explicit EqualitySet(const Model& model);
-  /// The active equalities of the model's spec. @throws InputError naming each that cannot be used: on the world only,
-  /// between links that cannot move against each other, with unknown names or numbers that are not finite
+  /// The active equalities of the model's spec.
+  /// @throws InputError naming each that cannot be used: on the world only, between links that cannot move against each
+  /// other, with unknown names or numbers that are not finite
   static EqualitySet of(const Model& model);
   ~EqualitySet();
   EqualitySet(EqualitySet&&) noexcept;
   EqualitySet& operator=(EqualitySet&&) noexcept;
 
-  // Additions. Each returns the constraint's index. Points are in the body's frame; body 0 is the world. @throws
-  // ValueError
+  // Additions. Each returns the constraint's index. Points are in the body's frame; body 0 is the world.
+  // @throws ValueError
   int add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b);
   /// X_AB: pose of b's frame in a's frame that the weld keeps. Position rows are about `anchor`, orientation rows along
   /// the columns of `axes`, both in b's frame.
@@ -106,8 +107,8 @@ class EqualitySet {
   void set_softness(int index, const Softness& softness);
   std::string row_name(int row) const;
 
-  /// Adds the structure of all rows to `rows`, in order. Call it once, before other blocks. @throws ValueError if there
-  /// are blocks already
+  /// Adds the structure of all rows to `rows`, in order. Call it once, before other blocks.
+  /// @throws ValueError if there are blocks already
   template <class R>
   void add_blocks(DelassusRows<R>& rows) const;
 
@@ -121,8 +122,8 @@ class EqualitySet {
 
   /// Joint inertia for the part of the turning of the rows' forces with the links that a step of h seconds from qvel to
   /// `next` does not resolve (src/constraint/geometric_inertia.inl). data holds the poses and the step's joint_inertia;
-  /// its factors are overwritten. @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return whether any
-  /// world has such inertia
+  /// its factors are overwritten.
+  /// @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return whether any world has such inertia
   template <class R>
   bool geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next, Out<R> inertia) const;
 

@@ -43,8 +43,8 @@ class ExtraRows {
   /// Dense J of the bilateral rows [row][nv], valid until the next call.
   std::span<const double> jacobian();
 
-  /// Corrects the solution without the extra rows, in data and x, to the one with them. @param now present bilateral
-  /// impulses
+  /// Corrects the solution without the extra rows, in data and x, to the one with them.
+  /// @param now present bilateral impulses
   void solve(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
              BilateralImpulse& next, Out<R> x);
   /// The same through the factors of these trees. @param joint_force Q of the solution without the extra rows [nv]

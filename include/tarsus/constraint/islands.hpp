@@ -25,8 +25,9 @@ class Islands {
  public:
   explicit Islands(const Model& model);
 
-  /// Finds the large islands. @param least number of trees of a large island @param together one large island makes all
-  /// terms large: bilateral rows are part of every solve
+  /// Finds the large islands.
+  /// @param least number of trees of a large island
+  /// @param together one large island makes all terms large: bilateral rows are part of every solve
   /// @return number of terms in large islands
   int find_piles(const TermSet& all, int least, bool together);
   /// The terms in large islands, or the others, renumbered, with copies of y and the impulses. Valid until the next

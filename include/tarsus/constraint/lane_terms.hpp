@@ -60,8 +60,9 @@ class LaneTerms {
   void solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia, const LimitedDrives<R>* drives,
              In<R> push, In<R> found, Out<R> velocity);
 
-  /// Sets the equality constraints of a pack's next solve(). @param rows directions as EqualitySet::evaluate() leaves
-  /// them @param target J v⁺ [rows][lane]  @param compliance of the impulses [rows][lane]
+  /// Sets the equality constraints of a pack's next solve().
+  /// @param rows directions as EqualitySet::evaluate() leaves them  @param target J v⁺ [rows][lane]
+  /// @param compliance of the impulses [rows][lane]
   void hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance);
   /// Impulses of the equality constraints over the last step [rows][lane].
   In<R> bilateral_impulse(int pack) const;

@@ -32,8 +32,8 @@ struct SolverParameters {
   std::array<double, 5> impedance{0.9, 0.95, 0.001, 0.5, 2};
   bool operator==(const SolverParameters&) const = default;
 };
-/// Missing numbers are MJCF's defaults. @throws ValueError for numbers that are not finite, too many numbers, or signs
-/// of solref that differ
+/// Missing numbers are MJCF's defaults.
+/// @throws ValueError for numbers that are not finite, too many numbers, or signs of solref that differ
 SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp);
 /// Parameters of a joint's range. @throws InputError as solver_parameters()
 std::optional<SolverParameters> limit_parameters(const Model& model, int joint);

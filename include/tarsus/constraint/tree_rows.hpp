@@ -27,8 +27,9 @@ class TreeRows final : public RowBlocks {
 
   /// Removes all rows. @return the list to which the bilateral rows are to be written
   DelassusRows<R>& clear();
-  /// Keeps those bilateral rows satisfied. data has the factors of M̂. @param diagonal Σ @param trees graph with the
-  /// rows as its first nodes, factored without terms; both must outlive their use
+  /// Keeps those bilateral rows satisfied. data has the factors of M̂.
+  /// @param diagonal Σ
+  /// @param trees graph with the rows as its first nodes, factored without terms; both must outlive their use
   void hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees);
   /// Writes the rows of these terms, with x = 0. The arguments must outlive the rows' use. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);

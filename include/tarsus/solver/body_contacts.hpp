@@ -7,14 +7,16 @@
 //   λ_n ← max(0, λ_n - ω (n·v + Σ λ_n - b)/d_n),            d_n = nᵀ K n + Σ
 //   λ_t ← disc(μ λ_n, λ_t - ω v_t/d_t),                     d_t the larger eigenvalue of K's tangential block
 //
-// If a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, acts against ω_A - ω_B, with I_A⁻¹ +
-// I_B⁻¹ in the place of K:
+// If a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, acts against ω_A - ω_B, with
+// I_A⁻¹ + I_B⁻¹ in the place of K:
 //
 //   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ)
 //
-// Sphere contacts (`round`: spheres about their centres of mass) have K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 -
-// n nᵀ). λ_n then does not change v_t, and the kernel loads only eight numbers a body. [theory.md: d_n and d_t of
-// spheres]
+// Sphere contacts (`round`: spheres about their centres of mass) have
+//
+//   K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ).
+//
+// λ_n then does not change v_t, and the kernel loads only eight numbers a body. [theory.md: d_n and d_t of spheres]
 //
 // Contacts of one colour share no body, and their order does not matter. The result therefore does not depend on the
 // number of threads or lanes, except for the rounding of fused multiply-adds, which not every instruction set has.

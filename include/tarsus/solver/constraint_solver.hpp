@@ -1,5 +1,5 @@
-// Solvers of the two constraint stages behind one interface, one file each.  [Tuckerman, section 3.9; theory.md,
-// section 5]
+// Solvers of the two constraint stages behind one interface, one file each.
+// [Tuckerman, section 3.9; theory.md, section 5]
 //
 //   position stage   x = x' ⊞ M^-1 J(x0)ᵀ λ̃  with σ(x) = 0        λ̃ = (Δt²/2) λ, (3.9.13)
 //   velocity stage   v = v' + M^-1 J(x)ᵀ μ̃    with J(x) v = 0      μ̃ = (Δt/2) μ,  (3.9.17)

@@ -17,11 +17,10 @@ namespace tarsus {
 
 struct MultiplierReport {
   int rank = 0;
-  std::vector<int>
-      dependent;         ///< rows that follow from the others, ascending; which of a set is named follows the pivots
-  double violation = 0;  ///< max |b - A x| / max(|b|, 1) over rows that others contradict; rounding if none do
-  int iterations = 0;    ///< of the refinement
-  bool finite = true;    ///< false: a number in A or b is not finite; x is then zero
+  std::vector<int> dependent;  ///< rows that follow from the others, ascending; the pivots decide which of a set it is
+  double violation = 0;        ///< max |b - A x| / max(|b|, 1) over rows that others contradict; rounding if none do
+  int iterations = 0;          ///< of the refinement
+  bool finite = true;          ///< false: a number in A or b is not finite; x is then zero
 };
 
 /// A pivot below this share of its row's diagonal counts as zero. A linkage within about 3e-6 rad of a singular posture
@@ -34,8 +33,8 @@ inline constexpr R kDependent = sizeof(R) == 8 ? R(1e-11) : R(1e-5);
 template <class R>
 inline constexpr R kZeroRow = sizeof(R) == 8 ? R(1e-18) : R(1e-12);
 
-/// Scale of a pivot: the row's diagonal before elimination, or the rounding error of the row's entries √(diagonal ×
-/// largest) × ε if that is larger, as for the normal of a plane that a linkage leaves by 1e-6 rad.
+/// Scale of a pivot: the row's diagonal before elimination, or the rounding error of the row's entries
+/// √(diagonal × largest) × ε if that is larger, as for the normal of a plane that a linkage leaves by 1e-6 rad.
 template <class R>
 inline constexpr R kPivotShare = 64 * std::numeric_limits<R>::epsilon() / kDependent<R>;
 template <class R>
@@ -43,8 +42,8 @@ R pivot_scale(R diagonal, R largest) {
   return std::max(diagonal, kPivotShare<R> * std::sqrt(diagonal * largest));
 }
 
-/// @param A [m][ld], the upper triangle row by row, with Σ, computed in R  @param size [m] lower bounds of the scales
-/// of the rows, which are otherwise their diagonals. Cost O(m² r).
+/// @param A [m][ld], the upper triangle row by row, with Σ, computed in R
+/// @param size [m] lower bounds of the scales of the rows, which are otherwise their diagonals. Cost O(m² r).
 template <class R = double>
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x,
                                    std::span<const double> size = {});

@@ -6,8 +6,8 @@
 //     residual r = W D⁻¹ u + Σ λ - b,     u += Wᵀ Δλ
 //
 // Particles: L = 1. Free bodies: L rotates into the principal axes of inertia. Trees: L D Lᵀ is ABA's factorisation of
-// M̂, and a row's W has entries only at the degrees of freedom on its paths to the root.     [Lacoursière 2013, eq. 23
-// to 30]
+// M̂, and a row's W has entries only at the degrees of freedom on its paths to the root.
+// [Lacoursière 2013, eq. 23 to 30]
 //
 // Rows come in blocks that are projected together:
 //

@@ -79,7 +79,8 @@ class StepOperator {
   /// x += t (x' - x). The first call after begin sets x = x' for any t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps. Call it after begin, not between solve and move. Valid until the next
-  /// call. @param terms ascending
+  /// call.
+  /// @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
   virtual SweepKind sweeps() const { return SweepKind::of_trees; }
   /// For StepProblem::sliding_share. It is 1 where solves lose digits, or where sweeps do most of the work.

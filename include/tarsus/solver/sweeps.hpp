@@ -73,7 +73,7 @@ class RowBlocks {
   /// @param A out: [row of the block][stride]
   virtual void own_mass([[maybe_unused]] int block, [[maybe_unused]] double* A, [[maybe_unused]] int stride) {}
   virtual void rest() {}                             ///< x = 0
-  virtual void extrapolate(const Extrapolation&) {}  ///< x, if called after every sweep since rest()
+  virtual void extrapolate(const Extrapolation&) {}  ///< of x; called after every sweep since rest()
   virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
   virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
   /// Called after each sweep: projects x onto the bilateral rows, if push() alone does not keep them.
