@@ -1,5 +1,5 @@
 // Contacts as terms: forces along n, t₁, t₂ at the point, then moments about these axes. With Coulomb's law on γ
-// (solver/law.hpp), each row that sticks or presses obeys
+// (solver/law.hpp), the normal row of a contact with a force and the rows that stick obey
 //
 //     J v⁺ + R (γ - c) = b
 //

@@ -9,9 +9,12 @@
 // which nothing else moves, would resist the rotation of the whole. The force acts on both links half way between the
 // points, so that angular momentum is conserved. Decision 414.
 //
-// A weld's orientation, in world axes: F are the frames that coincide, E = F_a F_bᵀ has the quaternion (w, v), Ω = ω_a
-// - ω_b. Then φ = s F_bᵀ v and φ̇ = s/2 F_bᵀ (w Ω + Ω × v). The row along the axis f_k of F_b is the moment s/2 (w f_k
-// + v × f_k). If F_b are the world's axes, F_b drops out.
+// A weld's orientation, in world axes: F are the frames that coincide, E = F_a F_bᵀ has the quaternion (w, v), and
+// Ω = ω_a - ω_b. Then
+//
+//     φ = s F_bᵀ v,   φ̇ = s/2 F_bᵀ (w Ω + Ω × v)
+//
+// The row along the axis f_k of F_b is the moment s/2 (w f_k + v × f_k). If F_b are the world's axes, F_b drops out.
 #pragma once
 
 #include <type_traits>

@@ -3,8 +3,8 @@
 //
 //     k = Σ d·f - (d·e)(f·e) about an axis e,   Σ d·f of a ball
 //
-// is a spring stiffness where the forces pull. A light arm of length l that carries a heavy body of mass m under the
-// tension f swings at √(f/(m l)), which long steps do not resolve. The implicit midpoint rule turns the spring into an
+// is a spring stiffness where the forces pull. A light arm of mass m and length l by which a heavy body hangs swings
+// at √(tension/(m l)), which long steps do not resolve. The implicit midpoint rule turns the spring into an
 // inertia h² k/4, with the force of the step's start, as for springs of the model (spring_rule.hpp). The inertia is
 // internal: momentum is conserved, and joints that no such force loads, wheels or fans, are unchanged. Decision 412.
 #pragma once

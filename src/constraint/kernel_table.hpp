@@ -16,9 +16,8 @@
 // prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
 // place: pass 1 and origins only.
 // prepare_branches: prepare() without the root's factor; u = L⁻¹ y of the other links. branches.inl
-// pose, reduce: prepare() at rest and without gravity, with u = L⁻¹ y, in two parts: poses and rigid inertias; then
-// pass 2
-//   on the inertias as they are by then.
+// pose, reduce: prepare() at rest and without gravity, with u = L⁻¹ y, in two parts: poses and rigid inertias;
+//   then pass 2 on the inertias as they are by then.
 // lane_*: terms of a step for up to kTogether packs; packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
 // reference: reference_mass.inl

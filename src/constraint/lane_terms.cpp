@@ -1,3 +1,5 @@
+// LaneTerms (lane_terms.hpp): tables of a model for the kernels, memory of the packs, and the kernels' reports. The
+// kernels are in lane_newton.inl and the files that it includes.
 #include "tarsus/constraint/lane_terms.hpp"
 
 #include <algorithm>

@@ -57,8 +57,8 @@ struct SlidingRows {
   void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
-/// Projection onto a disc of radius `bound`. A slipping row has share = bound/length (zero at length zero) and
-/// direction t.
+/// Projection onto a disc of radius `bound`. Slipping rows have share = bound/length (zero for a negative bound) and
+/// the direction t.
 template <class T>
 struct LaneDisc {
   Mask<T> slips;

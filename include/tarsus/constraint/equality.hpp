@@ -14,8 +14,8 @@
 //
 // connect, weld, joint and tendon are MJCF's with its signs and scales, so that rows compare number for number. URDF's
 // mimic is a joint. Rates of p_a - p_b between two links are taken in a frame that turns with the mean of the two: the
-// forces act half way between the points, and momentum is conserved. r is qpos0. Units: m and rad. A row's name is that
-// of its constraint and its own: "knee loop (connect) y".
+// forces act half way between the points, and momentum is conserved. r is qpos0. Units: m and rad. A row's name
+// consists of its constraint's name and the row's: "knee loop (connect) y".
 #pragma once
 
 #include <functional>

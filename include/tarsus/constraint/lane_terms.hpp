@@ -16,7 +16,7 @@
 
 namespace tarsus {
 
-/// Drives with force limits, at most one a joint.
+/// Drives with force limits, each on one joint.
 template <class R>
 struct LimitedDrives {
   std::vector<int> joints;

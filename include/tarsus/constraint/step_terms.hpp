@@ -147,8 +147,8 @@ class StepTerms {
   /// Marks ball joints that move round the end of their range: 1 at the first DoF of each. Empty if there are none.
   void turning_ranges(double h, In<R> qpos, In<R> qvel, AlignedVector<R>& turning) const;
   /// Whether the force of a ball joint's range turns within the step by more than the step resolves, or a spring in its
-  /// place (src/constraint/range_spring.hpp) holds more than it was made for. The range springs have then changed, and
-  /// the caller must solve the step once more.
+  /// place (src/constraint/range_spring.hpp) is too soft for that force. The range springs have then changed, and the
+  /// caller must solve the step once more.
   bool stiffen_ranges(In<R> velocity);
   /// Adds the range springs to the joints' inertia and force.
   void add_range_springs(Out<R> joint_inertia, Out<R> joint_force) const;

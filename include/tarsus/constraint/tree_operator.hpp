@@ -11,6 +11,7 @@
 //   symmetric. These k extra rows are solved by their Schur complement through the factors of the stiffened tree, at
 //   O(k d + k³) (dynamics/delassus.hpp).
 // - Where contacts make many extra rows, all contacts are eliminated together with the joints (dynamics/coupled.hpp,
+//   decision 511). Bilateral rows and paths are eliminated as well where they join many trees.
 // - In hard steps of small models, everything is one dense matrix over the DoFs (constraint/dense_terms.hpp,
 //   decision 512).
 #pragma once
@@ -72,8 +73,8 @@ class TreeOperator final : public StepOperator {
   /// Moves x = 0 from v⁻ to v⁰. @param change J (v⁰ - v⁻), or empty  @return v⁰ - v⁻
   In<R> settle(std::span<double> change);
   /// Whether `operations` are enough to eliminate these contacts once, or those that act at y, together with the
-  /// bilateral rows, as begin() and solve() would. The count stops where it exceeds the limit several times, or many
-  /// times in all.
+  /// bilateral rows, as begin() and solve() then will. solve() refuses an elimination that takes several times as many
+  /// operations, and further ones once a step has taken many times as many in all.
   bool eliminates(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral,
                   std::span<const double> y, double operations);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {

@@ -15,8 +15,8 @@
 //
 //   first     Tangents where the last step ended, term by term; no line search. At rest this one iteration suffices.
 //   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z). The step is halved,
-//             twice at most, until Σ ρ² N² falls. With R in place of ρ, a velocity of R times the impulse would turn
-//             sticking into sliding already; with ρ it takes ρ times the impulse.
+//             four times at most, until Σ ρ² N² falls. With R in place of ρ, a velocity of R times the impulse would
+//             turn sticking into sliding already; with ρ it takes ρ times the impulse.
 //   sweeps    Projected Gauss-Seidel, before each iteration from the seventh on. Which contact opens, sticks or slips
 //             is a local question. Sweeps decide it; Newton's method alone may cycle. Newton's iterations solve for
 //             what acts through the whole tree. Where the residual does not fall to half, the number of sweeps doubles,
