@@ -1,3 +1,10 @@
+// Proximal solve of bilateral rows that may be dependent or contradictory (bilateral_schur.hpp). With A = J M̂⁻¹ Jᵀ and
+// δ the raised part of Σ_e, each proximal step solves
+//
+//     (A + Σ_e + δ) (λ_{k+1} - λ_k) = b - (A + Σ_e) λ_k
+//
+// on the same factors. The error of rows that some motion can satisfy falls geometrically; at most kProximalSteps
+// steps. If more than kHolds remains then, the rows contradict one another, and each solve is a single step from zero.
 #include "tarsus/constraint/bilateral_schur.hpp"
 
 #include <algorithm>
@@ -12,14 +19,14 @@ namespace tarsus {
 
 namespace {
 
-/// Of a bilateral row's own inverse mass, that Σ_e is raised by, at least what rounding makes of rows that depend on
-/// one another; and proximal steps that take it out again, as long as each takes its share of what is left: the error
-/// of what can be moved falls as the power.
+/// Share of a row's inverse mass by which Σ_e is raised; at least the rounding error of dependent rows. Proximal steps
+/// remove it again, as long as each leaves at most kTaken of the residual: the error of rows that can be satisfied
+/// falls as a power.
 template <class R>
 constexpr double kRaised = sizeof(R) == 8 ? 1e-10 : 4e-5;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
-/// Of the largest inverse mass of all rows, that a row's counts as: in float rounding has more than what is small.
+/// Least inverse mass of a row, relative to the largest of all rows: in float, rounding exceeds smaller ones.
 template <class R>
 constexpr double kLeastMass = sizeof(R) == 8 ? 1e-9 : 1e-3;
 
@@ -27,7 +34,7 @@ template <class R>
 constexpr double kMet = sizeof(R) == 8 ? 1e-7 : 1e-3;  ///< [m/s² | rad/s²]
 
 constexpr double kRounding = 1e-14;
-constexpr double kHolds = 1e-10;  ///< of their size; what is left of more, after all steps, contradicts itself
+constexpr double kHolds = 1e-10;  ///< relative; if more is left after all steps, the rows contradict one another
 
 }  // namespace
 
@@ -44,12 +51,12 @@ void BilateralSchur<R>::lay_out(const BilateralRows<R>& bilateral, DelassusRows<
   const bool same = bilateral.equalities && bilateral.equalities == bilateral_.equalities && blocks_ > 0 &&
                     blocks_ == bilateral.equalities->size();
   bilateral_ = bilateral;
-  same ? rows.keep(blocks_) : rows.clear();  // which links they are on stays, and only that was added
+  same ? rows.keep(blocks_) : rows.clear();  // the links of the rows stay; anything added since is dropped
   if (!same && count() > 0) bilateral_.equalities->template add_blocks<R>(rows);
   blocks_ = rows.blocks();
 }
 
-/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
+/// b_e - J_e v⁰ = h (y₂ - J q̈⁰) and the rows' inverse masses, from the present factors.
 template <class R>
 void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
@@ -65,10 +72,10 @@ void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, 
     demand_[i] = h * (double(bilateral_.demand[i]) - double(velocity_[i]));
     size_ = std::max(size_, std::abs(h * double(velocity_[i])));
   }
-  // Rows that nothing moves have no inverse mass of their own.
+  // Rows that no motion changes have no inverse mass.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
-  for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::drop_row(): of what nothing moves rounding asks for no force
+  for (int i = 0; i < m; ++i) {  // as ConstrainedDynamics::drop_row(): rounding in such rows must not demand a force
     if (mass_[i] <= kZeroRow<R> * most && std::abs(demand_[i]) <= kMet<R> * h) demand_[i] = 0;
   }
   if (!(most > 0)) most = 1;
@@ -77,13 +84,14 @@ void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, 
   each_unit(set, 0, set.size(), [&](int begin, int end) {
     double largest = 0;
     for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
-    largest = largest > kZeroRow<R> * most ? std::max(largest, least) : most;  // what nothing moves asks for no force
+    largest =
+        largest > kZeroRow<R> * most ? std::max(largest, least) : most;  // rows that no motion changes get no force
     for (int i = begin; i < end; ++i) raised_[i] = kRaised<R> * largest;
   });
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
 }
 
-/// |J_e v + Σ_e λ_e - b_e|, the largest: what the raised Σ_e makes of the last step.
+/// The largest |J_e v + Σ_e λ_e - b_e|, from the effect of the raised Σ_e on the last step.
 template <class R>
 double BilateralSchur<R>::left() const {
   double most = 0;
@@ -91,8 +99,7 @@ double BilateralSchur<R>::left() const {
   return most;
 }
 
-/// Adds what the last step, as a right side by its raised Σ_e, makes of the solution. The rows' own part of that is the
-/// next step.
+/// One more proximal step: adds the solution for the right side raised_ × (last step). Its rows' part is the next step.
 template <class R>
 void BilateralSchur<R>::step_again(const Solve& solve, std::span<double> solution, int first) {
   change_.assign(solution.size(), 0.0);
@@ -123,11 +130,11 @@ void BilateralSchur<R>::settle(const Solve& solve, std::span<double> solution, i
       next.miss = left();
     }
     contradict_ = next.miss > kHolds * size_;
-    if (contradict_) {  // then this solve is one step from zero as well
+    if (contradict_) {  // then this solve is one step from zero too
       std::copy(first_solution_.begin(), first_solution_.end(), solution.begin());
       steps = 1;
     }
-    if (contradict_ || (!met_ && next.miss > kRounding * size_)) {  // each step met as much of it by an impulse
+    if (contradict_ || (!met_ && next.miss > kRounding * size_)) {  // each step added the same impulse for it
       change_.assign(solution.size(), 0.0);
       for (int i = 0; i < held; ++i) {
         const double unmet = raised_[i] * step_[i];

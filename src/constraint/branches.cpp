@@ -1,3 +1,5 @@
+// Groups the rows of a floating base by the branches of the tree, and allocates their matrices (branches.inl has the
+// equations).
 #include "constraint/branches.hpp"
 
 #include <algorithm>
@@ -9,8 +11,8 @@ namespace tarsus {
 
 template <class R>
 BranchLimits<R> Branches<R>::limits() {
-  // What decides is how much stiffer branches hold the root than its own inertia: rounding grows with the square of
-  // that ratio, and up to 100 the error is that of one factor of all rows.
+  // The limit concerns the stiffness that branches add to the root, relative to its inertia. The rounding error grows
+  // with the square of that ratio; up to 100 it equals that of one factorisation of all rows.
   return {.branch = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0},
           .kept = {kDependent<R>, kPivotShare<R>, kZeroRow<R>},
           .stiffness = R(100)};
@@ -26,7 +28,7 @@ Branches<R>::Branches(const Model& model, DelassusRows<R>& rows) {
     if (!rows.block(i).force) return;
   }
   find_groups(rows);
-  // One group is kept whatever it is like: the last of several gains nothing by going first.
+  // One group is always kept: eliminating the last one first gains nothing.
   const auto held = [](const Group& g) { return int(g.dofs.size()) >= g.nrow; };
   Group kept;
   const auto keep = [&](std::size_t i) {
@@ -51,7 +53,7 @@ Branches<R>::Branches(const Model& model, DelassusRows<R>& rows) {
   view_.kept = view_of(groups_.back(), rows.width(), false);
 }
 
-/// Blocks that share a DoF below the root belong together.
+/// Joins blocks that share a DoF below the root.
 template <class R>
 void Branches<R>::find_groups(DelassusRows<R>& rows) {
   for (int i = 0; i < rows.blocks(); ++i) {
@@ -77,8 +79,9 @@ void Branches<R>::find_groups(DelassusRows<R>& rows) {
   }
 }
 
-/// Views of the group's blocks and the runs of DoFs that they share: of a branch, those below the root, whose are last.
-/// Two blocks that share none have an empty run, which makes their part of the matrix zero again after the last factor.
+/// Views of the group's blocks, and the runs of DoFs that they share. Of a branch, these are the DoFs below the root,
+/// which is last. Two blocks without common DoFs have an empty run, which resets their part of the matrix to zero after
+/// the last factorisation.
 template <class R>
 void Branches<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
   int first = 0;
@@ -105,7 +108,7 @@ void Branches<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) 
   std::fill_n(group.lines.begin(), 2 * lines * width, R(1));  // inverse and diagonal of padding
 }
 
-/// Room for the columns that a branch carries along and the pack that a tile may read beyond them.
+/// Leading dimension, with room for a branch's extra columns and the pack that a tile may read beyond them.
 template <class R>
 int Branches<R>::leading_dimension(int nrow, int width) {
   const int pack = row_width<R>(width), carried = std::max(8, pack);

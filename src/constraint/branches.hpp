@@ -1,4 +1,4 @@
-// Which rows of a set can be eliminated branch by branch, and the memory for it. See branches.inl.
+// Which rows of a set can be eliminated branch by branch, and memory for it. See branches.inl.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace tarsus {
 template <class R>
 class Branches {
  public:
-  /// Of all blocks of `rows`, none of which may be added or moved afterwards. Applies where the model is one tree with
-  /// a free root, every block is a force on links, and rows fall into at least two groups that meet at the root alone,
-  /// of which at least one has no more rows than DoFs below it.
+  /// Takes all blocks of `rows`; none may be added or moved afterwards. Elimination applies if the model is one tree
+  /// with a free root, every block is a force on links, and the rows form at least two groups that meet at the root
+  /// alone. At least one group must have no more rows than DoFs below the root.
   Branches(const Model& model, DelassusRows<R>& rows);
 
   bool apply() const { return view_.branches > 0; }
@@ -22,9 +22,9 @@ class Branches {
 
  private:
   struct Group {
-    std::vector<int> members;  // blocks of the set
+    std::vector<int> members;  // indices of blocks in the set
     int nrow = 0;
-    std::vector<int> dofs;  // below the root, each once
+    std::vector<int> dofs;  // below the root, without repetition
     std::vector<RowBlockView<R>> blocks;
     std::vector<int> first, global;
     std::vector<GroupOverlap> overlaps;
@@ -35,7 +35,7 @@ class Branches {
   static int leading_dimension(int nrow, int width);
   static RowGroupView<R> view_of(Group& group, int width, bool below_root);
 
-  std::vector<Group> groups_;  // the kept one last, perhaps empty
+  std::vector<Group> groups_;  // the kept one is last, perhaps empty
   std::vector<RowGroupView<R>> branch_views_;
   BranchesView<R> view_;
 };

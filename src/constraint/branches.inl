@@ -1,19 +1,22 @@
-// Constrained dynamics of a floating base whose rows sit on several branches: a branch's rows are eliminated before the
+// Constrained dynamics of a floating base with rows on several branches: a branch's rows are eliminated before the
 // root.
 //
-// Rows of different branches meet at the root alone. With B = Wᵀ D⁻¹ W over the joints of one branch, F [6][rows] the
-// rows' forces as they reach the root, b = Wᵀ D⁻¹ u - y₂ over those joints, D₀ the root's articulated inertia and a its
-// acceleration,
+// Rows of different branches meet at the root alone. Notation: B = Wᵀ D⁻¹ W over the joints of one branch; F [6][rows],
+// the rows' forces at the root; b = Wᵀ D⁻¹ u - y₂ over those joints; D₀, the root's articulated inertia; a, its
+// acceleration. Then
 //
-//   (B + Σ) x = b + Fᵀ a,   D₀ a = u₀ - Σ_branches F x,
+//   (B + Σ) x = b + Fᵀ a,   D₀ a = u₀ - Σ_branches F x.
 //
-// so a branch whose rows its own joints can hold adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force, and
-// the root is reduced as a link with children is. That leaves small factors (6 rows a weld, with 7 columns carried
-// along) in place of one of all rows. Rows that a branch cannot hold (more rows than joints), or the last branch's, are
-// kept: theirs is the usual Λ⁻¹ of delassus.hpp, with the root's new factor. Then x of the branches from a.
+// A branch whose joints can move all its rows adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force. The
+// root is then reduced like a link with children. Small factors (6 rows a weld, with 7 more columns) replace one factor
+// of all rows. Rows that a branch cannot eliminate (more rows than joints), and those of the last branch, are kept:
+// they have the usual Λ⁻¹ of delassus.hpp with the root's new factor. At the end, a gives the branches' x.
 //
-// [Rows eliminated on the way in: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by branch, exact,
-// and handed over where B is nearly singular: a straight leg cannot be held along itself by its own joints.]
+// The kernel reports failure where B is nearly singular: the joints of a straight leg cannot move it along itself. The
+// caller then factors all rows at once.
+//
+// [Elimination of rows on the inward pass: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by
+// branches, and exact.]
 #pragma once
 
 #include "constraint/branches_view.hpp"
@@ -25,7 +28,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Columns that a branch's factor carries along: six of Fᵀ, then b, then nothing up to whole packs.
+/// Extra columns of a branch's factor: six of Fᵀ, then b, then zeros up to whole packs.
 template <class T, class P>
 inline constexpr int kCarried = sizeof(P) == sizeof(T) ? 7
                                                        : (sizeof(P) > 8 * sizeof(T) ? int(sizeof(P) / sizeof(T)) : 8);
@@ -44,8 +47,7 @@ TARSUS_INLINE void gather_rows(const ModelView<Real<T>>& m, const LinkState<T>* 
   }
 }
 
-/// A block's rows of Fᵀ and b into the columns that are carried along: what W holds DoF by DoF, turned about. target:
-/// -y₂.
+/// Transposes a block's rows of Fᵀ and b from W, stored by DoFs, into the extra columns. @param target -y₂
 template <class T, class P>
 TARSUS_INLINE void load_carried(const RowBlockView<Real<T>>& block, const T* u, const T* target, T* out, int ld) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kColumns = kCarried<T, P>;
@@ -65,7 +67,7 @@ TARSUS_INLINE void load_carried(const RowBlockView<Real<T>>& block, const T* u, 
   }
 }
 
-/// Rows k and k + 1 of add_branch's upper triangle for packs of worlds, sums in registers.
+/// Rows k and k + 1 of add_branch's upper triangle for packs of worlds, with sums in registers.
 template <class T, int k>
 TARSUS_INLINE void add_branch_rows(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
   constexpr int kColumns = 7;
@@ -82,7 +84,7 @@ TARSUS_INLINE void add_branch_rows(int nrow, int ld, const T* carried, const T* 
   for (int j = k + 1; j < kColumns; ++j) sum[(k + 1) * kColumns + j] = second[j];
 }
 
-/// sum [6][kCarried] += what a branch gives to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
+/// sum [6][kCarried] += the branch's contribution to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
 template <class T, class P>
 TARSUS_INLINE void add_branch(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kColumns = kCarried<T, P>;
@@ -110,7 +112,7 @@ TARSUS_INLINE void add_branch(int nrow, int ld, const T* carried, const T* inver
   }
 }
 
-/// gather_rows() for one weld, whose shape the compiler knows then.
+/// gather_rows() for one weld, with sizes known to the compiler.
 template <class T, class P>
 TARSUS_INLINE void gather_weld(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowGroupView<Real<T>>& g) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kStride = (6 + kRows - 1) / kRows * kRows;
@@ -128,7 +130,7 @@ TARSUS_INLINE void gather_weld(const ModelView<Real<T>>& m, const LinkState<T>* 
   if (j < kStride) gram_columns<T, P, 1>(below, 6, W, kStride, DW + j, kStride, false, A + j, g.ld);
 }
 
-/// A branch's matrix: B + Σ and the columns to carry along.
+/// A branch's matrix: B + Σ with the extra columns.
 template <class T, class P>
 TARSUS_INLINE void load_branch(const RowGroupView<Real<T>>& g, const T* u, const T* target, const T* sigma) {
   T *A = reinterpret_cast<T*>(g.A), *diagonal = reinterpret_cast<T*>(g.diagonal);
@@ -143,7 +145,7 @@ TARSUS_INLINE void load_branch(const RowGroupView<Real<T>>& g, const T* u, const
   }
 }
 
-/// A branch's factor. The six rows of a weld have a copy of their own, in which all loops are known to the compiler.
+/// Factors a branch. Six rows, a weld, have their own code, whose loops the compiler knows.
 template <class T, class P>
 TARSUS_INLINE void factor_branch(const RowGroupView<Real<T>>& g) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kRight = (6 + kRows - 1) / kRows * kRows;
@@ -156,8 +158,8 @@ TARSUS_INLINE void factor_branch(const RowGroupView<Real<T>>& g) {
   }
 }
 
-/// `sum` of all branches onto the root's inertia and bias force. W's order of a free root is linear first.
-/// @return the least of limit × inertia - what was added, over the root's six axes
+/// Adds `sum` of all branches to the root's inertia and bias force. In W, a free root's linear DoFs come first.
+/// @return the smallest of limit × inertia - addition over the root's six axes
 template <class T>
 TARSUS_INLINE T load_root(const T* sum, int columns, Real<T> limit, LinkState<T>& s) {
   const auto S = [&](int k, int l) { return sum[k * columns + l]; };
@@ -168,7 +170,7 @@ TARSUS_INLINE T load_root(const T* sum, int columns, Real<T> limit, LinkState<T>
   margin = minimum(margin, most * s.IA.I.zz - S(5, 5));
   s.IA.M += Sym3<T>{S(0, 0), S(0, 1), S(0, 2), S(1, 1), S(1, 2), S(2, 2)};
   s.IA.I += Sym3<T>{S(3, 3), S(3, 4), S(3, 5), S(4, 4), S(4, 5), S(5, 5)};
-  Mat3<T>& H = s.IA.H;  // moment for a linear motion
+  Mat3<T>& H = s.IA.H;  // moment of a linear motion
   H.xx += S(0, 3), H.xy += S(1, 3), H.xz += S(2, 3);
   H.yx += S(0, 4), H.yy += S(1, 4), H.yz += S(2, 4);
   H.zx += S(0, 5), H.zy += S(1, 5), H.zz += S(2, 5);
@@ -176,7 +178,7 @@ TARSUS_INLINE T load_root(const T* sum, int columns, Real<T> limit, LinkState<T>
   return margin;
 }
 
-/// A group's x to the set's, and u -= W x but for the root's `left_out` DoFs.
+/// Copies a group's x to the set's x₂, and u -= W x except for the root's last `left_out` DoFs.
 template <class T, class P>
 TARSUS_INLINE void take_multipliers(const RowGroupView<Real<T>>& g, int left_out, T* u, T* x2) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -197,7 +199,7 @@ TARSUS_INLINE void take_multipliers(const RowGroupView<Real<T>>& g, int left_out
   }
 }
 
-/// The rows that no branch took, by Λ⁻¹ with the root's factor as it is now; u -= W x. energy: += ldl_energy().
+/// Solves the kept rows by Λ⁻¹ with the root's present factor; u -= W x. @param energy += ldl_energy()
 template <class T, class P>
 TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowGroupView<Real<T>>& g,
                               const T* target, const T* sigma, T* u, T* x2, T& energy) {
@@ -222,8 +224,8 @@ TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* s
   take_multipliers<T, P>(g, 0, u, x2);
 }
 
-/// The branches' multipliers from the root's acceleration, (B + Σ) x = b + Fᵀ a with both sides carried along; u -= W
-/// x. carry: a, linear first, then 1. energy: += ldl_energy() of each.
+/// The branches' multipliers from the root's acceleration: (B + Σ) x = b + Fᵀ a, from the extra columns; u -= W x.
+/// @param carry a, linear first, then 1  @param energy += ldl_energy() of each branch
 template <class T, class P>
 TARSUS_INLINE void return_branches(const BranchesView<Real<T>>& view, const T* carry, T* u, T* x2, T& energy) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kPacks = kCarried<T, P> / kRows;
@@ -246,26 +248,27 @@ TARSUS_INLINE void return_branches(const BranchesView<Real<T>>& view, const T* c
   for (int l = 0; l < view.branches; ++l) take_multipliers<T, P>(view.branch[l], 6, u, x2);
 }
 
-/// ABA's passes 1 and 2 up to the root, which waits for its branches' rows.
+/// ABA's passes 1 and 2 except for the root, which needs its branches' rows first.
 template <class T>
 void prepare_branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
                              const T* K, T* u) {
   const T* no_force = nullptr;
   aba_outward(m, state, qpos, qvel, no_force);
-  reduce_groups(m, state, m.ninward - 1, Q, K);  // the root is the last
+  reduce_groups(m, state, m.ninward - 1, Q, K);  // the root is last
   place_origins(m.link, m.nlink, state);
   for (int i = 1; i < m.nlink; ++i) put_u(m.link[i], state[i], u);
 }
 
-/// good: positive where every pivot of the group is above its limits, in ratio to its diagonal and, by pivot_scale()
-/// (tarsus/solver/multipliers.hpp), to the largest. squares: += the least that ldl_energy() may be, as in ldl_trust().
+/// @param good positive if every pivot of the group is above its limits, relative to its diagonal and, by pivot_scale()
+/// (tarsus/solver/multipliers.hpp), to the largest
+/// @param squares += least admissible ldl_energy(), as in ldl_trust()
 template <class T, class P>
 TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<T>>& limits, P& good, P& squares) {
   using R = Real<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   const T *inverse = reinterpret_cast<const T*>(g.inverse), *diagonal = reinterpret_cast<const T*>(g.diagonal),
           *x = reinterpret_cast<const T*>(g.x);
-  for (int r = 0; r < g.nrow; r += kRows) {  // rows of padding: inverse 1, diagonal 1, x 0
+  for (int r = 0; r < g.nrow; r += kRows) {  // padding: inverse 1, diagonal 1, x 0
     const P d = load_rows<P>(diagonal + r), size = load_rows<P>(x + r), ratio = load_rows<P>(inverse + r) * d;
     good = minimum(good, minimum(ratio, P(R(1)) - ratio * P(limits.pivot)));
     squares = mul_add(d * P(limits.pivot) * size, size, squares);
@@ -284,9 +287,10 @@ TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<
   }
 }
 
-/// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. target: -y₂. quality: by world, not positive or
-/// not a number where the answer is not to be used. The root's inertia is left as it was, its factor is not:
-/// restore_kernel.
+/// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. The root's inertia is restored, its factor is not:
+/// see restore_kernel.
+/// @param target -y₂
+/// @param quality [lane] not positive, or NaN, if the result must not be used
 template <class T, class P>
 void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchesView<Real<T>>& view,
                      const BranchLimits<Real<T>>& limits, const T* Q, const T* K, const T* target, const T* sigma, T* u,
@@ -336,7 +340,7 @@ void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const Bra
   root.IA = inertia, root.pA = bias;
 }
 
-/// The root's factor without its branches' rows.
+/// Restores the root's factor without its branches' rows.
 template <class T>
 void restore_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
   reduce(m.link[0], state, 0, Q + m.link[0].qvel, K + m.link[0].qvel);

@@ -1,4 +1,4 @@
-// Rows of a floating base in groups, one for each branch, as the kernels see them. See branches.inl.
+// The rows of a floating base, grouped by branch, in the form that kernels read. See branches.inl.
 #pragma once
 
 #include "dynamics/delassus_table.hpp"
@@ -9,14 +9,14 @@ namespace tarsus {
 struct GroupOverlap {
   int p, q;        ///< blocks of the group, p <= q
   RowOverlap run;  ///< empty if there are none
-  bool add;        ///< not the pair's first run
+  bool add;        ///< false: the pair's first run
 };
 
-/// Rows that meet no other group's below the root.
+/// Rows that share no DoF below the root with another group.
 template <class R>
 struct RowGroupView {
   int nrow = 0;
-  int right = 0;  ///< column of A where right sides begin
+  int right = 0;  ///< first column of A's right sides
   int ld = 0;
   int blocks = 0, overlaps = 0;
   const RowBlockView<R>* block = nullptr;                   ///< [blocks]
@@ -31,20 +31,20 @@ template <class R>
 struct BranchesView {
   int branches = 0;
   const RowGroupView<R>* branch = nullptr;  ///< [branches] eliminated below the root
-  RowGroupView<R> kept;                     ///< the rows that are left; nrow may be 0
+  RowGroupView<R> kept;                     ///< the remaining rows; nrow may be 0
 };
 
-/// Where a factor's pivots are no longer to be trusted.
+/// Limits below which a factor's pivots are not trusted.
 template <class R>
 struct PivotLimits {
-  R pivot;    ///< least ratio to pivot_scale() of the diagonal, and limit of ldl_trust()
+  R pivot;    ///< least pivot relative to pivot_scale() of the diagonal, and limit of ldl_trust()
   R share;    ///< as kPivotShare
-  R nothing;  ///< least ratio of a diagonal to the largest
+  R nothing;  ///< least diagonal relative to the largest
 };
 template <class R>
 struct BranchLimits {
   PivotLimits<R> branch, kept;
-  R stiffness;  ///< largest ratio of what branches add to the root's inertia to that inertia
+  R stiffness;  ///< largest ratio of the branches' addition to the root's inertia, to that inertia
 };
 
 }  // namespace tarsus

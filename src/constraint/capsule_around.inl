@@ -1,4 +1,4 @@
-// The kernel of capsule_around.hpp.
+// Tests of pairs of bounding capsules in SIMD lanes (capsule_around.hpp): distance of two segments against the radii.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The segments in the middle of capsules side by side, in the world.
+/// The segments of capsules in the world, one a lane.
 template <class P>
 struct CapsuleSegments {
   Vec3<P> centre, axis;
@@ -30,7 +30,7 @@ struct CapsuleSegments {
   }
 };
 
-/// Whether two capsules are no further apart than their reach, and a little for rounding.  [Ericson 2005, 5.1.9]
+/// Whether two capsules are within reach of each other, with a margin for rounding.  [Ericson 2005, 5.1.9]
 template <class T>
 void capsules_near_kernel(const CapsuleAround* capsules, const CapsulePair* pairs, int count, const LinkState<T>* links,
                           unsigned char* near) {

@@ -1,3 +1,8 @@
+// Forward dynamics under equality constraints (constrained_dynamics.hpp has the equations).
+//
+// A world's rows are eliminated branch by branch if that applies, else in one LDLᵀ without pivoting, O(m³). A pivot
+// near zero sends the world to a rank-revealing solve (solver/multipliers.hpp), which finds redundant and inconsistent
+// rows. Rows with a zero Delassus entry are dropped before that.
 #include "tarsus/constraint/constrained_dynamics.hpp"
 
 #include <algorithm>
@@ -59,8 +64,8 @@ void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
     throw ValueError("data", "of another shape", "the shape that this was made for");
 }
 
-/// Far more rows than DoFs, none soft: they depend on one another, even where of a weld's six only one can be moved. To
-/// find that out by elimination takes O(m³), solve_rank_revealing() O(m² rank).
+/// Whether there are many more rows than DoFs, without compliance. They are then dependent, even if only one row of
+/// each weld can move. Elimination would find that out in O(m³), solve_rank_revealing() in O(m² rank).
 static bool outnumber(const EqualitySet& equalities, int dofs) {
   if (equalities.rows() <= 6 * dofs) return false;
   for (int i = 0; i < equalities.size(); ++i) {
@@ -86,8 +91,8 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   }
 }
 
-/// Fastest way back of a loop that is open, where no compliance is given [m/s | rad/s]: one that a file leaves open by
-/// a decimetre would come back in four steps, at hundreds of metres a second if they are short.
+/// Largest recovery speed of an open loop without compliance [m/s | rad/s]. A loop that a file leaves open by a
+/// decimetre would otherwise close in four steps, at hundreds of metres a second if the steps are short.
 constexpr double kLoopReturn = 10;
 
 /// target = a φ + b rate + c bias.
@@ -100,7 +105,7 @@ static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
 }
 
-/// What loops [begin, end) that are open are pulled back by, a φ, is `most` at most, along φ.
+/// Limits the pull a φ of open loops [begin, end) to the length `most`, along φ.
 template <class R>
 static void slow_down(const EqualitySet& equalities, int begin, int end, std::size_t w, R a, R most, const R* phi,
                       R* target) {
@@ -115,7 +120,7 @@ static void slow_down(const EqualitySet& equalities, int begin, int end, std::si
   });
 }
 
-/// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
+/// -y₂ and Σ. Consecutive constraints of the same softness, mostly all, are one run.
 template <class R>
 static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
                         const R* rate, const R* bias, R* target, R* sigma) {
@@ -136,13 +141,13 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
     std::fill_n(sigma + first, n, R(softness));
     const R most = R(kLoopReturn / dt);
-    const auto far = [&](R x) { return !(std::abs(R(a) * x) * 2 < most); };  // three rows' may be √3 times as far
+    const auto far = [&](R x) { return !(std::abs(R(a) * x) * 2 < most); };  // three rows may be √3 times as far
     if (dt > 0 && soft.compliance == 0 && std::any_of(phi + first, phi + first + n, far))
       slow_down(equalities, begin, i, w, R(a), most, phi, target);
   }
 }
 
-/// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ. @param data, place the workspace that has its links
+/// φ, rates, bias and the blocks' forces; -y₂ in pack_.rhs, Σ. @param data, place workspace and pack with the links
 template <class R>
 void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, const Inputs& in) {
   const std::size_t w = width_, m = rows(), first = in.pack * m * w;
@@ -153,7 +158,7 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
 }
 
-/// Before a world's next accelerate().
+/// Resets a world's status before its next accelerate().
 template <class R>
 void ConstrainedDynamics<R>::forget(int world) {
   if (world >= worlds_) return;
@@ -161,7 +166,7 @@ void ConstrainedDynamics<R>::forget(int world) {
   if (report_world_ == world) report_world_ = -1;
 }
 
-/// What was found of a world's rows; the worst status stays.
+/// Records the status of a world's rows; the worst one stays.
 template <class R>
 void ConstrainedDynamics<R>::record(int world, KktStatus status, const MultiplierReport& report) {
   if (world >= worlds_) return;
@@ -169,7 +174,7 @@ void ConstrainedDynamics<R>::record(int world, KktStatus status, const Multiplie
   report_ = report, report_world_ = world;
 }
 
-/// All rows in one factor.
+/// Solves a pack with all rows in one factor.
 template <class R>
 void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R* qacc) {
   const ModelView<R> view = data.view(model_, in.pack);
@@ -190,8 +195,8 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.outward(view, state, pack_.u.data(), qacc);
 }
 
-/// Limb by branch; worlds in which a branch's rows are more than its own joints can hold are done again, all rows at
-/// once. A world's answer does not depend on its neighbours'.
+/// Solves a pack branch by branch. Worlds in which a branch's joints cannot move all its rows are solved again with all
+/// rows at once. A world's result does not depend on its neighbours'.
 template <class R>
 void ConstrainedDynamics<R>::solve_branches(BasicData<R>& data, const Inputs& in, R* qacc) {
   const ModelView<R> view = data.view(model_, in.pack);
@@ -217,14 +222,14 @@ void ConstrainedDynamics<R>::solve_branches(BasicData<R>& data, const Inputs& in
   solve_pack(data, in, branch_.qacc.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
     const bool good = branch_.quality[lane] > 0;
-    if (good) forget(int(in.pack * w + lane));  // what was found of all its rows at once
+    if (good) forget(int(in.pack * w + lane));  // drops the status of the other solve
     for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = branch_.x2[k];
     for (std::size_t k = lane; !good && k < branch_.qacc.size(); k += w) qacc[k] = branch_.qacc[k];
   }
 }
 
-/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kZeroRow) are taken out: their multiplier
-/// comes out as nothing.
+/// LDLᵀ of pack_.A + Σ, with pack_.rhs as a further column. Rows that no motion changes (kZeroRow) are dropped; their
+/// multiplier is zero.
 template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
   const std::size_t m = rows(), ld = rows_.leading_dimension();
@@ -254,7 +259,7 @@ void ConstrainedDynamics<R>::drop_zero_rows(int pack) {
   }
 }
 
-/// A row that nothing can move: a diagonal instead, no demand; the status says so, and whether the demand was met.
+/// Drops a row that no motion changes: a diagonal without demand. The status says so, and whether the demand was met.
 template <class R>
 void ConstrainedDynamics<R>::drop_row(int pack, int lane, int row, R diagonal) {
   const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
@@ -270,7 +275,7 @@ void ConstrainedDynamics<R>::drop_row(int pack, int lane, int row, R diagonal) {
   record(world, met ? KktStatus::redundant : KktStatus::inconsistent, report);
 }
 
-/// The multipliers for pack_.rhs. again: pack_.rhs is another right side than the one that was carried along.
+/// Multipliers for pack_.rhs. @param again pack_.rhs has changed since factor_rows()
 template <class R>
 void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
   const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
@@ -288,7 +293,7 @@ void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
   }
 }
 
-/// Factors of M̂ at qpos, the rows there and their Λ⁻¹, factored.
+/// Factors M̂ at qpos, and Λ⁻¹ of the rows there.
 template <class R>
 void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K) {
   const ModelView<R> view = data.view(model_, pack);
@@ -320,9 +325,8 @@ int ConstrainedDynamics<R>::close(BasicData<R>& data, double h, In<R> qpos, In<R
   return open;
 }
 
-/// The chord iteration keeps the rows of the step's start, which is too little next to singular postures and in large
-/// steps. Lanes that it left open are projected from where it got to, with the rows there, a few times; v gets the
-/// displacement over h.
+/// The chord iteration uses the rows of the step's start, which fails near singular postures and in large steps. Lanes
+/// that it left open are projected from its result with the rows there, a few times. v gets the displacement over h.
 template <class R>
 int ConstrainedDynamics<R>::close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos) {
   constexpr int kBases = 5;
@@ -348,7 +352,7 @@ int ConstrainedDynamics<R>::close_from_there(BasicData<R>& data, int pack, R h, 
   return open;
 }
 
-/// M̂⁻¹ Jᵀ of the multipliers for pack_.rhs, in pack_.trial_v.
+/// M̂⁻¹ Jᵀ times the multipliers for pack_.rhs, in pack_.trial_v.
 template <class R>
 void ConstrainedDynamics<R>::find_correction(BasicData<R>& data, int pack) {
   multipliers(pack, true, pack_.projection.data());
@@ -357,7 +361,7 @@ void ConstrainedDynamics<R>::find_correction(BasicData<R>& data, int pack) {
   delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), pack_.push.data(), pack_.trial_v.data());
 }
 
-/// λ -= Λ⁻¹ φ / h in each lane until its φ is nothing or no longer falls.
+/// λ -= Λ⁻¹ φ / h in each lane until its φ is within the tolerance or no longer falls.
 template <class R>
 int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
   constexpr int kMaxIterations = 40;
@@ -393,8 +397,8 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
   }
   int open = 0;
   for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane) {
-    // What rounding leaves of configurations far from the origin may be more than the tolerance; and a file's anchors
-    // may be off by their digits in a direction that nothing can move.
+    // Far from the origin, the rounding of configurations may exceed the tolerance. A file's anchors may also be off by
+    // their last digits in a direction that no motion changes.
     const bool stuck = shift[lane] <= 10 * tolerance() && worst[lane] <= (sizeof(R) == 8 ? R(1e-6) : R(1e-3));
     closed_[pack * w + lane] = worst[lane] <= 100 * tolerance() || stuck;
     open += !closed_[pack * w + lane];
@@ -402,7 +406,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
   return open;
 }
 
-/// next_qpos = qpos ⊞ h v, and φ there. J stays that of qpos in W; the blocks' forces are of no use any more.
+/// next_qpos = qpos ⊞ h v, and φ there. J stays that of qpos in W; the blocks' forces become invalid.
 template <class R>
 void ConstrainedDynamics<R>::move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos) {
   const ModelView<R> view = model_.view<R>();
@@ -413,7 +417,7 @@ void ConstrainedDynamics<R>::move_and_look(int pack, R h, const R* qpos, const R
                           {phi_.data() + pack * size, size}, {}, {});
 }
 
-/// max |x| of a lane; NaN if there is one.
+/// max |x| of a lane; NaN if one is NaN.
 template <class R>
 R ConstrainedDynamics<R>::largest_of(const R* x, std::size_t n, std::size_t lane) const {
   R worst = 0;
@@ -436,7 +440,7 @@ void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out
     R* velocity = v.data() + p * nv;
     prepare_rows(data, p, q, K.data() + p * nv);
     R* rate = rate_.data() + p * m * w;
-    for (int round = 0; round < 2; ++round) {  // the second takes what rounding left
+    for (int round = 0; round < 2; ++round) {  // the second removes rounding
       kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), q, velocity);
       row_rates(velocity, rate);
       std::copy(rate, rate + m * w, pack_.rhs.begin());
@@ -446,7 +450,7 @@ void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out
   }
 }
 
-/// J v from the velocities of the links in elsewhere_, and v itself for rows on joints.
+/// J v from the velocities of the links in elsewhere_, and from v for rows on joints.
 template <class R>
 void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
   const std::size_t w = width_;
@@ -460,7 +464,7 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
         for (int side = 0; block.force && side < 2; ++side) {
           const int link = side ? block.b : block.a;
           if (link < 0) continue;
-          // LinkState<T> is an array of T, a T being [lane].
+          // LinkState<T> is an array of T, and T is [lane].
           constexpr std::size_t kSize = sizeof(LinkState<R>) / sizeof(R),
                                 kVelocity = offsetof(LinkState<R>, v) / sizeof(R);
           const R* velocity = links + (link * kSize + kVelocity) * w + lane;
@@ -477,7 +481,7 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 
 template <class R>
 void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack) {
-  // Only without SPOOK does the bias count, which needs the accelerations of q̈ = 0.
+  // The bias counts only without SPOOK; it needs the accelerations at q̈ = 0.
   const bool placed = dt > 0 && width_ == 1;
   const R* const q = pack_of(qpos, model_.nq, pack, width_);
   const R* const v = pack_of(qvel, model_.nv, pack, width_);
@@ -507,7 +511,7 @@ void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, double
   }
 }
 
-/// The multipliers of one world whose rows depend on one another.
+/// Multipliers of one world with dependent rows.
 template <class R>
 void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
   const int m = rows(), ld = rows_.leading_dimension(), world = pack * width_ + lane;
@@ -528,7 +532,7 @@ void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
   });
   const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x, size);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);
-  // Rows that contradict one another leave more than rounding, which dependent rows magnify.
+  // The residual of contradictory rows exceeds rounding, which dependent rows magnify.
   const double slack = sizeof(R) == 8 ? 1e-7 : 1e-3;
   KktStatus status = KktStatus::solved;
   if (!report.dependent.empty()) status = KktStatus::redundant;

@@ -1,4 +1,6 @@
-// Where the shapes of ContactGeometry touch in a step.
+// Contacts of ContactGeometry's shapes in a step. A pair passes three tests, each cheaper than the next: bounding
+// spheres with the distance that both may travel within the step, bounding capsules of slender shapes, and the narrow
+// phase. A contact is kept if its own points are fast enough to meet. A broad phase finds the pairs of crowded models.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +34,7 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
   return pose;
 }
 
-/// How far apart two shapes may be and still meet within h.
+/// Largest distance of two shapes that may still meet within h.
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const double still = margin + fall(i, j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
@@ -41,12 +43,12 @@ double ContactGeometry::reach(int i, int j, double h, double margin) const {
     if (!stopped_apart(i, j)) return each;
     return std::max(each, still + h * std::max(spheres_.speed(i), spheres_.speed(j)));
   }
-  const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
+  const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only motion into the plane counts
   const Vec3d parting = spheres_.velocity(i) - spheres_.velocity(j);
   return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
 }
 
-/// Two shapes are near by the speed of their fastest points. @return the two points there are as fast as that
+/// For a pair that is near by its fastest points. @return whether the two points of this contact are as fast as `speed`
 bool ContactGeometry::arrives(int i, int j, const ContactPoint& point, double speed) const {
   const auto of = [&](int k) {
     return spheres_.velocity(k) + cross(spheres_.spin(k), point.position - spheres_.centre(k));
@@ -65,8 +67,8 @@ bool ContactGeometry::near(int i, int j, double reach) const {
   return dot(d, d) <= most * most;
 }
 
-/// At this point, if the pair's law has begun there. Number by number: a point put together elsewhere and copied would
-/// wait for its own stores.
+/// Adds a contact at this point if the pair's law acts there. It fills the point in place, member by member: a copy of
+/// a new point would wait for the stores.
 static void add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
                         const Vec3d& normal, double apart, std::uint32_t feature, double h,
                         std::vector<LinkContact>& contacts) {
@@ -74,7 +76,7 @@ static void add_contact(const LinkContact& usual, const ContactSurface& both, co
   SolverRow row;
   if (both.solver) {
     row = solver_row(*both.solver, distance, h);
-    if (row.share > 0 && distance > 0) return;  // it begins where shapes touch
+    if (row.share > 0 && distance > 0) return;  // MuJoCo's law acts where shapes touch
   }
   LinkContact& contact = contacts.emplace_back(usual);
   ContactPoint& point = contact.point;
@@ -86,7 +88,7 @@ static void add_contact(const LinkContact& usual, const ContactSurface& both, co
   contact.gap_share = row.share > 0 ? 1 : soft.gap_share;
 }
 
-/// Where a round shape's ends touch its plane.
+/// Adds the contacts of a sphere's or capsule's ends on a plane.
 void ContactGeometry::add_ends(const Listed& pair, const CapsuleTouches& touches, double h,
                                std::vector<LinkContact>& contacts) const {
   const CapsuleOnPlane& round = capsules_.pairs[std::size_t(pair.capsule)];
@@ -97,7 +99,7 @@ void ContactGeometry::add_ends(const Listed& pair, const CapsuleTouches& touches
   }
 }
 
-/// Of the pairs that are near, those of slender shapes: whether the capsules around them are, too.
+/// Tests the near pairs of slender shapes by their bounding capsules.
 template <class R>
 void ContactGeometry::sift(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
   around_.pairs.clear();
@@ -112,7 +114,7 @@ void ContactGeometry::sift(const BasicData<R>& data, std::span<const std::uint32
                                        data.links(), around_.near.data());
 }
 
-/// Of the pairs that are near, those on planes, all at once.
+/// Finds the contacts of the near pairs on planes, all at once.
 template <class R>
 void ContactGeometry::find_capsule_touches(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
   capsules_.near.clear();
@@ -142,7 +144,7 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   }
 }
 
-/// crowd_.found into crowd_.near: by the higher link first, of which there are as many as pairs, or nearly.
+/// Sorts crowd_.found into crowd_.near, first by the higher link (counting sort: links are about as many as pairs).
 void ContactGeometry::sort_found() {
   std::vector<std::uint32_t>& end = crowd_.end;
   const auto higher = [](const Found& f) { return std::size_t(f.links >> 32); };

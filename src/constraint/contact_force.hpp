@@ -5,8 +5,8 @@
 
 namespace tarsus {
 
-/// A row of the block on one of its links: a moment about the link's origin and a force, world axes. @param side 0: on
-/// a, 1: on b
+/// Writes a row of the block on one of its links: a moment about the link's origin and a force, world axes.
+/// @param side 0: on a, 1: on b
 template <class R>
 void write_wrench(const Force<double>& f, const typename DelassusRows<R>::Block& block, int row, int side = 0) {
   R* const at = block.force + std::size_t(6 * side) * block.stride + row;
@@ -16,30 +16,31 @@ void write_wrench(const Force<double>& f, const typename DelassusRows<R>::Block&
   }
 }
 
-/// Row k of a contact on one of its links: the moment about the link's origin and the force, world axes. @param sign -1
-/// for the second link
+/// Row k of a contact on one of its links: the moment about the link's origin and the force, world axes.
+/// @param sign -1 for the second link
 inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm, double sign, int k) {
   const Vec3d d = contact.axis[k % 3] * sign;
   return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
 }
 
-/// What these numbers of a contact's rows are in all, at its point.
+/// Force and moment at the contact's point, from the impulses y of its rows.
 inline Force<double> contact_sum(const ContactRows& contact, const double* y) {
   Force<double> sum{{0, 0, 0}, {0, 0, 0}};
   for (int k = 0; k < contact.nrow; ++k) (k < 3 ? sum.f : sum.n) += contact.axis[k % 3] * y[k];
   return sum;
 }
 
-/// How a link's point moves at that arm.
+/// Motion of a link's point at that arm.
 inline Motion<double> at_arm(const Motion<double>& link, const Vec3d& arm) {
   return {link.w, link.v + cross(link.w, arm)};
 }
-/// A contact's rows of such motions, the first link's against the second's.
+/// Row k of a contact applied to such a motion, or to the first link's relative to the second's.
 inline double along_contact(const ContactRows& contact, const Motion<double>& motion, int k) {
   return dot(contact.axis[k % 3], k < 3 ? motion.v : motion.w);
 }
 
-/// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
+/// Writes rows `row`, row + 1, … of the block: forces along the contact's axes at its point, from the fourth row on
+/// moments about them.
 template <class R>
 void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {
   for (int k = 0; k < contact.nrow; ++k) {

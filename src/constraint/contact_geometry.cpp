@@ -1,3 +1,5 @@
+// The shapes of a model and the pairs that may touch (contact_geometry.hpp): bounding spheres and capsules of the
+// shapes, MuJoCo's filters, and the list of pairs, or for many pairs the kinds of surfaces.
 #include "tarsus/constraint/contact_geometry.hpp"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kListedPairs = 20000;  ///< above this a broad phase is cheaper than walking the list
+constexpr std::size_t kListedPairs = 20000;  ///< for more pairs a broad phase is cheaper than the list
 
 std::uint64_t pair_key(int i, int j) { return std::uint64_t(std::min(i, j)) << 32 | std::uint32_t(std::max(i, j)); }
 
@@ -29,7 +31,7 @@ ShapeType shape_type(GeomType type) {
   }
 }
 
-/// Centre and radius of a sphere around the shape, in its own frame.
+/// Centre and radius of a bounding sphere, in the shape's frame.
 std::pair<Vec3d, double> sphere_around(const Shape& s) {
   switch (s.type) {
     case ShapeType::plane: return {{0, 0, 0}, kInfinity};
@@ -49,7 +51,7 @@ std::pair<Vec3d, double> sphere_around(const Shape& s) {
   return {s.hull->centre(), radius};
 }
 
-/// A capsule around a shape in its carrier's frame: the shape itself where it is one; a plane or a field has none.
+/// A bounding capsule in the carrier's frame. It is the shape itself if that is a capsule; planes and fields have none.
 CapsuleAround capsule_around(const ContactShape& shape) {
   const Shape& s = shape.shape;
   const auto in_shape = [&](const Vec3d& centre, const Vec3d& axis, double radius, double half) {
@@ -78,7 +80,7 @@ CapsuleAround capsule_around(const ContactShape& shape) {
   return in_shape(centre, axis, radius, size[k]);
 }
 
-/// The terrain of a geom; nothing if its heights were not read.
+/// The terrain of a geom; null if its heights were not read.
 std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::string& name) {
   const int index = index_of(spec.height_fields, name);
   const HeightFieldSpec* const field = index >= 0 ? &spec.height_fields[index] : nullptr;
@@ -142,7 +144,7 @@ SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
       return out;
     }
     out.shape.field = out.field.get();
-    out.shape.size = {0, 0, 0};  // the field has its own
+    out.shape.size = {0, 0, 0};  // the field has its own size
   }
   try {
     check_shape(out.shape);
@@ -180,7 +182,7 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
 
   for (int link = at.link; link >= 0; link = model.joints[link].parent)
     shape.tree = moves_freely(model.joints[link].type) ? link : ContactShape::kGrounded;
-  int root = at.link;  // the lowest of the joints that move this link's body
+  int root = at.link;  // the first of the joints that move this link's body
   while (root >= 0 && model.joints[root].parent >= 0 &&
          model.joints[model.joints[root].parent].body == model.joints[root].body) {
     root = model.joints[root].parent;
@@ -207,7 +209,7 @@ void ContactGeometry::add_pairs(const Model& model) {
   };
   for (const ContactPairSpec& pair : model.spec.contact_pairs) {
     const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
-    if (i < 0 || j < 0 || shapes_[i].link == shapes_[j].link) continue;  // of one body, or none moves: without effect
+    if (i < 0 || j < 0 || shapes_[i].link == shapes_[j].link) continue;  // no effect: both on one link, or none moves
     const ContactSurface surface = contact_surface(pair);
     if (surface.directional() && surface.dimension == 6)
       diagnostics_.push_back(
@@ -231,7 +233,7 @@ void ContactGeometry::add_pairs(const Model& model) {
   }
 }
 
-/// By their links, as terms are sorted: the higher one first.
+/// The pair with its links as terms are sorted: the higher link first.
 ContactGeometry::Found ContactGeometry::found(const BodyPair& pair) const {
   const auto [low, high] = std::minmax(shapes_[pair.first].link, shapes_[pair.second].link);
   return {std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair};
@@ -305,7 +307,7 @@ void ContactGeometry::find_kinds() {
   }
 }
 
-/// surface_of(), until the next call.
+/// As surface_of(); valid until the next call.
 const ContactSurface& ContactGeometry::surface_at(BodyPair pair) {
   if (crowd_.kinds.mixed.empty() || !explicit_pairs_.empty()) return crowd_.kinds.last = surface_of(pair);
   return crowd_.kinds.mixed[std::size_t(crowd_.kinds.of[pair.first]) * crowd_.kinds.all.size() +
@@ -321,7 +323,7 @@ double ContactGeometry::friction_of(BodyPair pair, double first_scale, double se
   return mix(first, second).friction[0];
 }
 
-/// A contact of these two, but for its point.
+/// A contact of these two shapes without its point.
 LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
   LinkContact usual;
   usual.a = shapes_[i].link, usual.b = shapes_[j].link;
@@ -335,7 +337,8 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
   return usual;
 }
 
-/// A sphere or capsule of a link and a plane of the world. @return which of capsules_.pairs they are, -1: they are not
+/// Adds a pair of a link's sphere or capsule and a plane of the world.
+/// @return its index in capsules_.pairs; -1: another kind of pair
 int ContactGeometry::add_capsule_on_plane(int i, int j, double margin) {
   const bool first = shapes_[i].shape.type == ShapeType::plane;
   const ContactShape &plane = shapes_[first ? i : j], &round = shapes_[first ? j : i];
@@ -351,7 +354,7 @@ int ContactGeometry::add_capsule_on_plane(int i, int j, double margin) {
   return int(capsules_.pairs.size()) - 1;
 }
 
-/// Whether capsules around the two are worth a look where spheres around them are near.
+/// Whether bounding capsules are worth a test if the bounding spheres are near.
 bool ContactGeometry::slender(int i, int j) const {
   constexpr double kShare = 0.75;  // of the sphere's radius
   const auto radius = [&](int k) { return around_.capsules[std::size_t(k)].radius; };

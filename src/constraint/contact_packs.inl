@@ -1,5 +1,5 @@
-// What contacts of one world are to their links, as many side by side as a register holds (math/gather.hpp): contacts
-// with three rows, whose numbers do not depend on the others'.
+// Kernels on contacts of one world with three rows, one contact a SIMD lane (math/gather.hpp): their rows, contact
+// stiffness C = Σ G_ij a_i a_jᵀ, J x, and blocks J_xᵀ G J_y. A contact's numbers do not depend on the other contacts.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using ContactPack = RecordPack<double>::type;
 
 using ContactLanes = RecordRun<ContactPack, ContactPlace>;
 
-/// Where the rows of these contacts act: the arm on a, the axes.
+/// Where the rows of these contacts act: the arm on a, and the axes.
 template <class P>
 struct ContactFrames {
   const double* from[kWidth<P>];
@@ -40,7 +40,7 @@ struct ContactFrames {
   }
 };
 
-/// As contact_tangents() [Duff et al. 2017], but for n.z = -0, which is 0 here.
+/// As contact_tangents() [Duff et al. 2017], except for n.z = -0, which counts as 0 here.
 template <class P>
 TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
   const P zero = P(0.0), one = P(1.0), sign = select(n.z < zero, -one, one), a = -one / (sign + n.z), b = n.x * n.y * a;
@@ -48,10 +48,10 @@ TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
   t2 = {b, mul_add(n.y * n.y, a, sign), -n.y};
 }
 
-/// One of a contact's two links, side by side: how its point moves there.
+/// One side of the contacts: arm and velocity of the point on its link.
 template <class P>
 struct ContactSide {
-  Vec3<P> arm, speed, later;  ///< later: where x = 0
+  Vec3<P> arm, speed, later;  ///< later: at x = 0
   template <class T>
   TARSUS_INLINE ContactSide(const LinkState<T>* const* links, const Vec3<P>& point, P ahead) {
     const T* motion[kWidth<P>];
@@ -64,8 +64,9 @@ struct ContactSide {
   }
 };
 
-/// Rows of contacts along n, t₁, t₂ (contact_terms.inl): where they act, R, b and w of each, J v where x = 0, and y at
-/// the present velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
+/// The rows of contacts along n, t₁, t₂ (contact_terms.inl): axes and arms, R, b and w of each row, J v at x = 0, and y
+/// at the present velocity.
+/// @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
 template <class T>
 void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,
                           const ContactStep& step, ContactRows* contacts, TermRow* rows, double* free, double* y) {
@@ -106,7 +107,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     }
     const Vec3<P> speed = {dot(n, side.speed), dot(t1, side.speed), dot(t2, side.speed)};
 
-    const auto law = soft[3] > zero;  // of solref and solimp
+    const auto law = soft[3] > zero;  // the law of solref and solimp
     const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, soft[7], soft[2] * by_weight);
     const P usual = P(std::max(step.relative_compliance, kLeastCompliance<T>)) * w;
     const P own = select(law, soft[5] * by_weight, spook.own_R);
@@ -124,8 +125,8 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
   }
 }
 
-/// The symmetric part of their tangents, C = Σ G_ij a_i a_jᵀ at the point, and their forces, added to the links'
-/// stiffnesses: at the link's origin M = C, H = [arm] C, I = -[arm] C [arm].
+/// Adds the symmetric part of the contacts' tangents, C = Σ G_ij a_i a_jᵀ at the point, and their forces to the links'
+/// stiffness. At the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
 template <class T>
 void contact_stiffness_kernel(const ContactRows* contacts, const ContactPlace* places, int count,
                               const Tangent* tangents, const double* force, LinkStiffness<T>* stiffnesses) {
@@ -189,7 +190,7 @@ void contact_velocities_kernel(const ContactRows* contacts, const ContactPlace* 
   }
 }
 
-/// J of n rows of a contact on one of its links: moments about its origin and forces. @param sign -1 on link b
+/// J of n rows of a contact on one of its links: moments about the link's origin, and forces. @param sign -1 on link b
 template <int n>
 struct ContactWrenches {
   double at[n][6];
@@ -205,7 +206,7 @@ struct ContactWrenches {
   }
 };
 
-/// B_xy += J_xᵀ G J_y, f_x += J_xᵀ γ of a contact with n rows.
+/// B_xy += J_xᵀ G J_y and f_x += J_xᵀ γ of a contact with n rows.
 template <int n>
 TARSUS_INLINE void add_contact_blocks(const ContactRows& contact, const CoupledPlace& place, const Tangent& G,
                                       const double* gamma, double* blocks, double* forces) {
@@ -239,8 +240,9 @@ TARSUS_INLINE void add_contact_blocks(const ContactRows& contact, const CoupledP
   add(A, GB, place.pair), add(B, GA, place.pair ^ 1);
 }
 
-/// Contacts' tangents and forces as blocks between the motions of their links. @param where [contact of the list]
-/// @param blocks, forces CoupledTrees'
+/// Adds the contacts' tangents and forces as blocks between the motions of their links.
+/// @param where [contact of the list]
+/// @param blocks, forces of CoupledTrees
 template <class T>
 void contact_blocks_kernel(const ContactRows* contacts, const ContactPlace* places, const CoupledPlace* where,
                            int count, const Tangent* tangents, const double* force, double* blocks, double* forces) {

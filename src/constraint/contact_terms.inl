@@ -1,7 +1,10 @@
-// Contacts as terms: forces along n, t₁, t₂ at the point, then moments about them.
+// Contacts as terms: forces along n, t₁, t₂ at the point, then moments about these axes. With Coulomb's law on γ
+// (solver/law.hpp), the normal row of a contact with a force and the rows that stick obey
 //
-//     normal     b, R of SPOOK for the gap g (spook.hpp); closing the gap just so where it is open
-//     tangents   b = 0, c the last step's impulse: what sticks does not creep
+//     J v⁺ + R (γ - c) = b
+//
+//     normal     b, R of SPOOK for the gap g (spook.hpp); an open contact may just close its gap
+//     tangents   b = 0, c the last step's impulse: sticking contacts do not creep
 #pragma once
 
 #include <algorithm>
@@ -17,7 +20,7 @@
 
 namespace tarsus {
 
-std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
+std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no square root, no branch
   const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;
   return {Vec3d{1 + sign * n.x * n.x * a, sign * b, -sign * n.x}, Vec3d{b, sign + n.y * n.y * a, -n.y}};
 }
@@ -30,7 +33,7 @@ std::array<Vec3d, 2> frame_tangents(const Vec3d& n) {
 
 static bool pair_before(const LinkContact& x, const LinkContact& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
 
-/// The order of contacts: their links, then what they are, which settles it for most.
+/// Order of contacts: by their links, then by identity, which suffices for most.
 static bool comes_before(const LinkContact& x, const LinkContact& y) {
   if (x.a != y.a || x.b != y.b) return pair_before(x, y);
   if (x.identity != y.identity) return x.identity < y.identity;
@@ -38,7 +41,7 @@ static bool comes_before(const LinkContact& x, const LinkContact& y) {
   return std::tie(p.x, p.y, p.z) < std::tie(q.x, q.y, q.z);
 }
 
-/// Where links are in their order, as most are, only those of one pair.
+/// If the links are in order already, as usual, only the contacts of each pair are sorted.
 static void sort_contacts(std::vector<LinkContact>& contacts) {
   if (!std::is_sorted(contacts.begin(), contacts.end(), pair_before))
     return std::sort(contacts.begin(), contacts.end(), comes_before);
@@ -48,13 +51,13 @@ static void sort_contacts(std::vector<LinkContact>& contacts) {
   }
 }
 
-/// The numbers of its first three rows are those of contact_terms_kernel().
+/// Whether contact_terms_kernel() computes the first three rows.
 static bool is_usual(const LinkContact& c) {
   return c.dimension >= 3 && c.restitution == 0 && c.friction_share == std::array<double, 2>{1, 1};
 }
 
-/// Where each contact's rows are, for contacts in their order. What is left of the last step's terms is written over.
-/// @return they are in order, and none is of the world with itself
+/// Lays out the rows of the contacts, and overwrites the last step's terms.
+/// @return the contacts are in order, and none is of the world with itself
 template <class R>
 bool StepTerms<R>::lay_out_contacts() {
   const std::size_t n = contacts_.size();
@@ -75,13 +78,13 @@ bool StepTerms<R>::lay_out_contacts() {
   return true;
 }
 
-/// How fast two links part at a contact where each DoF between them moves at 1 rad/s or m/s [m/s]; a free joint:
-/// without a bound.
+/// Speed at which two links separate at a contact if each DoF between them moves at 1 rad/s or 1 m/s [m/s]. Unbounded
+/// for a free joint.
 template <class R>
 static double parting_speed(const Model& model, const LinkState<R>* links, const LinkContact& c) {
   const Vec3d& n = c.point.normal;
   double sum = 0;
-  for (int a = c.a, b = c.b; a != b;) {  // to where they branch; the world is before all links
+  for (int a = c.a, b = c.b; a != b;) {  // up to the common ancestor; the world is before all links
     int& link = a > b ? a : b;
     const Joint& joint = model.joints[link];
     if (moves_freely(joint.type)) return kUnbounded;
@@ -95,7 +98,7 @@ static double parting_speed(const Model& model, const LinkState<R>* links, const
   return sum;
 }
 
-/// What is deep in one another comes back no faster than its joints may turn.
+/// Limits the recovery speed of deep contacts to what slow joint motion gives.
 template <class R>
 void StepTerms<R>::slow_down_deep_contacts() {
   for (LinkContact& c : contacts_) {
@@ -136,14 +139,14 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   }
 }
 
-/// What a contact feels of forces [1/kg], or of moments [1/(kg m²)].
+/// Inverse mass that a contact feels, for forces [1/kg] or moments [1/(kg m²)].
 template <class R>
 double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double ReferenceMass::*part) const {
   const std::vector<ReferenceMass>& mass = masses_.now();
   return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
 }
 
-/// R and b along the normal, at that speed.
+/// R and b along the normal at that speed.
 template <class R>
 TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed) const {
   const double weight = contact_inverse_mass(c, &ReferenceMass::weight);
@@ -156,14 +159,14 @@ TermRow StepTerms<R>::normal_row(const LinkContact& c, double mass, double speed
     soft.compliance = c.relative_compliance * weight;
   }
   const SpookRow spook = spook_unilateral(soft, gap, speed, step_.h, c.restitution, options_.restitution_threshold);
-  // Softness would swallow a bounce.
+  // A soft row would absorb the bounce.
   const bool bounces = c.restitution > 0 && -speed > options_.restitution_threshold;
   const double own = bounces ? kLeastCompliance<R> * mass : spook_bilateral(soft, gap, speed, step_.h).compliance;
   return {compliance(own, mass), spook.target, 0, mass};
 }
 
-/// A contact's rows from that one on; all where it bounces, does not rub, or rubs as the direction has it. From the
-/// fourth on they are torsion and rolling.
+/// Sets a contact's rows from row `from` on: all rows if the contact bounces, has no friction or direction-dependent
+/// friction; otherwise rows three to five, torsion and rolling.
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index, int from) {
   const LinkContact& c = contacts_[index];
@@ -186,7 +189,7 @@ void StepTerms<R>::add_contact(std::size_t index, int from) {
   }
 }
 
-/// How the two bodies' points at a contact move against each other.
+/// Relative motion of the two links at a contact.
 template <class R>
 typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) const {
   const ContactRows& rows = geometry_.contacts[index];

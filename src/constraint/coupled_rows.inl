@@ -1,5 +1,5 @@
-// TreeOperator where many contacts are between links, or slide: the contacts as blocks of CoupledTrees, exactly and
-// unsymmetric as they are; bilateral rows and paths as nodes of its graph, or, of few trees, through its factors.
+// TreeOperator where many contacts are between links, or slide. The contacts are exact, unsymmetric blocks of
+// CoupledTrees. Bilateral rows and paths are nodes of its graph, or with few trees extra rows through its factors.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,10 @@
 
 namespace tarsus {
 
-constexpr double kMoreAct = 4;  ///< times the operations that an iteration may take where more contacts act
+constexpr double kMoreAct =
+    4;  ///< operations that an iteration may take if more contacts act, relative to eliminates()'s limit
 
-/// Contacts with a tangent or a force.
+/// Finds the contacts with a tangent or a force.
 template <class R>
 void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<const double> force) {
   places_.acting.clear(), places_.unknowns = places_.rows = 0;
@@ -26,7 +27,7 @@ void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<c
   }
 }
 
-/// Pairs of links of the contacts that count.
+/// Finds the pairs of links of the contacts that `counts` accepts.
 template <class R>
 template <class F>
 void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F& counts) {
@@ -38,7 +39,7 @@ void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F&
   }
 }
 
-/// What does not depend on the step's forces.
+/// Lays out what does not depend on the step's forces.
 template <class R>
 void TreeOperator<R>::lay_out(std::span<const Term> terms, const RowGeometry& geometry,
                               const BilateralRows<R>& bilateral) {
@@ -61,7 +62,7 @@ bool TreeOperator<R>::eliminates(std::span<const Term> terms, const RowGeometry&
   return graph_.all.analyze(graph_.pairs, graph_.nodes, operations);
 }
 
-/// @return false: it would cost too much
+/// @return false: elimination would cost too much
 template <class R>
 bool TreeOperator<R>::find_order(std::span<const Tangent> tangents, std::span<const double> force) {
   const auto rests = [&](std::size_t c) {
@@ -91,7 +92,7 @@ void TreeOperator<R>::add_contact_blocks(std::span<const Tangent> tangents, std:
                                         trees.blocks().data()->data(), trees.forces());
 }
 
-/// The trees and what is held, without terms.
+/// The trees with the bilateral rows, without terms.
 template <class R>
 CoupledTrees& TreeOperator<R>::factor_free() {
   CoupledTrees& trees = graph_.free;
@@ -106,7 +107,7 @@ CoupledTrees& TreeOperator<R>::factor_free() {
   return trees;
 }
 
-/// J of a term by what links move.
+/// J of a term, by the motions of links.
 template <class R>
 void TreeOperator<R>::add_rows(int term, const CoupledTrees& trees) {
   LinkRows& rows = graph_.rows;
@@ -133,7 +134,7 @@ void TreeOperator<R>::add_rows(int term, const CoupledTrees& trees) {
   }
 }
 
-/// A = J M̂⁻¹ Jᵀ of these terms between what is held.
+/// A = J M̂⁻¹ Jᵀ of these terms, with the bilateral rows satisfied.
 template <class R>
 void TreeOperator<R>::write_whole(std::span<const int> terms) {
   CoupledTrees& trees = factor_free();
@@ -173,11 +174,11 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
   bool with_forces = true;
   const std::size_t first = trees.first_row(), held = extra_.bilateral().count();
   const auto solve = [&](std::span<double> x) {
-    std::vector<double>& left = graph_.left;  // what rounding leaves of rows, where trees are stiff between them
+    std::vector<double>& left = graph_.left;  // rounding errors of rows between stiff trees
     left.assign(x.size(), 0.0);
     std::copy_n(&x[first], held, &left[first]);
     trees.solve(with_forces, with_forces ? joint_force : std::span<const double>(), x);
-    with_forces = false;  // what follows are changes
+    with_forces = false;  // the following solves are for changes
     trees.finish<R>(x, *data_, iterates_.next.x);
     extra_.take_bilateral(iterates_.next.x, x.subspan(first), std::span(left).subspan(first));
     trees.solve(false, {}, left);

@@ -1,3 +1,5 @@
+// The linear problem of a step on the rows of some terms (dense_rows.hpp). LU of n unknown rows costs O(n³), or of the
+// DoFs if these are fewer.
 #include "tarsus/constraint/dense_rows.hpp"
 
 #include <algorithm>
@@ -23,7 +25,7 @@ void DenseRows::choose(std::span<const Tangent> tangents) {
   }
 }
 
-/// f(G, its rows, the first of them, its place among unknown_) for each term with unknown rows.
+/// Calls f(G, number of rows, first row, its place in unknown_) for each term with unknown rows.
 template <class F>
 void DenseRows::each_bent(std::span<const Tangent> tangents, const F& f) const {
   int at = 0, row = 0;
@@ -39,11 +41,11 @@ void DenseRows::multiply_rows(const double* y, const double* X, int leading, dou
   multiply(1, rows_, {y, 0, 1}, {X, leading}, leading, sum, leading);
 }
 
-/// 1 + A G of the unknown rows, by columns.
+/// 1 + A G of the unknown rows, stored by columns.
 void DenseRows::write_rows(std::span<const Tangent> tangents) {
   const auto [A, stride] = matrices_->blocks.whole();
   const int n = int(unknown_.size()), ld = padded(n, 8);
-  if (picked_ != unknown_) {  // their A, as the last iterations may have had it
+  if (picked_ != unknown_) {  // keeps A_ if the last iteration had the same rows
     picked_ = unknown_;
     A_.assign(std::size_t(n) * ld, 0.0);
     for (int r = 0; r < n; ++r) {
@@ -59,7 +61,7 @@ void DenseRows::write_rows(std::span<const Tangent> tangents) {
   for (int i = 0; i < n; ++i) H[std::size_t(i) * (ld + 1)] += 1;
 }
 
-/// J x of the unknown rows, in right_.
+/// Solves for J x of the unknown rows, in right_.
 void DenseRows::solve_rows(std::span<const Tangent> tangents, std::span<const double> force) {
   const auto [A, stride] = matrices_->blocks.whole();
   const int n = int(unknown_.size()), ld = padded(n, 8);
@@ -83,7 +85,7 @@ void DenseRows::turn_W() {
   }
 }
 
-/// 1 + W G J, by columns.
+/// 1 + W G J, stored by columns.
 void DenseRows::write_dofs(std::span<const Tangent> tangents) {
   const int n = matrices_->dofs, ld = padded(n, 8), unknown = int(unknown_.size());
   at_least(factors_.matrix, std::size_t(n) * ld), at_least(GJ_, std::size_t(unknown) * ld);

@@ -1,3 +1,5 @@
+// The terms of a hard step on a small model (dense_terms.hpp). J of a term is written when it is first needed in a
+// step; the matrix H = M̂ + Σ Jᵀ G J is dense over the DoFs.
 #include "tarsus/constraint/dense_terms.hpp"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, const T
   pair_.assign(geometry.contacts.size(), -1), rows_of_.assign(terms.size(), {}), places_.clear(), rows_ = 0;
 }
 
-/// Contacts of one pair of links are neighbours: the first one's is all of theirs.
+/// Index of a contact's pair of links in trees_. Contacts of one pair are neighbours and share it.
 template <class R>
 int DenseTerms<R>::pair_of(std::size_t contact) {
   const ContactRows& own = geometry_.contacts[contact];
@@ -69,7 +71,7 @@ void DenseTerms<R>::write_path(const PathRow& path, double* J) {
   std::sort(places_.begin() + std::ptrdiff_t(first), places_.end());
 }
 
-/// J of a term, written where it is first asked for in a step.
+/// J of a term, written when it is first needed in a step.
 template <class R>
 const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
   RowsOf& rows = rows_of_[t];
@@ -100,7 +102,7 @@ std::span<const double> DenseTerms<R>::add_tangents(std::span<const Tangent> tan
     if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;
     if (rows_of(t).places > 0) acting_.push_back(t);
   }
-  acting_terms_.clear();  // of rows that stay where they are now
+  acting_terms_.clear();  // after all rows are written, since they may move in memory
   for (const int t : acting_) {
     const RowsOf& rows = rows_of_[t];
     acting_terms_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],

@@ -1,4 +1,4 @@
-// EqualitySet: additions, names, evaluation. Reading of a model's spec is in equality_spec.cpp.
+// EqualitySet: additions, names, evaluation. equality_spec.cpp reads a model's spec.
 #include "tarsus/constraint/equality.hpp"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ const char* name(EqualityKind kind) {
 
 namespace {
 
-/// What moves by itself of EqualityConstants' links: those beyond the model's are mocap bodies.
+/// The link of a carrier of EqualityConstants; -1: a mocap body (an index beyond the model's links).
 int link_of(const Model& model, int carrier) { return carrier < model.njoint() ? carrier : -1; }
 
 /// Pose in the frame of Model::carrier().
@@ -30,7 +30,7 @@ const Transformd& pose_on_carrier(const Body& body) { return body.mocap >= 0 ? b
 
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
-/// All rows of what joints hold anyway are rounding.
+/// A constraint that the joints satisfy anyway has rows of rounding errors only.
 void require_free(const std::string& constraint, bool held) {
   if (held)
     throw ValueError("constraint \"" + constraint + "\"", "held by the joints between its bodies",
@@ -75,7 +75,7 @@ EqualityConstants<float> to_float(const EqualityConstants<double>& c) {
   return f;
 }
 
-/// Number `lane` of a group.
+/// Writes constraint `lane` of a group.
 template <class R>
 void put_in_group(const EqualityConstants<R>& c, int index, int lane, EqualityGroup<R>& group) {
   group.index[lane] = index, group.first_row[lane] = c.first_row, group.a[lane] = c.a, group.b[lane] = c.b;
@@ -86,7 +86,7 @@ void put_in_group(const EqualityConstants<R>& c, int index, int lane, EqualityGr
 
 }  // namespace
 
-/// Into a group too, where it can be in one.
+/// Adds the constants, also to a group if possible.
 template <class R>
 void EqualitySet::Constants<R>::add(const EqualityConstants<R>& constants) {
   all.push_back(constants);
@@ -117,7 +117,7 @@ EqualityList<R> EqualitySet::list() const {
   return {all.data(), int(all.size()), groups.data(), int(groups.size())};
 }
 
-/// Between what the two bodies ride on something must be able to move.
+/// Requires that the two bodies can move against each other.
 void EqualitySet::check_pair(const Equality& e) const {
   for (const int body : {e.body_a, e.body_b}) {
     if (body < 0 || body >= model_->nbody()) {
@@ -153,7 +153,7 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   return size() - 1;
 }
 
-/// Points of two bodies, which are checked.
+/// Constants of points on two bodies, after checking these.
 EqualityConstants<double> EqualitySet::between(const Equality& e, const Vec3d& point_a, const Vec3d& point_b) const {
   check_pair(e);
   require_finite(e.name, "point_a", point_a), require_finite(e.name, "point_b", point_b);
@@ -289,7 +289,7 @@ void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
     const int a = link_of(*model_, c.a), b = link_of(*model_, c.b);
     const int index = rows.add_block(c.swapped ? b : a, c.swapped ? a : b, c.nrow, c.kind == EqualityKind::joint);
     if (c.kind != EqualityKind::connect && c.kind != EqualityKind::weld) continue;
-    // Unit forces along the world's axes: the part of the rows that never changes.
+    // Unit forces along the world's axes: the constant part of the rows.
     const auto block = rows.block(index);
     const int width = rows.width();
     for (int k = 0; k < 3; ++k) {
@@ -307,8 +307,8 @@ void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
   }
 }
 
-/// Where constraints' forces go. Blocks' forces lie one after another: asking for each block costs more than evaluating
-/// its rows.
+/// Addresses of the constraints' forces. The blocks' forces are contiguous; looking up each block would cost more than
+/// evaluating its rows.
 template <class R>
 void EqualitySet::find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) const {
   const int pad = row_width<R>(rows.width());
@@ -325,7 +325,7 @@ void EqualitySet::find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) con
   }
 }
 
-/// A user's rows of one world, spread to the block's DoFs.
+/// A user's rows of one world, scattered to the block's DoFs.
 template <class R>
 static void user_rows(const Model& model, const UserRows& user, int first_row, int width, int lane, In<R> qpos,
                       In<R> qvel, const typename DelassusRows<R>::Block& block, Out<R> phi, Out<R> rate, Out<R> bias) {
@@ -352,7 +352,7 @@ static void user_rows(const Model& model, const UserRows& user, int first_row, i
   }
 }
 
-// Not part of evaluate(), whose frame it would enlarge for everybody.
+// Apart from evaluate(), whose stack frame it would enlarge.
 template <class R>
 [[gnu::noinline]] void EqualitySet::evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi,
                                                    Out<R> rate, Out<R> bias) const {

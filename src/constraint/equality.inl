@@ -1,9 +1,11 @@
-// φ, J (as forces in world axes at the links' origins), J q̇ and J̇ q̇ of one constraint; see
-// tarsus/constraint/equality.hpp.
+// φ, J (as forces in world axes at the links' origins), J q̇ and J̇ q̇ of the constraints of
+// tarsus/constraint/equality.hpp. connect and weld are in equality_fixed.inl.
 //
-// A point p = o + R p_local of a link moves with ṗ = v + ω × r, r = R p_local, and p̈ = a_v + a_w × r + ω × ṗ, a the
-// link's spatial acceleration. The workspace's accelerations include -g, the world's too, so that differences are free
-// of it.
+// A point p = o + R p_local of a link has, with r = R p_local and the link's spatial acceleration a,
+//
+//     ṗ = v + ω × r,     p̈ = a_v + a_w × r + ω × ṗ.
+//
+// The workspace's accelerations include -g, also that of the world, and so differences are free of gravity.
 #pragma once
 
 #include "constraint/equality_group.inl"
@@ -11,7 +13,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Row `row`: force f and moment n on a at its origin, f_b and n_b on b.
+/// Writes row `row`: moment and force on a at its origin, and on b.
 template <class T>
 TARSUS_INLINE void put_row(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, int row,
                            const Force<T>& on_a, const Force<T>& on_b) {
@@ -28,7 +30,7 @@ TARSUS_INLINE void distance_row(const EqualityConstants<Real<T>>& c, const End<T
   using R = Real<T>;
   const Vec3<T> d = a.p - b.p;
   const T length = norm(d), zero = T(R(0));
-  // Points that coincide have no direction: the row is then zero, which shows as a dependent row.
+  // Coinciding points have no direction. The row is then zero, and counts as dependent.
   const T inverse = select(length > zero, T(R(1)) / maximum(length, T(std::numeric_limits<R>::min())), zero);
   const Vec3<T> n = d * inverse;
   put_row<T>(c, to, 0, {cross(a.r, n), copy_of(n)}, {-cross(b.r, n), -n});
@@ -72,8 +74,8 @@ TARSUS_INLINE void joint_row(const EqualityConstants<Real<T>>& c, const T* qpos,
   bias[0] = -(bend * vb * vb);
 }
 
-/// All constraints but users' and tendons', of one world side by side where they can be. rate and bias may both be
-/// null.
+/// All constraints except users' and tendons'; of a single world in SIMD lanes where possible. rate and bias may both
+/// be null.
 template <class T>
 void equalities_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const EqualityList<Real<T>>& list,
                        const RowTarget<Real<T>>* targets, const T* qpos, const T* qvel, T* phi, T* rate, T* bias) {

@@ -1,17 +1,20 @@
-// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run
-// the same operations in the same order: equal to the bit.
+// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world in SIMD lanes. Both do
+// the same operations in the same order, and agree bit for bit.
 //
-// Points of two links: rates are those in a frame that turns with Ω = (ω_a + ω_b)/2,
+// Points of two links: rates are taken in a frame that turns with Ω = (ω_a + ω_b)/2,
 //
 //     φ̇ = u - Ω × φ with u = ṗ_a - ṗ_b,   J̇ q̇ = u̇ - Ω̇ × φ - Ω × (u + φ̇)
 //
-// What turns both links turns φ, and is no motion of the loop: in the world's axes the row across a planar linkage,
-// which nothing else moves, would be moved by the turn of the whole, and stop it. On both links the force acts half way
-// between the points, so that angular momentum stays. Decision 414.
+// A rotation of both links turns φ, but does not move the loop. In the world's axes, the row across a planar linkage,
+// which nothing else moves, would resist the rotation of the whole. The force acts on both links half way between the
+// points, so that angular momentum is conserved. Decision 414.
 //
-// A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a
-// - ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k).
-// With F_b the world's axes nothing is left of F_b.
+// A weld's orientation, in world axes: F are the frames that coincide, E = F_a F_bᵀ has the quaternion (w, v), and
+// Ω = ω_a - ω_b. Then
+//
+//     φ = s F_bᵀ v,   φ̇ = s/2 F_bᵀ (w Ω + Ω × v)
+//
+// The row along the axis f_k of F_b is the moment s/2 (w f_k + v × f_k). If F_b are the world's axes, F_b drops out.
 #pragma once
 
 #include <type_traits>
@@ -23,7 +26,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// One end of a constraint: link or world.
+/// One end of a constraint, on a link or the world.
 template <class T>
 struct End {
   Mat3<T> R;
@@ -32,7 +35,7 @@ struct End {
   Vec3<T> alpha, acceleration;
 };
 
-// Number by number: GCC would copy whole vectors and matrices of packs through integers and memory.
+// Member by member: GCC would copy whole vectors and matrices of packs through integers and memory.
 template <class T>
 TARSUS_INLINE Vec3<T> copy_of(const Vec3<T>& v) {
   return {v.x, v.y, v.z};
@@ -42,7 +45,7 @@ TARSUS_INLINE Mat3<T> copy_of(const Mat3<T>& m) {
   return {m.xx, m.xy, m.xz, m.yx, m.yy, m.yz, m.zx, m.zy, m.zz};
 }
 
-/// State: a LinkState, or what of it is needed.
+/// @param s a LinkState, or the part of it that is needed
 template <class T, class State>
 TARSUS_INLINE void place_end(const State& s, const Vec3<T>& point, End<T>& e) {
   e.R = copy_of(s.R);
@@ -95,7 +98,7 @@ TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
   v = twice * (quarter / w);
   const Mask<T> turned = square < far;
   if (!any_lane(turned)) return;
-  // Towards half a turn by the largest number of v, which is above a half there: w would lose digits.
+  // Near half a turn, starts from the largest component of v, which is above ½ there: w would lose digits.
   const T xy = E.xy + E.yx, yz = E.yz + E.zy, zx = E.zx + E.xz;
   const Mask<T> by_x = (E.xx >= E.yy) & (E.xx >= E.zz), by_y = E.yy >= E.zz;
   const auto choose = [&](T x, T y, T z) { return select(by_x, x, select(by_y, y, z)); };
@@ -108,7 +111,7 @@ TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
   v = select<T>(turned, select<T>(w_there < T(Real<T>(0)), -there, there), v);
 }
 
-/// kWorld: as EqualityConstants::to_world. Constants: of one constraint or of several.
+/// @param c constants of one constraint or of several. kWorld: EqualityConstants::to_world
 template <class T, bool kWorld, class Constants>
 TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b, Turn<T>& turn) {
   Mat3<T> E = a.R * c.frame_a();
@@ -174,7 +177,7 @@ TARSUS_INLINE void fixed_motion(const Constants& c, const End<T>& a, const End<T
   }
 }
 
-/// One constraint's constants.
+/// The constants of one constraint.
 template <class T>
 struct OneConstants {
   const EqualityConstants<Real<T>>& c;
@@ -184,7 +187,7 @@ struct OneConstants {
   T share() const { return T(c.share); }
 };
 
-/// Where the forces on a of a constraint's row 0 go, and those on b: the block's first link is b where a is the world.
+/// The forces on a and on b of a constraint's row 0. The block's first link is b if a is the world.
 template <class T>
 TARSUS_INLINE T* force_on_a(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
   return reinterpret_cast<T*>(to.force) + (c.swapped ? 6 * to.stride : 0);
@@ -194,8 +197,8 @@ TARSUS_INLINE T* force_on_b(const EqualityConstants<Real<T>>& c, const RowTarget
   return reinterpret_cast<T*>(to.force) + (c.swapped ? 0 : 6 * to.stride);
 }
 
-/// Where one constraint's rows go. Forces that never change (unit vectors, zeros) were written by
-/// EqualitySet::add_blocks(); the world's side is never read.
+/// The rows of one constraint. EqualitySet::add_blocks() has written the constant forces (unit vectors, zeros); the
+/// world's side is never read.
 template <class T, bool kWorld>
 struct OneRows {
   T *on_a, *on_b, *phi_, *rate_, *bias_;
@@ -226,14 +229,14 @@ template <class T, bool kWeld, bool kWorld>
   if (rate) fixed_motion<T, kWeld, kWorld>(constants, a, b, turn, rows);
 }
 
-/// f of both as constants.
+/// Calls f with both flags as constants.
 template <class F>
 TARSUS_INLINE void by_shape(bool weld, bool to_world, const F& f) {
   const auto by_world = [&](auto is_weld) { to_world ? f(is_weld, std::true_type{}) : f(is_weld, std::false_type{}); };
   weld ? by_world(std::true_type{}) : by_world(std::false_type{});
 }
 
-/// A connect or a weld; φ, rate, bias: of its first row; rate null: positions only.
+/// A connect or a weld. @param phi, rate, bias of its first row; rate null: positions only
 template <class T>
 TARSUS_INLINE void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                               const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,

@@ -1,4 +1,4 @@
-// Connects or welds of one scalar world side by side (math/gather.hpp): a pack of constraints in place of a pack of
+// Connects or welds of one scalar world in SIMD lanes (math/gather.hpp): a pack of constraints instead of a pack of
 // worlds.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// What a constraint asks of a link, lane by lane.
+/// What a constraint reads of a link, by lanes.
 template <class S>
 struct LinkLanes {
   Mat3<S> R;
@@ -52,7 +52,7 @@ struct LaneConstants {
   TARSUS_INLINE S share() const { return at(g.share); }
 };
 
-/// Rows kept until all of a kind are there.
+/// Stores the rows until all of a kind are complete.
 template <class S, bool kWeld>
 struct LaneRows {
   static constexpr int kRows = kWeld ? 6 : 3, kPadded = padded(kRows, kWidth<S>);
@@ -65,7 +65,7 @@ struct LaneRows {
   TARSUS_INLINE void phi(int row, const Vec3<S>& x) { put3(phi_ + row, x); }
   TARSUS_INLINE void rate(int row, const Vec3<S>& x) { put3(rate_ + row, x); }
   TARSUS_INLINE void bias(int row, const Vec3<S>& x) { put3(bias_ + row, x); }
-  /// Whole packs: a block's rows are padded, and padding is zero.
+  /// Writes whole packs: a block's rows are padded with zeros.
   template <class T>
   TARSUS_INLINE void put_moments(S (&lines)[3][kPadded], T* const* force, const int stride) {
     for (int k = 0; k < 3; ++k) {
@@ -75,7 +75,7 @@ struct LaneRows {
   }
 };
 
-/// As many constraints as S has lanes, from `first` on.
+/// Evaluates as many constraints as S has lanes, from `first` on.
 template <class T, class S, bool kWeld, bool kWorld>
 [[gnu::noinline]] void lanes_of_group(const ModelView<T>& m, const LinkState<T>* state, const EqualityGroup<T>& group,
                                       int first, const RowTarget<T>* targets, T* phi, T* rate, T* bias) {

@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-/// A frame fixed to a body: the body's own, or a site's.
+/// A frame fixed to a body: the body's frame, or a site's.
 struct Frame {
   int body = 0;
   Transformd X{identity3<double>(), {0, 0, 0}};  ///< in the body's frame
@@ -30,7 +30,7 @@ Frame find_frame(const Model& model, const EqualitySpec& spec, const std::string
   return {found(body, spec, "site", name), {rotation(normalized(site->orientation)), site->position}};
 }
 
-/// Length, moment arms and J̇ q̇ of tendons at one state; kept between calls.
+/// Length, moment arms and J̇ q̇ of tendons at one state, with scratch memory.
 class TendonState {
  public:
   TendonState(const Model& model, TendonSet tendons)
@@ -65,7 +65,7 @@ class TendonState {
 int EqualitySet::add_spec_pair(const EqualitySpec& spec) {
   const Frame a = find_frame(*model_, spec, spec.first), b = find_frame(*model_, spec, spec.second);
   Data data(*model_);
-  kinematics<double>(*model_, data, model_->qpos0);  // what is not given is as in the pose that the file draws
+  kinematics<double>(*model_, data, model_->qpos0);  // what the file does not give is taken from its reference pose
   const Transformd X_AB = inverse(body_pose(*model_, data, a.body)) * body_pose(*model_, data, b.body);
   if (spec.type == EqualityType::connect) {
     if (spec.sites) return add_connect(spec.name, a.body, a.X.p, b.body, b.X.p);
@@ -79,7 +79,7 @@ int EqualitySet::add_spec_pair(const EqualitySpec& spec) {
                   spec.anchor);
 }
 
-/// l_a - r_a = Σ c_k (l_b - r_b)^k, r the lengths at qpos0; l_a - r_a = c_0 without a second tendon.
+/// l_a - r_a = Σ c_k (l_b - r_b)^k with the lengths r at qpos0; without a second tendon l_a - r_a = c_0.
 int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   const auto state = std::make_shared<TendonState>(*model_, TendonSet::of(*model_));
   const auto find = [&](const std::string& name) {
@@ -96,7 +96,7 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   state->place(model_->qpos0);
   const double rest_a = state->length(a), rest_b = b < 0 ? 0 : state->length(b);
   UserRows rows;
-  std::vector<int> place(model_->nv, -1);  // of a DoF among those of the rows' joints
+  std::vector<int> place(model_->nv, -1);  // index of a DoF among those of the rows' joints
   for (const int t : {a, b}) {
     if (t < 0) continue;
     for (const int v : state->tendons()[t].dofs) rows.joints.push_back(model_->dof_joint[v]);

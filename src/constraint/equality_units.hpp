@@ -1,4 +1,4 @@
-// Rows of equality constraints by their units.
+// The rows of equality constraints, grouped by unit.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tarsus {
 
-/// f(first, end) for rows of one unit of each constraint from `begin` to `end`: a weld's positions, then its angles.
+/// Calls f(first, end) for the rows of one unit in constraints [begin, end): a weld's positions, then its angles.
 template <class F>
 void each_unit(const EqualitySet& set, int begin, int end, const F& f) {
   for (int i = begin; i < end; ++i) {

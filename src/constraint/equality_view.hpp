@@ -1,12 +1,13 @@
-// Equality constraints as the kernels see them.
+// Equality constraints in the form that kernels read.
 #pragma once
 
 #include "tarsus/constraint/equality.hpp"
 
 namespace tarsus {
 
-/// Constants of one constraint, R = double or float. Links are Model::carrier()s, -1: the world; those past the model's
-/// are mocap bodies, whose poses lie behind the links' in a workspace. Points and frames are in the links' frames.
+/// Constants of one constraint, R = double or float. Links are Model::carrier()s; -1: the world. Indices beyond the
+/// model's links are mocap bodies, whose poses follow the links' in a workspace. Points and frames are in the links'
+/// frames.
 template <class R>
 struct EqualityConstants {
   EqualityKind kind;
@@ -18,7 +19,7 @@ struct EqualityConstants {
   R pa[3], pb[3];  ///< [m]
   R Ra[9], Rb[9];  ///< weld: frames that coincide when it holds
   R scale;         ///< weld: torquescale; distance: length [m]
-  R share;         ///< connect, weld: ½ between two links of the model, whose forces meet half way; else 0
+  R share;         ///< connect, weld: ½ between two links of the model (the forces act half way), else 0
   R normal[3];     ///< point_on_plane: unit, in b's frame
   R polynomial[5];
   R reference_a, reference_b;
@@ -27,8 +28,8 @@ struct EqualityConstants {
 
 constexpr int kGroup = 4;
 
-/// Connects or welds, all to the world (to_world) or all between two links, that a scalar world evaluates side by side.
-/// Arrays are [..][constraint]; those past `count` repeat the first.
+/// Connects or welds, all to the world (to_world) or all between two links, that a scalar world evaluates in SIMD
+/// lanes. Arrays are [..][constraint]; those beyond `count` repeat the first.
 template <class R>
 struct EqualityGroup {
   bool weld, to_world;
@@ -45,7 +46,7 @@ struct EqualityList {
   int group_count;
 };
 
-/// Where a constraint's forces go: its block of DelassusRows.
+/// Where a constraint's forces are written: its block of DelassusRows.
 template <class R>
 struct RowTarget {
   R* force;  ///< [12][stride]

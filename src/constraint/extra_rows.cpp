@@ -1,4 +1,5 @@
-// Extra rows and their system; solved through the stiffened tree.
+// The extra rows of a step's solve and their Schur complement (write_system() has the equations). LU of k unknowns,
+// O(k³).
 #include "tarsus/constraint/extra_rows.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ void ExtraRows<R>::begin(BasicData<R>& data, double h) {
 template <class R>
 void ExtraRows<R>::find_nodes(RowNodes& nodes) {
   nodes.clear();
-  const auto add_joint = [&](int joint) {  // what moves along it
+  const auto add_joint = [&](int joint) {  // the links whose motion the joint's velocity depends on
     nodes.add_link(joint);
     if (const int parent = model_.joints[joint].parent; parent >= 0) nodes.add_link(parent);
   };
@@ -107,7 +108,7 @@ void ExtraRows<R>::clear() {
 template <class R>
 void ExtraRows<R>::add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents) {
   const std::span<const ContactRows> contacts = geometry_.contacts;
-  for (std::size_t k = 0; k < acting.size();) {  // those of one pair of links are neighbours: one block
+  for (std::size_t k = 0; k < acting.size();) {  // contacts of one pair of links are neighbours and form one block
     const std::size_t first = extras_.size();
     const int a = contacts[acting[k].contact].a, b = contacts[acting[k].contact].b, row = rows_.rows();
     int count = 0;
@@ -135,8 +136,8 @@ void ExtraRows<R>::add_paths(std::span<const Tangent> tangents, std::span<const 
   }
 }
 
-/// Contacts between two links by their rows, each with an impulse to be found; of one on the world, with c = |G_tn|,
-/// the row n, which is only looked at, and u = G_tn/c, along which it pulls by -c n · J x.
+/// Contacts between two links have one unknown impulse a row. A contact on the world has one unknown: with c = |G_tn|
+/// and u = G_tn/c, its row n is only evaluated, and the force along u is -c n · J x.
 template <class R>
 void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const typename DelassusRows<R>::Block& block) {
   const ContactRows& contact = geometry_.contacts[extra.term];
@@ -156,7 +157,7 @@ void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const type
   write_wrench<R>({cross(contact.arm_a, force) + moment, force}, block, row + 1);
 }
 
-/// With A the rows' Delassus matrix in the stiffened tree and x₀ its solution without them:
+/// A is the rows' Delassus matrix in the stiffened tree, x₀ the tree's solution without them:
 ///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
 ///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
@@ -199,7 +200,7 @@ void ExtraRows<R>::take_bilateral(In<R> x, std::span<const double> impulse, std:
   for (int i = 0; i < bilateral_.count(); ++i) right[i] -= double(velocity_[i]) + bilateral_.diagonal()[i] * impulse[i];
 }
 
-/// The extra rows' impulses, from A and J x₀.
+/// Solves for the extra rows' impulses, from A and J x₀.
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,
                                 const BilateralImpulse& now, BilateralImpulse& next) {
@@ -244,14 +245,14 @@ std::span<const double> ExtraRows<R>::jacobian() {
   return jacobian_;
 }
 
-/// With A = J H⁻¹ Jᵀ a column at a time.
+/// As above, with A = J H⁻¹ Jᵀ computed by columns.
 template <class R>
 void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_force, std::span<const Tangent> tangents,
                          std::span<const double> force, const BilateralImpulse& now, BilateralImpulse& next, Out<R> x) {
   const int n = rows(), nv = model_.nv, ld = rows_.leading_dimension();
   const std::span<const double> J = jacobian();
   gram_.resize(std::size_t(n) * ld), velocity_.resize(n);
-  const auto along_rows = [&](In<R> v, R* to, int stride) {  // each has few DoFs
+  const auto along_rows = [&](In<R> v, R* to, int stride) {  // each row has few DoFs
     for (int b = 0; b < rows_.blocks(); ++b) {
       const typename DelassusRows<R>::Block block = rows_.block(b);
       for (int row = block.first_row; row < block.first_row + block.nrow; ++row) {

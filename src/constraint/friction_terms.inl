@@ -1,5 +1,5 @@
-// Dry joint friction as terms: |γ| <= h f against each DoF's velocity, b = 0; c is the last step's impulse, so that a
-// joint that sticks does not creep.
+// Dry joint friction as terms: |γ| <= h f against each DoF's velocity, with b = 0. c is the last step's impulse, so
+// that a joint that sticks does not creep.
 #pragma once
 
 #include "tarsus/constraint/step_terms.hpp"

@@ -1,12 +1,12 @@
-// Geometric stiffness of loops [Tournier et al. 2015]: the forces at held points stay as they are while the links that
-// carry them turn. About joint i, with f the forces on what it carries and d from the joint to where they act,
+// Geometric stiffness of loops [Tournier et al. 2015]: the constraint forces stay constant in the world while the links
+// that carry them turn. For joint i, let f be the forces on what it carries and d the arms from the joint to them. Then
 //
 //     k = Σ d·f - (d·e)(f·e) about an axis e,   Σ d·f of a ball
 //
-// is a spring where they pull: a light arm by which a heavy body hangs swings at the square root of tension over mass
-// and length, which long steps do not resolve. The implicit midpoint rule gives it the inertia h² k/4 beside the force
-// of the step's start, as it does for springs of the model (spring_rule.hpp). It is internal: momentum stays, and so
-// does what no such force passes through, as wheels and fans. Decision 412.
+// is a spring stiffness where the forces pull. A light arm of mass m and length l by which a heavy body hangs swings
+// at √(tension/(m l)), which long steps do not resolve. The implicit midpoint rule turns the spring into an
+// inertia h² k/4, with the force of the step's start, as for springs of the model (spring_rule.hpp). The inertia is
+// internal: momentum is conserved, and joints that no such force loads, wheels or fans, are unchanged. Decision 412.
 #pragma once
 
 #include "constraint/equality_fixed.inl"
@@ -14,10 +14,10 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kTurned = 0.2;       ///< [rad] change of a joint's rate, times h, that turns forces
-inline constexpr double kUnresolved = 0.25;  ///< h² k/4 over the inertia that a joint carries: h ω = 1
+inline constexpr double kTurned = 0.2;       ///< [rad] change of a joint's rate times h above which forces turn
+inline constexpr double kUnresolved = 0.25;  ///< h² k/4 relative to the inertia that the joint carries: h ω = 1
 
-/// What a link carries is gathered in its Ic, the loops' forces on that in pA.f, and Σ d fᵀ in IA.H.
+/// Sums over the links that a link carries: inertia in its Ic, the loops' forces in pA.f, Σ d fᵀ in IA.H.
 template <class T>
 TARSUS_INLINE void put_force(const ModelView<Real<T>>& m, int link, const Vec3<T>& d, const Vec3<T>& f,
                              LinkState<T>* state) {
@@ -46,7 +46,7 @@ void put_loop_forces(const ModelView<Real<T>>& m, LinkState<T>* state, const Equ
   }
 }
 
-/// Lanes in which a joint that can have geometric stiffness changes its rate by enough to turn the loops' forces.
+/// Lanes in which the rate of a joint with geometric stiffness changes enough to turn the loops' forces.
 template <class T>
 TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h, const T* qvel, const T* next) {
   T square = T(Real<T>(0));
@@ -55,9 +55,10 @@ TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h
   return square * T(h * h) > T(Real<T>(kTurned * kTurned));
 }
 
-/// h² k/4 of each DoF into `inertia` [nv]; zero in lanes where no joint turns the forces whose k is more than steps of
-/// h resolve. Nothing is written where no lane has it. @param state poses; the rest of it is used
-/// @param K [nv] joint inertia @return some lane has it
+/// Writes h² k/4 of each DoF to `inertia` [nv]: zero in lanes without a joint that turns the forces and has a k that
+/// steps of h do not resolve. Writes nothing if no lane has one.
+/// @param state poses; the rest is overwritten
+/// @param K [nv] joint inertia @return whether some lane has such inertia
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
                               const T* x2, Real<T> h, const T* K, const T* qvel, const T* next, T* inertia) {

@@ -1,3 +1,4 @@
+// Islands of a step, by union-find over the trees that terms connect.
 #include "tarsus/constraint/islands.hpp"
 
 #include <algorithm>

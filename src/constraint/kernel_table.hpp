@@ -1,4 +1,4 @@
-// The kernels of this room; see tarsus/math/kernels.hpp.
+// The kernels of src/constraint; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "constraint/branches_view.hpp"
@@ -14,16 +14,16 @@
 #include "tarsus/solver/term.hpp"
 
 // prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
-// place: pass 1 and origins alone.
-// prepare_branches: prepare() but for the root's factor; u = L⁻¹ y of the other links. branches.inl
-// pose, reduce: prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2
-//   on whatever the inertias have become.
-// lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
+// place: pass 1 and origins only.
+// prepare_branches: prepare() without the root's factor; u = L⁻¹ y of the other links. branches.inl
+// pose, reduce: prepare() at rest and without gravity, with u = L⁻¹ y, in two parts: poses and rigid inertias;
+//   then pass 2 on the inertias as they are by then.
+// lane_*: terms of a step for up to kTogether packs; packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
 // reference: reference_mass.inl
-// contact_*: contacts of one world side by side. contact_packs.inl
-// plane_touches: spheres and capsules on planes, side by side. plane_touches.inl
-// capsules_near: pairs of capsules around shapes, side by side. capsule_around.inl
+// contact_*: contacts of one world in SIMD lanes. contact_packs.inl
+// plane_touches: spheres and capsules on planes in SIMD lanes. plane_touches.inl
+// capsules_near: pairs of bounding capsules in SIMD lanes. capsule_around.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                               \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),      \
          prepare_kernel<T>)                                                                                            \

@@ -1,4 +1,4 @@
-// Every kernel of constraint/kernel_table.hpp, for the sources that CMake writes.
+// All kernels of constraint/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
 #include "constraint/branches.inl"
@@ -22,7 +22,7 @@ void reduce_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y,
   aba_inward<T>(m, state, y, K);
 }
 
-/// ldl_load_kernel(). @return whether some world has a row that is as good as nothing
+/// ldl_load_kernel(). @return whether some world has a row with zero Delassus entry
 template <class T, class P>
 bool ldl_load_any(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* scale) {
   const T margin = ldl_load_kernel<T, P>(m, ld, A, sigma, b, nothing, share, scale);

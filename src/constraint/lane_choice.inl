@@ -1,4 +1,4 @@
-// Some lanes of a pack of worlds, as lanes of another pack.
+// Transfers of chosen lanes from one pack of worlds to another.
 #pragma once
 
 #include "constraint/lane_spin.inl"
@@ -7,21 +7,21 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// A pack of 128 bits, for what few lanes of a wide one still need.
+/// A pack of 128 bits, for the few lanes of a wide pack that still iterate.
 template <class T>
 using Narrow = Pack<Real<T>, 16 / int(sizeof(Real<T>))>;
 template <class T>
 inline constexpr bool kNarrows = (kWidth<T> > kWidth<Narrow<T>>);
-/// Packs whose last lanes fit into one.
+/// Number of wide packs whose last lanes fit into one wide pack.
 template <class T>
 inline constexpr int kTogether = kNarrows<T> ? kWidth<T> / kWidth<Narrow<T>> : 1;
 
-/// Lanes of a pack W, where a pack N of the same width or a narrower one has them.
+/// Lanes of a pack W, copied to a pack N of the same width or a narrower one.
 template <class W, class N>
 struct LaneChoice {
-  Bits<W> lane{};            ///< [lane of N] of W
-  Mask<N> here{};            ///< lanes of N that take from this pack; the last ones may repeat another's numbers
-  int first = 0, count = 0;  ///< lanes of N that give back
+  Bits<W> lane{};            ///< [lane of N] the lane of W
+  Mask<N> here{};            ///< lanes of N that read this pack; the last ones may repeat another lane's values
+  int first = 0, count = 0;  ///< lanes of N that are written back
 
   TARSUS_INLINE void take(const W& from, N& to) const { to = select(here, part<N>(permute(from, lane)), to); }
   TARSUS_INLINE void take(const Bits<W>& from, Bits<N>& to) const {

@@ -1,9 +1,10 @@
-// Contacts of a pack of worlds: which pairs may touch within the step in some lane, and where.
+// Contact detection for a pack of worlds: which pairs may touch within the step in some lane, and where.
 //
-// Planes, spheres, capsules and boxes on planes, and the pairs of spheres and capsules, are found in all lanes at once;
-// other pairs by the narrow phase, a world at a time, once boxes around the shapes say that they are near.
-// Contacts with the world stand by their links, which all lanes share: a slot is a contact of some lanes. Contacts
-// between links are few in each world and differ from world to world: there the slots hold each lane's own links.
+// Planes with spheres, capsules and boxes, and pairs of spheres and capsules, are found in all lanes at once. Other
+// pairs go through the narrow phase, one world at a time, after a test of boxes around the shapes.
+//
+// All lanes share the links of contacts with the world: a slot is one contact in some of the lanes. Contacts between
+// links are few in each world and differ from world to world. Their slots hold each lane's own links.
 #pragma once
 
 #include "constraint/lane_softness.inl"
@@ -12,7 +13,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// A name that is not zero for the contact of a pair and feature.
+/// Identifier of a contact from its pair and feature; never zero.
 inline int contact_key(int pair, std::uint32_t feature) {
   const std::uint32_t key = (std::uint32_t(pair) + 1) * 0x9e3779b1u ^ feature * 0x85ebca6bu;
   return key ? int(key) : 1;
@@ -29,16 +30,16 @@ struct LaneDetector {
 
   int pair = 0;
   bool flipped = false;  ///< the routine's first shape is the pair's b
-  T whole_fall{};        ///< what gravity moves a body by within the step
-  T fall{};              ///< and one of the pair against the other
+  T whole_fall{};        ///< displacement of a body by gravity within the step
+  T fall{};              ///< the same, of one shape of the pair against the other
   T reach{};
   Mask<T> near{};
-  Motion<T> motion_a{}, motion_b{};  ///< of the pair's two, said at the world's origin,
-  Motion<T> motion{};                ///< and of a against b
-  bool stopped_apart = false;        ///< as ContactGeometry has it
+  Motion<T> motion_a{}, motion_b{};  ///< velocities of the pair's two links, at the world's origin
+  Motion<T> motion{};                ///< of a against b
+  bool stopped_apart = false;        ///< as ContactGeometry::stopped_apart()
   int crossings[kLanes] = {};
-  int turning = -1;  ///< link of the shape that was placed last,
-  T turn{};          ///< and how fast it turns
+  int turning = -1;  ///< link of the last placed shape
+  T turn{};          ///< its angular speed
 
   void place(int i) {
     const LaneShape<Real<T>>& shape = m.shape[i];
@@ -72,7 +73,7 @@ struct LaneDetector {
     return p;
   }
 
-  /// Whether the two, near by the speed of their fastest points, may meet at this point too.
+  /// Whether a pair that is near by its fastest points may meet at this point too.
   Mask<T> may_meet(const Vec3<T>& point, const Vec3<T>& n, T distance) const {
     const T way = maximum(distance - T(m.pair[pair].margin) - fall, T(Real<T>(0)));
     const Vec3<T> speed = cross_add(motion.w, point, motion.v) * T(step.h);
@@ -82,7 +83,8 @@ struct LaneDetector {
     return meet | (way <= T(step.h) * maximum(along(motion_a), along(motion_b)));
   }
 
-  /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
+  /// Adds a contact in the lanes `where`.
+  /// @param on_b point on the routine's second shape  @param n normal towards the first
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
     const LanePair<Real<T>>& p = m.pair[pair];
     where = where & near & (distance <= reach);
@@ -109,7 +111,7 @@ struct LaneDetector {
       if (any_lane(here)) write(c, here, key, to_a, point, distance);
     }
   }
-  /// A contact of this pair in the lanes `here`.
+  /// Writes a contact of this pair in the lanes `here`.
   void write(LaneContact<T>& c, Mask<T> here, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
     const LanePair<Real<T>>& p = m.pair[pair];
     const T zero = T(Real<T>(0)), gap = distance - T(p.margin);
@@ -137,9 +139,9 @@ struct LaneDetector {
     here[l] = -1;
     return here;
   }
-  /// MuJoCo's law, where steps resolve it, begins where shapes touch.
+  /// MuJoCo's law, where the steps resolve it, acts only where shapes touch.
   bool touches_only() const { return m.pair[pair].law >= 0 && m.law[m.pair[pair].law].resolved; }
-  /// Torsional and rolling friction of a slot, in no lane yet where there was none.
+  /// Torsional and rolling friction of a slot. A new one is in no lane yet.
   LaneSpin<T>& spin_of(LaneContact<T>& c) {
     if (c.spin >= 0) return s.spin[c.spin];
     c.spin = s.nspin++;
@@ -147,7 +149,8 @@ struct LaneDetector {
     fresh.contact = &c, fresh.live = no_lanes<T>(), fresh.torsional = fresh.rolling = T(Real<T>(0));
     return fresh;
   }
-  /// The slot that `at` says; a new one where it says -1. Contacts of a link fill its slots in every lane without gaps.
+  /// The slot of index *at, or a new one if *at is -1. The contacts of a link fill its slots without gaps in every
+  /// lane.
   LaneContact<T>& slot(int* at) {
     if (*at >= 0) return s.contact[*at];
     *at = s.ncontact++;
@@ -157,11 +160,11 @@ struct LaneDetector {
     return fresh;
   }
 
-  /// One world's contact between two links, in the first slot that this world has free.
+  /// Adds one world's contact between two links, in that world's first free slot.
   void add_crossing(int l, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
     const LanePair<Real<T>>& p = m.pair[pair];
     int slot = crossings[l];
-    if (slot == m.most_crossings) {  // the deepest stay
+    if (slot == m.most_crossings) {  // keep the deepest
       s.overflow[l] = -1;
       slot = 0;
       for (int k = 1; k < m.most_crossings; ++k) {
@@ -233,7 +236,7 @@ struct LaneDetector {
     spheres(mul_add(axis, along, a.position), T(sa.size[0]), b.position, T(sb.size[0]), across(axis), 0,
             every_lane<T>());
   }
-  /// [Ericson 2005, 5.1.9]; nearly parallel and side by side: both ends of the stretch that they share.
+  /// [Ericson 2005, 5.1.9] If nearly parallel and side by side: both ends of the common stretch.
   void capsules(const LaneShape<Real<T>>& sa, const LanePlaced<T>& a, const LaneShape<Real<T>>& sb,
                 const LanePlaced<T>& b) {
     const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), parallel = T(Real<T>(0.02));
@@ -271,12 +274,12 @@ struct LaneDetector {
     add(0, mul_add(n, rb, pb), n, distance, least > distance + slack);
   }
 
-  /// Half of the box around a shape, along L.
+  /// Half the extent of a shape's bounding box along L.
   TARSUS_INLINE static T extent(const LaneShape<Real<T>>& shape, const Mat3<T>& R, const Vec3<T>& L) {
     return T(shape.box[0]) * absolute(dot(R.column_x(), L)) + T(shape.box[1]) * absolute(dot(R.column_y(), L)) +
            T(shape.box[2]) * absolute(dot(R.column_z(), L));
   }
-  /// The box around a shape comes that near to the plane.
+  /// Whether the bounding box of a shape comes within reach of the plane.
   Mask<T> box_reaches(int shape, int plane) {
     const LanePlaced<T>&a = pose(shape), &on = pose(plane);
     const LaneShape<Real<T>>& of = m.shape[shape];
@@ -285,8 +288,9 @@ struct LaneDetector {
     const T half = extent(of, a.rotation, n), rounding = T(Real<T>(sizeof(Real<T>) == 8 ? 1e-9 : 1e-5));
     return near & (height - half <= mul_add(rounding, absolute(height) + half, maximum(reach, T(Real<T>(0)))));
   }
-  /// Boxes around the two shapes that neither what parted them last nor any of their faces' directions separates by
-  /// more than the reach. The first depends on other worlds, and says nothing that rounding could change.
+  /// Whether boxes around the two shapes are within reach of each other: neither the last separating direction nor any
+  /// of their faces' normals separates them by more. The last separating direction comes from any world; its test is
+  /// conservative to rounding, so that it does not change the result.
   Mask<T> boxes_near(int ia, int ib) {
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const LaneShape<Real<T>>&sa = m.shape[ia], &sb = m.shape[ib];
@@ -311,7 +315,7 @@ struct LaneDetector {
     return close;
   }
 
-  /// The narrow phase, a world at a time, the shapes in the order of their indices as ContactGeometry has them.
+  /// Runs the narrow phase one world at a time, with the shapes in the order of their indices, as in ContactGeometry.
   void each_world() {
     const int ia = std::min(m.pair[pair].a, m.pair[pair].b), ib = std::max(m.pair[pair].a, m.pair[pair].b);
     const Real<T> sign = m.pair[pair].a == ia ? 1 : -1;
@@ -352,14 +356,14 @@ struct LaneDetector {
     }
   }
 
-  /// What margin and gravity add to the way of two shapes, or of those of a group.
+  /// Reach of two shapes, or of a group's, from margin and gravity.
   template <class Both>
   TARSUS_INLINE T still(const Both& both) const {
     const T zero = T(Real<T>(0));
     return maximum(T(both.margin), zero) + (both.falls ? whole_fall : zero);
   }
-  /// Two shapes, or the spheres around those of two links, in every lane too far apart for their speeds added up: no
-  /// root, and no call for most pairs. Of a plane only its distance counts.
+  /// Whether two shapes, or the bounding spheres of two links, are too far apart in every lane by the sum of their
+  /// speeds. Most pairs end here, without a square root or a call. Of a plane only the distance counts.
   template <class Both>
   TARSUS_INLINE bool far(const Both& both) const {
     const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
@@ -400,7 +404,7 @@ struct LaneDetector {
     motion_a = {spin_a, a.velocity - cross(spin_a, a.centre)};
     motion_b = {spin_b, b.velocity - cross(spin_b, b.centre)};
     motion = {motion_a.w - motion_b.w, motion_a.v - motion_b.v};
-    if (!plane_a && !plane_b) {  // as ContactGeometry::reach(): where two meet is on the smaller one
+    if (!plane_a && !plane_b) {  // as ContactGeometry::reach(): two shapes meet on the smaller one
       const T one = T(Real<T>(1)), radius = T(std::min(sa.radius, sb.radius)), turned = h * norm(motion.w);
       const T moved = h * norm(cross_add(motion.w, sa.radius <= sb.radius ? a.centre : b.centre, motion.v));
       const T tight = (maximum(margin + fall, zero) + moved + turned * radius) / (one - T(Real<T>(0.5)) * turned);
@@ -409,7 +413,7 @@ struct LaneDetector {
       near = near & (dot(d, d) <= close * close);
       if (!any_lane(near)) return;
     }
-    // Routines take the shape of the later type first.
+    // Routines take the shape of the higher type first.
     flipped = int(sa.type) < int(sb.type);
     const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;
     const LaneShape<Real<T>>&A = m.shape[ia], &B = m.shape[ib];

@@ -1,4 +1,9 @@
-// The linear problem of Newton's step for a pack: M̂ and the tangents of all terms, by passes over the tree.
+// The linear problem of a Newton step for a pack of worlds (solver/step_newton.hpp),
+//
+//     (M̂ + Σ Jᵀ G J) x = Σ Jᵀ g,
+//
+// by passes over the tree. M̂ includes the implicit drives. Tangents of joints and of contacts with the world are
+// stiffness of links. Contacts between links and rows along generalised directions are eliminated (lane_links.inl).
 #pragma once
 
 #include "constraint/lane_problem.inl"
@@ -6,25 +11,25 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Each lane takes the pass that its own terms ask for: symmetric, or, where a contact slides or lies between links,
-/// not. Rows along generalised directions ask for that as well.
+/// Each lane takes the pass that its terms need. The symmetric pass suffices unless a contact slides or is between two
+/// links, or a row acts along a generalised direction; these need the pass without symmetry.
 template <class T>
 class LaneLinear {
  public:
   using R = Real<T>;
 
-  /// @param h of the step
+  /// @param h length of the step [s]
   LaneLinear(const LanePack<R>& pack, R h, LinkState<T>* state, const T* K, LaneSpace<T>& space, LaneLinks<T>& links)
       : pack_(pack), v_(pack.view), h_(h), state_(state), K_(K), s_(space), links_(links) {}
 
   const T* K() const { return K_; }
-  /// A new step: the links hold what pass 1 of ABA left. Most packs solve once, with that as it stands.
+  /// Starts a step. The links hold what pass 1 of ABA left; most packs solve once, directly from it.
   void begin() {
     share_ = select(as_lanes(pack_.given)[0] > zero(), zero(), T(h_));
     for (int k = 0; k < v_.nv; ++k) s_.joint_force[k] = as_lanes(pack_.Q)[k] * share_;
     kept_ = false, fresh_ = true;
   }
-  /// Rigid inertias and what moves the links, which pass 1 left, for more solves than one.
+  /// Saves the rigid inertias and the forces that pass 1 left, for further solves.
   void keep_forces() {
     if (kept_) return;
     const T* const none = nullptr;
@@ -32,21 +37,21 @@ class LaneLinear {
     keep_link_forces(v_, state_, share_, s_.bias);
     kept_ = true, fresh_ = false;
   }
-  /// v⁰ less what the solve began with.
+  /// x = v⁰ - (the velocity at which the solve began).
   void solve_free(T* x) {
     keep_forces();
     std::fill(s_.stiff, s_.stiff + v_.nlink, char(0));
     lane_solve_symmetric<T>(v_, state_, K_, {s_.bias, s_.joint_force}, s_.stiffness, s_.stiff, x);
   }
-  /// Lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both.
+  /// Lanes that needed the pass without symmetry in this step. They keep to it, so that few packs need both passes.
   Mask<T> slid = no_lanes<T>();
 
-  /// The linear problem of the tangents at hand, into at.next and x_next.
-  /// @param live lanes that want it
-  /// @param near lanes that go on from the iterate at hand, by what its impulses miss: in float nothing else settles.
-  /// The others begin anew, so that what a wild iterate lost in rounding does not stay.
-  /// @param before, after f(term), which sees each term once before its tangent is used and once at its end: memory is
-  /// what a pass over the terms costs
+  /// Solves the linear problem of the present tangents, into at.next_* and x_next.
+  /// @param live lanes that need it
+  /// @param near lanes that solve for the change from the present iterate, driven by its residual: in float nothing
+  /// else converges. The other lanes solve from zero, so that a bad iterate's rounding errors do not persist.
+  /// @param before, after f(term): called once for each term, before its tangent is used and at the end. Passes over
+  /// the terms are bound by memory
   template <class Before, class After>
   void solve(Mask<T> live, Mask<T> near, const Before& before, const After& after) {
     live_ = live;
@@ -97,7 +102,7 @@ class LaneLinear {
     });
     for (int i = 0; i < on_joints; ++i) end_with(s_.row[i], along_row(v_, state_, s_.row[i], s_.x_next));
     for (int i = 0; i < s_.npath; ++i) {
-      LaneJointRow<T>& r = paths[i];  // whose next_y is the change of its impulse
+      LaneJointRow<T>& r = paths[i];  // its next_y is the change of the impulse
       r.at.next_y = r.at.next_y + select(near, r.at.now_y, zero());
       r.at.next_u = links_.direction(r).along(motion, s_.x_next) + select(near, r.at.now_u, r.free), after(r);
     }
@@ -112,7 +117,7 @@ class LaneLinear {
   TARSUS_INLINE static T zero() { return T(R(0)); }
   static const T* as_lanes(const R* p) { return reinterpret_cast<const T*>(p); }
 
-  /// The step's own forces, but in lanes `near`, whose iterate has had them.
+  /// The step's own forces, except in lanes `near`, whose iterate includes them.
   LaneForces<T> forces_unless(Mask<T> near) {
     if (fresh_) return {nullptr, s_.joint_force, share_, true};
     if (all_lanes(near | ~live_)) return {};
@@ -129,7 +134,7 @@ class LaneLinear {
   TARSUS_INLINE static Mask<T> some(const X&... x) {
     return ~((x == zero()) & ...);
   }
-  /// Lanes in which a contact has a tangent, or a force that the linear problem is to change.
+  /// Lanes in which a contact has a tangent, or a force that the linear problem must add.
   Mask<T> acts(const LaneContact<T>& c) const {
     const Vec3<T>& f = c.at.next_y;
     return some(c.Gnn, c.G11, c.G22, f.x, f.y, f.z) & live_;
@@ -138,7 +143,7 @@ class LaneLinear {
     const Vec3<T>& f = s.at.next_y;
     return some(s.Gss, s.Gsn, s.G11, s.G22, f.x, f.y, f.z) & live_;
   }
-  /// Lanes in which the normal force has a part in what resists.
+  /// Lanes in which the tangent depends on the normal force, and is not symmetric.
   static Mask<T> couples(const LaneContact<T>& c) { return some(c.G1n, c.G2n); }
   static Mask<T> couples(const LaneSpin<T>& s) { return some(s.Gsn, s.G1n, s.G2n); }
   LaneStiffness<T>& stiffness(int link) {
@@ -151,7 +156,7 @@ class LaneLinear {
     }
     return stiffness;
   }
-  /// C = Σ G_ij a_i a_jᵀ resists the point, f is its force.
+  /// Adds the contact stiffness C = Σ G_ij a_i a_jᵀ at the point, and the force f there.
   void add_stiffness(const LaneContact<T>& c, const Vec3<T>& f) {
     const Vec3<T> g1 = c.n * c.G1n + c.t1 * c.G11 + c.t2 * c.G12, g2 = c.n * c.G2n + c.t1 * c.G12 + c.t2 * c.G22;
     const Vec3<T> gn = c.n * c.Gnn;
@@ -168,7 +173,7 @@ class LaneLinear {
     l.f.f += force;
     l.f.n += cross(c.arm_a, force);
   }
-  /// Σ G_ij a_i a_jᵀ resists the link's turning, Σ G_in a_i nᵀ the point's motion by moments.
+  /// Adds Σ G_ij a_i a_jᵀ against the link's rotation, and Σ G_in a_i nᵀ: moments from the point's motion.
   void add_stiffness(const LaneSpin<T>& s, const Vec3<T>& f) {
     const LaneContact<T>& c = *s.contact;
     const Vec3<T> gs = c.n * s.Gss, g1 = c.t1 * s.G11 + c.t2 * s.G12, g2 = c.t1 * s.G12 + c.t2 * s.G22;
@@ -200,7 +205,7 @@ class LaneLinear {
   TARSUS_INLINE void read(Term& t, const X& change, Mask<T> near) {
     read(t, change, times(t, change), near);
   }
-  /// @param less what the change takes from the impulse
+  /// @param less decrease of the impulse by the change
   template <class Term, class X>
   TARSUS_INLINE void read(Term& t, const X& change, const X& less, Mask<T> near) {
     const X y = t.at.next_y - less;
@@ -234,8 +239,8 @@ class LaneLinear {
   LaneSpace<T>& s_;
   LaneLinks<T>& links_;
   Mask<T> live_ = no_lanes<T>();
-  T share_ = zero();    ///< of what pass 1 left: h, or nothing where v⁰ is given
-  bool kept_ = true;    ///< Ic, bias and joint_force are there
+  T share_ = zero();    ///< of the forces that pass 1 left: h, or zero where v⁰ is given
+  bool kept_ = true;    ///< Ic, bias and joint_force are saved
   bool fresh_ = false;  ///< the links are as pass 1 left them
 };
 

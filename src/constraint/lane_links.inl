@@ -1,5 +1,10 @@
-// Contacts between links, which lanes do not share: what they read of the links and push on them. Their part in the
-// linear problem, and that of rows along generalised directions, by elimination.
+// Contacts between links, whose links differ from lane to lane, and rows along generalised directions. These extra rows
+// are eliminated from the linear problem by their Schur complement W = J A⁻¹ Jᵀ, where A contains all other terms:
+//
+//     (1 + G W) φ = f - G u₀     contacts between links
+//     (R + W) φ = f - u₀         rows along generalised directions
+//
+// The cost is one pass over the tree for three columns of W, and O(n³) for n extra rows.
 #pragma once
 
 #include "constraint/lane_space.inl"
@@ -7,8 +12,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// add() the contacts that act between begin() and solve(), each lane its own, into rows without gaps. Rows along
-/// generalised directions are all there in all lanes.
+/// Between begin() and solve(), add() takes the contacts that act. Each lane fills its rows without gaps. Rows along
+/// generalised directions are present in all lanes.
 template <class T>
 class LaneLinks {
  public:
@@ -18,7 +23,7 @@ class LaneLinks {
   LaneLinks(const ModelView<R>& view, const LaneModel<R>& model, LinkState<T>* state, LaneSpace<T>& space)
       : v_(view), m_(model), state_(state), s_(space) {}
 
-  /// The links of a contact between links, each with the lanes that have it there.
+  /// Finds the links of a contact between links, each with its lanes.
   template <class Contact>
   void find_touches(Contact& c) {
     const auto find = [&](const Bits<T>& side) {
@@ -34,14 +39,14 @@ class LaneLinks {
     };
     c.touch = ntouch_, c.ntouch_a = find(c.a), c.ntouch_b = find(c.b);
   }
-  /// f(link, whether it is on the second side, lanes) for the links of a contact between links.
+  /// Calls f(link, whether it is on the second side, lanes) for the links of a contact between links.
   template <class Contact, class F>
   TARSUS_INLINE void each_touch(const Contact& c, const F& f) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     for (int i = 0; i < c.ntouch_a + c.ntouch_b; ++i) f(touch[i].link, i >= c.ntouch_a, touch[i].lanes);
   }
-  /// From the links' motions: how the points of a contact between links move against each other along n, t₁, t₂, or the
-  /// links turn about them.
+  /// Relative velocity of the two sides along n, t₁, t₂, or their relative angular velocity about these axes, from the
+  /// links' motions.
   template <bool kTurns, int N, class Contact>
   TARSUS_INLINE void between(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
@@ -49,10 +54,10 @@ class LaneLinks {
     pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
     for (int k = 0; k < N; ++k) out[k] = in_axes(c, side<kTurns>(a[k], c.arm_a) - side<kTurns>(b[k], c.arm_b));
   }
-  /// The same of any contact and one motion of each link: along its axes, and about them.
+  /// The same for any contact, from one motion of each link.
   Vec3<T> along(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<false>(c, motion); }
   Vec3<T> about(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<true>(c, motion); }
-  /// A new linear problem, in which none acts yet.
+  /// Starts a linear problem without acting contacts.
   void begin() {
     nextra_ = nextra_spin_ = nitem_ = 0;
     std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
@@ -60,7 +65,7 @@ class LaneLinks {
   bool any() const { return nextra_ + nextra_spin_ + s_.npath > 0; }
   LanePathDirection<T> direction(int path) const { return {m_, path, s_.path}; }
   LanePathDirection<T> direction(const LaneJointRow<T>& r) const { return direction(r.path); }
-  /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
+  /// Adds a contact between links in the lanes `here`, to each lane's first free extra rows.
   void add(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
       if (!here[l]) continue;
@@ -70,7 +75,7 @@ class LaneLinks {
       copy_tangent(l, c, to);
     }
   }
-  /// Its torsional and rolling friction, in rows that are filled in the same way.
+  /// Adds its torsional and rolling friction in the same way.
   void add(const LaneSpin<T>& s, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
       if (!here[l]) continue;
@@ -80,10 +85,11 @@ class LaneLinks {
       copy_tangent(l, s, to);
     }
   }
-  /// By the Schur complement, W = J A⁻¹ Jᵀ. Contacts between links: (1 + G W) φ = f - G u₀. Rows along generalised
-  /// directions: (R + W) φ = f - u₀; where an impulse is given, φ = f. They stand first: what is left of the others has
-  /// them held.
-  /// @param paths their rows, f in at.next_y, an impulse where G is zero; out: φ in its place
+  /// Solves for the impulses φ of the extra rows by the Schur complement, and corrects `motion` and `x`. A row along a
+  /// generalised direction with a given impulse has φ = f. These rows stand first, so that the elimination of the
+  /// others satisfies them.
+  ///
+  /// The paths' rows come with f in at.next_y, an impulse where G is zero; φ replaces it.
   void solve(Motion<T>* motion, T* x) {
     LaneJointRow<T>* const paths = s_.paths();
     const int blocks = nextra_ + nextra_spin_, first_block = s_.npath, n = first_block + 3 * blocks, touches = ntouch_;
@@ -93,7 +99,7 @@ class LaneLinks {
     for (int i = 0; i < s_.npath; ++i) mark(direction(paths[i]), s_.needed);
     std::fill(s_.matrix, s_.matrix + n * n, zero());
     for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), n);
-    // Forces' items stand before moments': contacts are added first.
+    // Items of forces stand before items of moments: contacts are added first.
     int forces = 0;
     while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
     for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
@@ -109,7 +115,7 @@ class LaneLinks {
       for (int c = 0; c < n; ++c) line[c] = select(held, line[c], zero());
       line[i] = line[i] + select(held, metric.R, one());
       s_.right[i] = paths[i].at.next_y - select(held, direction(paths[i]).along(motions_of(motion), x), zero());
-      s_.right[i] = select(dead, zero(), s_.right[i]);  // nothing moves it
+      s_.right[i] = select(dead, zero(), s_.right[i]);  // no motion changes it
     }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
@@ -138,15 +144,16 @@ class LaneLinks {
   }
 
  private:
-  /// Of its inverse mass, that a row along a generalised direction is softened by, the same in all of a step's solves:
-  /// rows that depend on one another share their force. Some hundred times what rounding makes of a pivot.
+  /// Share of a path row's inverse mass by which the row is softened, the same in all solves of a step. Dependent rows
+  /// then share their force. It is some hundred times the rounding error of a pivot.
   static constexpr R kRaised = sizeof(R) == 8 ? R(1e-12) : R(4e-6);
-  /// Of what a row's links would give alone, that it counts as giving, and that is nothing: forces that cancel leave
-  /// rounding of that, not of what is left.
+  /// Shares of the inverse mass of a row's links alone: the least mass that a row counts with, and the value below
+  /// which it counts as zero. Where forces cancel, the rounding error is in proportion to the terms, not to the rest.
   static constexpr R kLeastMass = sizeof(R) == 8 ? R(0.1) : R(0.02), kNothing = sizeof(R) == 8 ? R(1e-13) : R(3e-7);
-  static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);  ///< than that, in leave_unmet()
+  static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);  ///< than kRaised, in leave_unmet()
 
-  /// A [n][n]: pivots inverse on the diagonal, below it rows as they were when their turn came.
+  /// LU factorisation of A [n][n] without pivoting. The diagonal gets the inverse pivots; below it, rows keep their
+  /// values at elimination.
   static void eliminate(T* A, int n) {
     for (int p = 0; p < n; ++p) {
       const T inverse = one() / A[p * n + p];
@@ -158,7 +165,7 @@ class LaneLinks {
       A[p * n + p] = inverse;
     }
   }
-  /// x = A⁻¹ x by what eliminate() left.
+  /// x = A⁻¹ x from eliminate()'s factors.
   static void substitute(const T* A, int n, T* x) {
     for (int p = 0; p < n; ++p) {
       for (int r = p + 1; r < n; ++r) x[r] = neg_mul_add(A[r * n + p] * A[p * n + p], x[p], x[r]);
@@ -169,9 +176,10 @@ class LaneLinks {
       x[p] = sum * A[p * n + p];
     }
   }
-  /// R of held rows that have none, those of one unit by the largest of them: how much of what they demand is met does
-  /// not depend on the axes. In float each by itself: of a row that feels little the largest's would leave a hundredth
-  /// unmet. @return lanes that had none: this is their first linear problem
+  /// Sets R of bilateral rows that have none. Rows of one unit share the largest value, so that the unmet part of their
+  /// demand does not depend on the axes. In float each row has its own: the largest value would leave a hundredth of
+  /// the demand of a weak row unmet.
+  /// @return lanes without an R so far: this is their first linear problem
   Mask<T> raise(LaneJointRow<T>* paths, int n) {
     constexpr int kReach = sizeof(R) == 8 ? 2 : 0;
     Mask<T> first = no_lanes<T>();
@@ -189,9 +197,10 @@ class LaneLinks {
     }
     return first;
   }
-  /// Takes out of what held rows demand what no motion meets, whose force would be as large as their R is small: of a
-  /// share b that rows feel by W, a softness r, which is far above rounding in W, leaves b r / (W + r) unmet, and of
-  /// that as much again. Twice, for what rounding leaves of rows that feel nothing. BilateralSchur does the same.
+  /// Subtracts from the demand of bilateral rows the part that no motion satisfies; its force would be in proportion to
+  /// 1/R. For a demand b that the rows feel through W, a softness r far above the rounding in W leaves b r / (W + r)
+  /// unmet; a second solve repeats that factor. The loop runs twice to remove rounding in rows with zero W.
+  /// BilateralSchur does the same.
   void leave_unmet(LaneJointRow<T>* paths, int n, Mask<T> lanes) {
     const int rows = s_.npath;
     T *const A = s_.right + n, *const x = A + rows * rows;
@@ -235,7 +244,7 @@ class LaneLinks {
     between<kTurns>(c, motion, out);
     return out[0];
   }
-  /// The motions, N of each link, of the links that each lane has on one side.
+  /// Motions, N of each link, of each lane's link on one side.
   template <int N>
   TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const LinkMotions<T>& motion,
                                  Motion<T> (&out)[N]) {
@@ -247,7 +256,7 @@ class LaneLinks {
         out[k] = {select<T>(lanes, from[k].w, out[k].w), select<T>(lanes, from[k].v, out[k].v)};
     }
   }
-  /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
+  /// p[link][n][k] -= the wrench of the extra row's `push` at its point, on each lane's links.
   void apply(const LaneExtra<T>& c, const Vec3<T>& push, int n, int k) {
     const Vec3<T> o = zero3<T>();
     const Force<T> on_a = c.moment ? Force<T>{push, o} : Force<T>{cross(c.arm_a, push), push};
@@ -258,7 +267,7 @@ class LaneLinks {
       p = {select<T>(lanes, next.n, p.n), select<T>(lanes, next.f, p.f)};
     });
   }
-  /// The same of a row along a generalised direction, and its force on the joints.
+  /// The same for a row along a generalised direction, and its force on the joints.
   void apply(const LanePathDirection<T>& d, T push, int n, int k) {
     d.each_link([&](int link, const Force<T>& f) {
       Force<T>& p = s_.force[link * n + k];
@@ -266,10 +275,10 @@ class LaneLinks {
     });
     d.each_dof([&](int dof, T j) { s_.path_force[n * dof + k] += j * push; });
   }
-  /// Force on the joints of what was applied, or null: no row has any.
+  /// The applied forces on the joints; null if no row has any.
   const T* path_force() const { return m_.path_dofs > 0 ? s_.path_force : nullptr; }
 
-  /// Marks the links that hold this one, and it.
+  /// Marks this link and its ancestors.
   void mark(int link, char* links) const {
     for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
   }
@@ -285,7 +294,7 @@ class LaneLinks {
     e.n = e.t1 = e.t2 = e.arm_a = e.arm_b = e.force = zero3<T>();
     e.Gnn = e.Gss = e.Gsn = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero(), e.moment = false;
   }
-  /// Where a contact is in lane `from` becomes that of lane `to`.
+  /// Copies the place of a contact from lane `from` to lane `to`.
   template <class Contact>
   static void copy_place(const Contact& c, int from, LaneExtra<T>& e, int to) {
     e.live[to] = -1, e.a[to] = c.a[from], e.b[to] = c.b[from];
@@ -315,9 +324,9 @@ class LaneLinks {
     }
   }
 
-  /// Those of forces, then those of moments.
+  /// Extra rows: first forces, then moments.
   LaneExtra<T>& extra(int i) { return s_.extra[i < nextra_ ? i : m_.most_crossings + i - nextra_]; }
-  /// G J of one, times N motions of each link.
+  /// G J of an extra row, times N motions of each link.
   template <int N>
   TARSUS_INLINE void react(const LaneExtra<T>& e, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     Vec3<T> u[N], turn[N];
@@ -351,8 +360,8 @@ class LaneLinks {
     }
   }
 
-  /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of
-  /// the lane that its contact is in, so that contacts which few lanes have share a pass.
+  /// Columns of G W for `count` blocks of one kind, from item `first` on. A lane of the columns uses the factors of its
+  /// contact's lane, so that contacts of few lanes share a pass.
   void add_columns(int first, int count, int n) {
     const int touches = ntouch_, blocks = nextra_ + nextra_spin_;
     LaneExtra<T> item;
@@ -408,7 +417,7 @@ class LaneLinks {
   LinkState<T>* state_;
   LaneSpace<T>& s_;
   int nextra_ = 0, nextra_spin_ = 0, nitem_ = 0, ntouch_ = 0;
-  int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
+  int extras_[kLanes];  ///< each lane's number of contacts between links in the present linear problem
   int extra_spins_[kLanes];
 };
 

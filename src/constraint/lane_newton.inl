@@ -1,7 +1,9 @@
-// The one solve of a step for packs of worlds: solver/step_newton.hpp's iteration, each lane with its own steps.
+// Semismooth Newton method of a step for packs of worlds: the iteration of solver/step_newton.hpp with each lane's own
+// steps.
 //
-// A lane that has its answer is frozen; iterations go on while some lane needs them. Whatever a lane computes depends
-// on its own numbers alone: rows, contacts and passes that only neighbours have add zeros to it.
+// A converged lane is frozen, and the iteration continues while some lane needs it. The result of a lane depends on
+// that lane alone: rows, contacts and passes that only other lanes need add zeros to it. Lanes that do not converge get
+// the problem with softer rows (harden()).
 #pragma once
 
 #include <array>
@@ -41,8 +43,8 @@ class LaneSolver {
         problem_(pack, model, step, state, space, memory, links_),
         linear_(pack, step.h, state, K, space, links_) {}
 
-  /// The problem, and its iteration.
-  /// @param waits the iteration stops where so few lanes need it that they had better go on together with others'
+  /// Builds the problem and iterates.
+  /// @param waits stop when so few lanes are left that they should continue in one pack with those of other packs
   void begin(bool waits) {
     problem_.build(), linear_.begin();
     best_residual_ = T(std::numeric_limits<R>::infinity());
@@ -57,9 +59,10 @@ class LaneSolver {
     descend(step_.tolerance, step_.most_iterations, true);
     waits_ = false;
   }
-  /// Lanes that begin() left.
+  /// Number of lanes that begin() left unsolved.
   int waiting() const { return waiting_ ? count_live() : 0; }
-  /// Once nothing waits: a last look at the answers, softer problems for lanes that missed, then the answer of all.
+  /// Call when no lane waits. Verifies the results, solves softer problems for lanes that failed, and writes the
+  /// results.
   void end() {
     Mask<T> acted;
     for (bool hardened = false;; hardened = true) {
@@ -80,10 +83,10 @@ class LaneSolver {
   static constexpr R kExcess = sizeof(R) == 8 ? R(2e-10) : R(1e-6);
   static constexpr int kPatience = 8, kDiscs = 5, kHalvings = 8;
   static constexpr R kShort = R(0.2);
-  /// Residual below which steps go on from the iterate [m/s].
+  /// Lanes with a smaller residual solve for the change from the present iterate [m/s].
   static constexpr R kNear = sizeof(R) == 8 ? R(0.01) : R(0.3);
-  static constexpr R kDrift = R(0.1);  ///< share of a change's energy that may come of no impulse
-  static constexpr R kMuch = R(1);     ///< of a change by one solve, that is worth a look [rad/s | m/s]
+  static constexpr R kDrift = R(0.1);  ///< share of a change's energy that no impulse accounts for
+  static constexpr R kMuch = R(1);     ///< change by a single solve that requires a verification [rad/s | m/s]
   static constexpr int kLooks = 3;
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
@@ -99,7 +102,7 @@ class LaneSolver {
     linear_.solve(live_, near, before, after);
   }
 
-  /// Largest natural residual of the terms added. Not a number where some term's velocity or impulse is none.
+  /// Largest natural residual of the terms added. NaN if the velocity or impulse of a term is not finite.
   struct Residual {
     T worst = T(R(0)), poison = T(R(0));
     template <class Term>
@@ -121,7 +124,7 @@ class LaneSolver {
   TARSUS_INLINE static void blend(Mask<T> lanes, T t, const X& next, X& now) {
     now = select(lanes, now + (next - now) * t, now);
   }
-  /// @return the residual there
+  /// @return the residual after the step
   T move(T t) {
     for (int k = 0; k < v_.nv; ++k) blend(live_, t, s_.x_next[k], s_.x_now[k]);
     Residual residual;
@@ -147,7 +150,7 @@ class LaneSolver {
     keep(better);
   }
 
-  /// The first iteration: the tangents at now_y; no search. @return the residual there
+  /// The first iteration: the tangents at now_y, without a search. @return the residual
   T begin_descent() {
     Residual residual;
     const auto tangents = [&](auto& t) {
@@ -183,8 +186,8 @@ class LaneSolver {
     return false;
   }
 
-  /// Step along the natural map's Newton direction for `lanes`, 0 elsewhere.  @param start, whole its square at the
-  /// iterate at hand and after the whole step
+  /// Halves the step along the Newton direction of the natural map, for `lanes`; 0 elsewhere.
+  /// @param start, whole square of the map at the present iterate and after the full step
   T halved(T start, T whole, Mask<T> lanes) {
     T best = one(), least = T(std::numeric_limits<R>::infinity()), there = whole;
     Mask<T> open = lanes;
@@ -201,12 +204,13 @@ class LaneSolver {
     }
   }
 
-  /// dvᵀ F(v + t dv) for friction bounded by the given normals.
+  /// Derivative of the convex potential along the step, dvᵀ F(v + t dv), for friction bounded by the given normal
+  /// impulses.
   T slope(T t) {
     T sum = zero();
     s_.each_term([&](auto& term) {
       if constexpr (requires { term.kind; }) {
-        if (term.bilateral()) return;  // all the way
+        if (term.bilateral()) return;  // linear: the full step
       }
       const auto dv = term.at.next_u - term.at.now_u;
       const auto y = term.at.now_y + (term.at.next_y - term.at.now_y) * t;
@@ -214,7 +218,7 @@ class LaneSolver {
     });
     return sum;
   }
-  /// The root of the slope along a convex step: false position (Illinois) and bisection.
+  /// Root of the slope along a convex step, by false position (Illinois) and bisection.
   T searched(Mask<T> lanes) {
     const T start = slope(zero());
     T low = zero(), high = one(), at_low = start, at_high = slope(one()), t = one();
@@ -234,7 +238,8 @@ class LaneSolver {
     return t;
   }
 
-  /// Lanes whose Newton steps lead nowhere: kDiscs iterations with the discs as they are, then Newton's again.
+  /// Lanes whose Newton steps make no progress. They take kDiscs iterations with fixed friction discs, then Newton's
+  /// again.
   Mask<T> stalled(Mask<T> patient, T now, T before) {
     if (!any_lane(patient)) return no_lanes<T>();
     const Mask<T> in = live_ & patient & ((discs_ > zero()) | short_ | !(now <= before * T(R(0.5))));
@@ -242,18 +247,19 @@ class LaneSolver {
     return in & (discs_ > zero());
   }
 
-  /// Where an iteration stands.
+  /// State of the iteration.
   struct Descent {
     R tolerance;
     int most;
     bool judged;  ///< the rows are the problem's own
-    T count;      ///< of each lane's iterations
-    T now;        ///< residual at the iterate at hand
-    T last = T(std::numeric_limits<R>::infinity()), last_but_one = last, older = last;  ///< residuals before
-    Mask<T> met = no_lanes<T>();                                                        ///< the tolerance
+    T count;      ///< iterations of each lane
+    T now;        ///< residual of the present iterate
+    T last = T(std::numeric_limits<R>::infinity()), last_but_one = last, older = last;  ///< earlier residuals
+    Mask<T> met = no_lanes<T>();                                                        ///< within the tolerance
   };
 
-  /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
+  /// Iterates from now_y in the lanes live_, and removes the finished ones from live_.
+  /// @return lanes within the tolerance
   Mask<T> descend(R tolerance, int at_most, bool judged) {
     const T spent = maximum(T(R(at_most)) - (most() - iterations_), one());
     return go_down({tolerance, at_most, judged, spent, begin_descent()});
@@ -270,7 +276,7 @@ class LaneSolver {
       Mask<T> met = live_ & (d.now <= T(d.tolerance));
       if (d.judged) {
         met = met & within_sets();
-        judge(d.now, met, live_ & (met | patient | through));  // few need their best so far
+        judge(d.now, met, live_ & (met | patient | through));  // few lanes need their best iterate
       }
       d.met = d.met | met;
       go_on(live_ & ~met & ~through & (d.now < T(std::numeric_limits<R>::infinity())));
@@ -317,10 +323,10 @@ class LaneSolver {
   template <class W>
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
-  /// Limits that nobody saw coming join the rows. In float, steps that go on from the iterate, and eliminations of what
-  /// turns fast, lose digits of x that the rows' velocities do not show (decision 512): where x is not what the
-  /// impulses make of it, it is made anew of them.
-  /// The iteration goes on from there.
+  /// Verifies the results. Limits that v⁺ passes, although they were not near at the start, become rows. In float,
+  /// solves for changes and eliminations of fast rotations lose digits of x that the rows' velocities do not show
+  /// (decision 512). Where x is not the motion of the impulses, it is computed from them again. The iteration then
+  /// continues.
   void look_again() {
     Mask<T> open = met_;
     for (int looks = 0; any_lane(open);) {
@@ -341,7 +347,7 @@ class LaneSolver {
     for (int k = 0; k < v_.nv; ++k) most = maximum(absolute(s_.x_best[k]), most);
     return most > T(kMuch);
   }
-  /// Those of `lanes` where xᵀ M̂ x, of the best x, is far from xᵀ f + Σ (J x)ᵀ γ.
+  /// The lanes whose best x has an energy xᵀ M̂ x far from xᵀ f + Σ (J x)ᵀ γ.
   Mask<T> drifted(Mask<T> lanes) {
     if (!any_lane(lanes)) return lanes;
     go_on(lanes);
@@ -365,8 +371,8 @@ class LaneSolver {
     return lanes & !(absolute(moves + miss) <= (moves + done) * T(kDrift));
   }
 
-  /// With the rows that have joined.
-  /// @param anew first with x of the impulses at hand, as M̂ alone moves it
+  /// Continues from the best iterate, with the rows that have joined.
+  /// @param anew first compute x from the present impulses, through M̂ alone
   void go_on_from_best(Mask<T> lanes, bool anew = false) {
     go_on(lanes);
     from_best(lanes);
@@ -374,7 +380,7 @@ class LaneSolver {
       linear_solve(
           no_lanes<T>(), [](auto& t) { t.no_tangent(), t.base = t.at.now_y; }, [](auto&) {});
     met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
-    const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // one more at least
+    const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // allow one more at least
     go_down({step_.tolerance, step_.most_iterations, true, so_far, move(T(R(anew)))});
   }
   void from_best(Mask<T> lanes) {
@@ -384,7 +390,7 @@ class LaneSolver {
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(lanes, s_.x_best[k], s_.x_now[k]);
   }
 
-  /// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
+  /// If the best iterate has impulses outside their bounds: sets these to their bounds and solves the rest once more.
   void bound_impulses(Mask<T> lanes) {
     if (!any_lane(lanes)) return;
     go_on(lanes);
@@ -400,7 +406,7 @@ class LaneSolver {
     keep(live_);
   }
 
-  /// R of all rows no less than `share` of the inverse mass.
+  /// Raises R of all rows to at least `share` of the inverse mass.
   void set_stage(R share) {
     const auto soft = [&](const LaneMetric<T>& m) { return maximum(m.own_R, m.inverse_mass * T(share)); };
     const auto set = [&](LaneMetric<T>& metric, Mask<T> live) { metric.set(soft(metric), live); };
@@ -411,7 +417,7 @@ class LaneSolver {
     }
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
-  /// The same problem with soft rows, then harder ones, for lanes that missed.
+  /// For lanes that failed: the same problem with soft rows, then with harder ones.
   void harden(Mask<T> missed) {
     if (!any_lane(missed)) return;
     go_on(missed);
@@ -420,7 +426,7 @@ class LaneSolver {
     constexpr R kShares[] = {10, 3, 1, R(0.3), R(0.1), R(0.03), R(0.01), 0};
     for (const R share : kShares) {
       go_on(going);
-      s_.each_term([&](auto& t) {  // γ, and R (y - γ), of the rows as they are
+      s_.each_term([&](auto& t) {  // γ, and R (y - γ), with the present R
         const auto gamma = law(t, t.at.now_u, false, false, going);
         t.at.next_y = gamma;
         t.at.next_u = times_R(t, before_projection(t, t.at.now_u) - gamma);
@@ -459,14 +465,14 @@ class LaneSolver {
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Contacts, limits, dry friction and drives with force limits in one problem, for up to kTogether packs. Lanes that
-/// need more iterations than most of their pack's go on in one pack with those of the others.
+/// Solves contacts, limits, dry friction and limited drives in one problem, for up to kTogether packs. Lanes that need
+/// more iterations than most of their pack continue in one pack with those of the other packs.
 template <class T>
 void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, const LanePack<Real<T>>* packs,
                 int count, std::byte* work) {
   if constexpr (kWidth < T >> 1) {
     static_assert(kTogether<T> == std::max(1, kWidth<T> * int(sizeof(Real<T>)) / 16), "packs_together() says so");
-    std::array<LaneSpace<T>, kTogether<T>> space;  // of those that wait, and the one at hand
+    std::array<LaneSpace<T>, kTogether<T>> space;  // of the waiting packs and the present one
     std::array<LaneMemory<T>, kTogether<T>> memory;
     std::array<std::optional<LaneSolver<T>>, kTogether<T>> solver;
     std::array<LaneSolver<T>*, kTogether<T>> waiting;

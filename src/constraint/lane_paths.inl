@@ -1,11 +1,11 @@
-// Rows along generalised directions, a lane a world: equality constraints, and ForceRows, those of tendons and of
-// actuators that are no drives of a joint. All worlds of a model may have the same rows on the same links and joints;
-// the directions are each world's own.
+// Rows along generalised directions in SIMD lanes: equality constraints, and ForceRows (tendons, and actuators that do
+// not drive one joint). All worlds of a model share the links and joints of these rows; each world has its own
+// directions.
 //
 //     J v = Σ over two links of F · (their motion)  +  Σ over DoFs of j_k v_k
 //
-// They are LaneJointRows; the linear problem has them by elimination (lane_links.inl), but for those on one hinge or
-// slide, which are rows on that joint.
+// They are LaneJointRows. Rows on a single hinge or slide are rows on that joint; the others are eliminated from the
+// linear problem (lane_links.inl).
 #pragma once
 
 #include "constraint/lane_rows.inl"
@@ -14,7 +14,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Motions of the links, some of each, wherever they stand.
+/// Motions of the links with a stride, so that they can be members of another struct.
 template <class T>
 class LinkMotions {
  public:
@@ -28,13 +28,13 @@ class LinkMotions {
   const std::byte* first_;
   std::size_t step_;  ///< bytes from link to link
 };
-/// Arrays of `count` of each link.
+/// An array with `count` motions of each link.
 template <class T>
 LinkMotions<T> motions_of(const Motion<T>* all, int count = 1) {
   return {all, std::size_t(count) * sizeof(Motion<T>)};
 }
 
-/// One row's direction in a pack's numbers.
+/// The direction of one row, from a pack's numbers.
 template <class T>
 class LanePathDirection {
  public:
@@ -56,12 +56,12 @@ class LanePathDirection {
     if (path_.a >= 0) f(path_.a, wrench(0));
     if (path_.b >= 0) f(path_.b, wrench(1));
   }
-  /// f(DoF, number)
+  /// f(DoF, entry)
   template <class F>
   TARSUS_INLINE void each_dof(const F& f) const {
     for (int k = 0; k < path_.ndof; ++k) f(dof_[k], joint(k));
   }
-  /// J v of motion k of each link, and of v [nv][n]. `of`: whose lanes' direction.
+  /// J v from motion k of each link and from v [nv][n]. @param of the lanes whose direction is used
   template <class Lanes = LanesAsTheyAre>
   T along(const LinkMotions<T>& motion, const T* v, int k = 0, int n = 1, const Lanes& of = {}) const {
     T sum = T(R(0));

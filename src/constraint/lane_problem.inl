@@ -1,4 +1,5 @@
-// A pack's problem: its terms at the start of a step, and what it leaves of them to the next step and the report.
+// The terms of a pack's step, R and b of their rows at its start, and afterwards the warm-start cache and the report.
+// The laws are those of contact_terms.inl, limit_terms.inl, friction_terms.inl and path_terms.inl, written for lanes.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +11,18 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The velocity along a row on a joint.
+/// Velocity along a row on a joint.
 template <class T>
 T along_row(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneJointRow<T>& r, const T* velocity) {
   const T* v = velocity + m.link[r.joint].qvel;
   return r.axial ? r.e.x * v[0] : dot(r.e, state[r.joint].R * get3(v));
 }
 
-/// How the solve of a pack ended.
+/// Result of a pack's solve.
 template <class T>
 struct LaneAnswer {
   T iterations, residual;
-  Mask<T> met;    ///< the tolerance
+  Mask<T> met;    ///< the residual is within the tolerance
   Mask<T> acted;  ///< some iterate was finite
 };
 
@@ -36,7 +37,7 @@ class LaneProblem {
               LaneSpace<T>& space, LaneMemory<T>& memory, LaneLinks<T>& links)
       : pack_(pack), v_(pack.view), m_(model), step_(step), state_(state), s_(space), memory_(memory), links_(links) {}
 
-  /// All terms, from the contacts found and the state.
+  /// Builds all terms from the detected contacts and the state.
   void build() {
     const T *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
     find_velocities(velocity);
@@ -45,8 +46,8 @@ class LaneProblem {
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
     add_paths(velocity);
   }
-  /// Limits that v⁺, `change` after what the solve began with, passes in lanes `where` although they are none of the
-  /// rows. They are from now on. @return the lanes that have such limits
+  /// Adds rows for limits without one that v⁺ passes in lanes `where`.
+  /// @param change of the velocity since the start of the solve  @return the lanes with new rows
   Mask<T> join_limits(const T* change, Mask<T> where) {
     Mask<T> late = no_lanes<T>();
     if (m_.nlimit == 0) return late;
@@ -83,13 +84,13 @@ class LaneProblem {
           };
           const Mask<T> had = join(place, of);
           if (!turns_freely(v_.link[joint].joint)) return;
-          // A second one, where a turn ends that goes on in spite of the first.
+          // A second row, if the rotation has another end that it passes despite the first row.
           const Mask<T> elsewhere = had & (last < minimum(gap, zero()) - T(R(kLimitReach)));
           if (any_lane(elsewhere)) join(place + 1, elsewhere);
         });
     return late;
   }
-  /// v⁺ in the place of what the solve began with; what the next step and the caller want to know.
+  /// Turns the velocities into v⁺, and writes the warm-start cache and the report.
   void end(const LaneAnswer<T>& answer) {
     T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + s_.x_best[k];
@@ -106,7 +107,8 @@ class LaneProblem {
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
 
-  /// Velocities that the solve begins with, where they are v⁰ in some lane and not those of the step's start.
+  /// Velocities of the links at the start of the solve, if it starts from v⁰ and not from the step's start in some
+  /// lane.
   void find_velocities(const T* velocity) {
     const Mask<T> known = as_lanes(pack_.given)[0] > zero();
     begins_at_v0_ = any_lane(known);
@@ -122,12 +124,12 @@ class LaneProblem {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
     return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance<R>)));
   }
-  enum Reference { linear, angular, joint, weight, joint_weight };  ///< ReferenceMass's numbers
+  enum Reference { linear, angular, joint, weight, joint_weight };  ///< the numbers of ReferenceMass
   T reference_mass(int link, Reference which) const {
     const int place = kReferenceNumbers * link + which;
     return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
   }
-  /// The same of what a contact feels, the sum over its links.
+  /// The sum over a contact's links.
   T reference_mass(const LaneContact<T>& c, Reference which) const {
     if (c.link >= 0) return reference_mass(c.link, which);
     T of_a = zero(), of_b = zero();
@@ -141,7 +143,7 @@ class LaneProblem {
     while (other > link) other = v_.link[other].parent;
     return other == link;
   }
-  /// Lanes in which this link carries one side of a contact and not the other.
+  /// Lanes in which this link carries one side of a contact but not the other.
   Mask<T> carries_a_side(int link, const LaneContact<T>& c) const {
     if (c.link >= 0) return carries(link, c.link) ? zero() <= zero() : no_lanes<T>();
     Mask<T> sides = no_lanes<T>();
@@ -150,7 +152,7 @@ class LaneProblem {
     });
     return sides;
   }
-  /// contact_terms.inl's.
+  /// As in contact_terms.inl.
   T parting_speed(const LaneContact<T>& c) const {
     T sum = zero();
     for (int i = v_.nlink - 1; i >= 0; --i) {
@@ -166,7 +168,7 @@ class LaneProblem {
     }
     return sum;
   }
-  /// LinkContact::fastest, as StepTerms::slow_down_deep_contacts() has it.
+  /// Recovery speed of a deep contact: LinkContact::fastest of StepTerms::slow_down_deep_contacts().
   T way_back(const LaneContact<T>& c) const {
     const T tau = select(c.damping_time > zero(), c.damping_time, T(R(kDampingSteps) * step_.h));
     const T slow = T(R(kSlowReturn)), usual = T(R(kContactReturn));
@@ -217,7 +219,7 @@ class LaneProblem {
     s.no_tangent();
   }
 
-  /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
+  /// Looks up the same contact of the last step, lane by lane. The contacts of both steps mostly have the same order.
   void find_warm_start(LaneContact<T>& c) {
     const int count = int((*memory_.count)[0]);
     Bits<T> left = c.key;
@@ -262,12 +264,12 @@ class LaneProblem {
     r.centre = zero(), r.no_tangent();
     return r;
   }
-  /// What a joint moves, and what is implicit on it.
+  /// Mass that a joint feels, with its implicit inertia.
   T joint_mass(int joint) const {
     return maximum(reference_mass(joint, Reference::joint) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
   T inverse_mass(int joint) const { return one() / joint_mass(joint); }
-  /// The start of a row's iteration at that impulse, or where the last step ended.
+  /// Initial impulse of a row: that of the last step, or `impulse`.
   void start(LaneJointRow<T>& r, T impulse, bool sticks) {
     const LaneJointMemory<T>& old = memory_.joint[r.place];
     const Mask<T> known = (old.known > zero()) & r.live;
@@ -275,7 +277,8 @@ class LaneProblem {
     if (sticks) r.centre = select(known, old.impulse, r.centre);
   }
 
-  /// The row of a limit in lanes `where`.  @param speed, free along it at the step's start and as the solve begins
+  /// Adds the row of a limit in lanes `where`.
+  /// @param speed, free velocities along it at the step's start and at the start of the solve
   LaneJointRow<T>& add_limit(int joint, int place, const Vec3<T>& e, T gap, T speed, T free, Mask<T> where) {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;
@@ -295,13 +298,14 @@ class LaneProblem {
     start(r, before_projection(r, speed), false);
     return r;
   }
-  /// MuJoCo's law of a limit, if it has one that acts beyond the range alone; else null.
+  /// MuJoCo's law of a limit, which acts only beyond the range, if the steps resolve it; else null.
   const LaneSolverLaw<R>* resolved_law(int place) const {
     const int number = m_.limit_law[place / 2];
     return number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
   }
-  /// f(joint, place, row's direction, gap, speed along the row at the step's start, by `ahead`, lanes) for limits of
-  /// lanes `where`, without balls that turn by `turns` and `reach` more and stay within.
+  /// Calls f(joint, place, row's direction, gap, speed along the row at the step's start, speed by `ahead`, lanes) for
+  /// limits in lanes `where`. Ball joints that stay within their range after turning by `turns` and `reach` more are
+  /// skipped.
   template <class F>
   TARSUS_INLINE void each_limit(const T* ahead, const T* turns, Mask<T> where, T reach, const F& f) {
     const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel);
@@ -321,7 +325,7 @@ class LaneProblem {
       const T nearest = mul_add(norm(rate), T(step_.h), reach);
       const Mask<T> far = ends_before(absolute(q[0]), nearest, T(range[2]), T(range[3]));
       if (all_lanes(far)) continue;
-      // As StepTerms::each_end(): where it ends, if it leaves its range.
+      // As StepTerms::each_end(): the end at which the rotation leaves its range, if it does.
       const Quat<T> at = get_quat(q);
       const Vec3<T> turn = logarithm(at), way = rate * T(step_.h), shorter = logarithm(at * exponential(way));
       const T angle = norm(turn), least = T(R(1e-6)), whole = T(R(6.283185307179586)), short_angle = norm(shorter);
@@ -337,7 +341,7 @@ class LaneProblem {
         (leaves | (angle >= least)) & where & ~far);
     }
   }
-  /// Those that the step's start, or what the solve begins with, comes near.
+  /// Limits that are near at the step's start or by the velocity at the start of the solve.
   void add_limits(const T* begin) {
     each_limit(begin, as_lanes(pack_.qvel), every_lane<T>(), T(R(kLimitReach)),
                [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> where) {
@@ -360,7 +364,7 @@ class LaneProblem {
       start(r, before_projection(r, along_row(v_, state_, r, qvel)), true);
     }
   }
-  /// A drive's number, times the lane's own factor.
+  /// A drive's parameter, times the lane's scale.
   static T own(R number, const R* scale, int dof) {
     return scale ? T(number) * reinterpret_cast<const T*>(scale)[dof] : T(number);
   }
@@ -400,7 +404,7 @@ class LaneProblem {
     }
   }
 
-  /// One over the mass that a direction moves.
+  /// Inverse of the mass that a direction feels.
   T inverse_mass(const LanePathDirection<T>& d) const {
     T sum = zero();
     d.each_link([&](int link, const Force<T>& f) {
@@ -455,7 +459,7 @@ class LaneProblem {
     start(r, before_projection(r, speed), false);
   }
 
-  /// Forces of the drives with a limit over the step, in qvel's axes.
+  /// Forces of the limited drives over the step, in qvel's axes.
   void drive_forces(T* out) const {
     const T per_step = T(1 / step_.h);
     for (int i = 0; i < s_.nrow; ++i) {
@@ -467,7 +471,7 @@ class LaneProblem {
       put3(out + v_.link[r.joint].qvel, transpose_mul(state_[r.joint].R, r.at.best_y) * per_step);
     }
   }
-  /// For the next step.
+  /// Fills the warm-start cache for the next step.
   void store_warm_start(Mask<T> acted) {
     const int before = int((*memory_.count)[0]);
     int now = 0;
@@ -512,7 +516,7 @@ class LaneProblem {
     old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
   }
 
-  /// For sensors.
+  /// Contacts for sensors.
   void write_touches(const LaneTermReport<R>& report, Mask<T> acted) {
     const T per_step = T(1 / step_.h);
     R* to = report.touch;

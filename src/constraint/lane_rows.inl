@@ -1,6 +1,6 @@
-// The rows of lane_terms.hpp and their laws, a lane a world: solver/law.hpp's formulas with select() for branches.
+// The rows of lane_terms.hpp and their laws in SIMD lanes: the formulas of solver/law.hpp with select() for branches.
 //
-// A row that does not exist in some lane has zero for its inverse numbers there: its impulse stays zero.
+// A row that does not exist in some lane has zero inverse numbers there, so that its impulse stays zero.
 #pragma once
 
 #include "constraint/lane_view.hpp"
@@ -17,41 +17,42 @@ TARSUS_INLINE Bits<T> all_bits(int x) {
   return Bits<T>{} + typename std::remove_reference_t<decltype(std::declval<Bits<T>>()[0])>(x);
 }
 
-/// Velocity J v and impulse y of a row, or of three: now, where the linear problem leads, and of the best iterate.
+/// Velocity J v and impulse y of a row, or of three rows: of the present iterate, of the linear problem's solution, and
+/// of the best iterate.
 template <class X>
 struct LaneIterates {
   X now_u, now_y, next_u, next_y, best_u, best_y;
 };
 
-/// A contact: rows along n, t₁, t₂. x of a Vec3 is the normal's number.
+/// A contact with rows along n, t₁, t₂. x of a Vec3 belongs to the normal.
 template <class T>
 struct LaneContact : SlidingRows<T> {
   Mask<T> live;
-  Bits<T> key;   ///< the same from step to step, lane by lane; 0: none
-  Bits<T> pair;  ///< of LaneModel::pair
-  int link;      ///< of a contact with the world; -1: between links a and b, which lanes do not share
-  int next;      ///< with the world: the next of this link, -1: none
-  int spin;      ///< of LaneSpace::spin, its torsional and rolling friction; -1: none in any lane
+  Bits<T> key;   ///< the same from step to step in each lane; 0: none
+  Bits<T> pair;  ///< index in LaneModel::pair
+  int link;      ///< of a contact with the world; -1: between links a and b, which differ from lane to lane
+  int next;      ///< the next contact of this link with the world; -1: none
+  int spin;      ///< index in LaneSpace::spin of its torsional and rolling friction; -1: none in any lane
   Bits<T> a, b;
-  int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
+  int touch, ntouch_a, ntouch_b;  ///< between links: first LaneTouch, and the number on each side
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, compliance, damping_time, relative_compliance;
-  T gap;         ///< the distance as the softness sees it
-  T share;       ///< LaneSolverRow's; there damping_time is its pull
+  T gap;         ///< the gap that the softness acts on
+  T share;       ///< of LaneSolverRow; if not 0, damping_time is its pull
   Vec3<T> free;  ///< J v⁰
   LaneIterates<Vec3<T>> at;
 };
 
-/// A link that a contact between links has on one of its sides in some lanes: motions and forces of all
-/// lanes' links are read and written link by link under masks, which costs less than a gather for each number.
+/// A link on one side of a contact between links, with its lanes. Motions and forces of all lanes' links are read and
+/// written link by link under masks, which costs less than a gather for each number.
 template <class T>
 struct LaneTouch {
   int link;
   Mask<T> lanes;
 };
 
-/// What the linear problem needs of contacts between links, one in each lane: of their forces, or of the moments of
-/// their torsional and rolling friction.
+/// What the linear problem needs of contacts between links, one a lane: their forces, or the moments of their torsional
+/// and rolling friction.
 template <class T>
 struct LaneExtra {
   bool moment;
@@ -60,36 +61,36 @@ struct LaneExtra {
   int touch, ntouch_a, ntouch_b;
   Vec3<T> n, t1, t2, arm_a, arm_b;
   Vec3<T> force;
-  T Gnn, Gss, Gsn, G1n, G2n, G11, G12, G22;  ///< Gnn of forces; Gss, and Gsn by the normal velocity, of moments
+  T Gnn, Gss, Gsn, G1n, G2n, G11, G12, G22;  ///< Gnn: of forces; Gss, and Gsn by the normal velocity: of moments
 };
 
-/// One of them: in extra[slot], in this lane.
+/// One of them: extra[slot] in this lane.
 struct LaneItem {
   int lane, slot;
 };
 
-/// A row on one joint: a range, dry friction, or the drive of a hinge or slide. Or one along a generalised direction: a
-/// force between bounds, or one that is held, J v⁺ + R y = target.
+/// A row on one joint: a range, dry friction, or the drive of a hinge or slide. Or a row along a generalised direction:
+/// a force between bounds, or a bilateral row J v⁺ + R y = target.
 template <class T>
 struct LaneJointRow {
   enum class Kind { limit, loss, drive, force, bilateral };
   Kind kind;
-  int joint, place;  ///< place: among the remembered
-  int path;          ///< of LaneModel::path; -1: none. With one, what is of joints here is of those on one alone
+  int joint, place;  ///< index in the warm-start cache
+  int path;          ///< index in LaneModel::path; -1: none. With a path, the joint's members are of rows on one joint
   bool axial;
   Mask<T> live;
-  Vec3<T> e;  ///< axial: x = ±1, or an arm; else in world axes
+  Vec3<T> e;  ///< axial: x = ±1, or an arm; else world axes
   T lower, upper, target, centre, free;
   LaneMetric<T> metric;
   LaneIterates<T> at;
   T G, base;
 
   bool bilateral() const { return kind == Kind::bilateral; }
-  /// With G, if not zero, it is held; without, its impulse is `base`. metric.R is its R, less than zero until the first
-  /// linear solve has found it.
+  /// Marks lanes in which a bilateral row holds: G is not zero there, elsewhere the row's impulse is `base`. metric.R
+  /// is its R, negative until the first linear solve has set it.
   TARSUS_INLINE void hold(Mask<T> lanes) { G = select(lanes, T(Real<T>(1)), G); }
   void no_tangent() { G = base = T(Real<T>(0)); }
-  /// Takes those lanes of another row in this place.
+  /// Copies these lanes of another row to this one.
   void take(Mask<T> lanes, const LaneJointRow& from) {
     const auto both = [&](T& to, const T& x) { to = select(lanes, x, to); };
     both(lower, from.lower), both(upper, from.upper), both(target, from.target);
@@ -120,7 +121,7 @@ struct LaneBallRow {
          select(lanes, g.yy, G.yy), select(lanes, g.yz, G.yz), select(lanes, g.zz, G.zz)};
     base = select<T>(lanes, to, base);
   }
-  /// g - along t tᵀ.
+  /// Tangent g - along t tᵀ.
   TARSUS_INLINE void set_tangent(Mask<T> lanes, T g, T along, const Vec3<T>& t, const Vec3<T>& to) {
     set_tangent(lanes,
                 {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
@@ -129,13 +130,13 @@ struct LaneBallRow {
   }
 };
 
-/// How a ball's row is put within its radius: its share, and the direction that loses the rest.
+/// Projection onto a ball of the given radius: the factor of the vector, and the direction in which it is clipped.
 template <class T>
 struct LaneBall {
   Mask<T> outside;
-  bool any;                        ///< lane outside; without, no root is taken
-  T share = T(Real<T>(1));         ///< of the vector; 1 within
-  Vec3<T> direction = zero3<T>();  ///< none within
+  bool any;                        ///< some lane is outside; if none is, no square root is taken
+  T share = T(Real<T>(1));         ///< factor of the vector; 1 inside
+  Vec3<T> direction = zero3<T>();  ///< zero inside
 
   TARSUS_INLINE LaneBall(const Vec3<T>& z, T radius) : outside(dot(z, z) > radius * radius), any(any_lane(outside)) {
     if (!any) return;
@@ -145,7 +146,7 @@ struct LaneBall {
   }
 };
 
-/// natural_map() of the other rows. Those that are held hold in every solution of the linear problem.
+/// natural_map() of the other rows. Bilateral rows hold in every solution of the linear problem.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
   const T zero = T(Real<T>(0));
@@ -194,7 +195,8 @@ TARSUS_INLINE Vec3<T> before_projection(const LaneBallRow<T>& r, const Vec3<T>& 
   return (r.target - u) * r.metric.iR;
 }
 
-/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, y = c + (b - u)/R. @param given friction is bounded by given_normal
+/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, with y = c + (b - u)/R.
+/// @param given friction is bounded by given_normal
 template <class T>
 TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
   return law_at(c, before_projection(c, u), given, tangents, lanes);
@@ -222,7 +224,7 @@ TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangen
   return gamma;
 }
 
-/// The velocity at which y is before projection.
+/// The velocity u whose impulse before projection is y.
 template <class T>
 TARSUS_INLINE T velocity_of(const LaneJointRow<T>& r, T y) {
   return mul_add(r.centre - y, r.metric.R, r.target);
@@ -253,7 +255,7 @@ TARSUS_INLINE T natural_residual(const LaneBallRow<T>& r) {
   return maximum(absolute(N.x), maximum(absolute(N.y), absolute(N.z))) * m.rho;
 }
 
-/// Whether an impulse is in its set, to within that share of the set's size; of joints' rows alone.
+/// Whether an impulse is in its set, to within `excess` of the set's size. For joints' rows only.
 template <class T>
 TARSUS_INLINE Mask<T> is_within_set(const LaneJointRow<T>& r, Real<T> excess) {
   const T zero = T(Real<T>(0)), most = T(std::numeric_limits<Real<T>>::max());
@@ -267,7 +269,7 @@ TARSUS_INLINE Mask<T> is_within_set(const LaneBallRow<T>& r, Real<T> excess) {
   const T zero = T(Real<T>(0)), most = select(r.radius > zero, r.radius * T(1 + excess), T(excess));
   return dot(r.at.now_y, r.at.now_y) <= most * most;
 }
-/// Within its set: where a step's answer is to be bounded.
+/// Fixes the impulse at its projection onto its set.
 template <class T>
 TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
   if (r.bilateral()) return;
@@ -280,10 +282,10 @@ TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
 }
 
 template <class T>
-TARSUS_INLINE void bound(LaneContact<T>&, Mask<T>) {}  // nothing bounds them but their law
+TARSUS_INLINE void bound(LaneContact<T>&, Mask<T>) {}  // contacts have no bounds besides their law
 
-/// G x of moments, LaneSpin's or LaneExtra's: `turn` is the change of the angular velocities, `n` that of the
-/// contact's normal velocity.
+/// G x of moments (LaneSpin or LaneExtra).
+/// @param n change of the contact's normal velocity  @param turn change of the angular velocities
 template <class T, template <class> class Moments>
 requires requires(Moments<T> s) { s.Gss; }
 TARSUS_INLINE Vec3<T> times(const Moments<T>& s, T n, const Vec3<T>& turn) {
@@ -318,8 +320,8 @@ template <class Row, class X>
 requires requires(Row r) { r.metric; }
 TARSUS_INLINE X times_iR(const Row& r, const X& x) { return x * r.metric.iR; }
 
-/// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp), a lane a world. own_R: 0 where no compliance was given.
-/// relative_compliance [m/N] where `compliance` is none.
+/// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp). own_R: 0 without a compliance in the model.
+/// @param relative_compliance [m/N] used where `compliance` is 0
 template <class T>
 struct LaneSpook {
   T target, own_R;
@@ -336,7 +338,7 @@ struct LaneSpook {
     const T back = speed * T(-restitution);
     const Mask<T> bounces = (-speed > T(threshold)) & (mul_add(speed, T(h), gap) <= zero) & (target < back);
     target = select(bounces, back, target);
-    own_R = select(-speed > T(threshold), tiny<T>(), own_R);  // softness would swallow a bounce
+    own_R = select(-speed > T(threshold), tiny<T>(), own_R);  // a soft row would absorb the bounce
   }
 };
 

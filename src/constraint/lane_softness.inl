@@ -1,4 +1,4 @@
-// Own solref and solimp of contacts and joint ranges (surface.hpp), a lane a world.
+// The law of solref and solimp, of contacts and joint ranges (surface.hpp), in SIMD lanes.
 #pragma once
 
 #include "constraint/lane_view.hpp"
@@ -7,7 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// d, 1 - d and |g| dd/d|g| at a gap. 1 - d is small where d is near one: it is not made by subtraction.
+/// d, 1 - d and |g| dd/d|g| at a gap. 1 - d has its own formula: subtraction would cancel where d is near one.
 template <class T>
 struct LaneImpedance {
   T d, rest, slope;
@@ -15,7 +15,7 @@ struct LaneImpedance {
     const T one = T(Real<T>(1)), middle = T(law.midpoint), x = minimum(absolute(gap) * T(law.per_width), one);
     const Mask<T> near = x <= middle;
     const T side = select(near, x * T(1 / law.midpoint), (one - x) * T(1 / (1 - law.midpoint)));
-    T less = side;  // to the power - 1
+    T less = side;  // side^(power - 1)
     if (law.power != 2) {
       for (int l = 0; l < kWidth<T>; ++l) less.set(l, law.raise(side[l], law.power - 1));
     }
@@ -26,13 +26,13 @@ struct LaneImpedance {
   }
 };
 
-/// A row at a gap: SolverRow where the steps resolve the law, else ContactSoftness.
+/// Parameters of a row at a gap: SolverRow if the steps resolve the law, else ContactSoftness.
 template <class T>
 struct LaneSolverRow {
-  T share;                ///< SolverRow's; 0: a softness
-  T pull;                 ///< SolverRow's [1/s]; of a softness its damping time [s]
-  T relative_compliance;  ///< of the row [1]; of a softness [s²]
-  T gap_share;            ///< ContactSoftness's
+  T share;                ///< of SolverRow; 0: a softness
+  T pull;                 ///< of SolverRow [1/s]; of a softness: the damping time [s]
+  T relative_compliance;  ///< of a row [1]; of a softness [s²]
+  T gap_share;            ///< of ContactSoftness
   TARSUS_INLINE LaneSolverRow(const LaneSolverLaw<Real<T>>& law, T gap) {
     const LaneImpedance<T> at(law, gap);
     const T one = T(Real<T>(1)), inverse = one / at.d;

@@ -1,4 +1,4 @@
-// The memory of lane_terms.hpp's kernels for one pack: scratch of a step, and what it leaves to the next.
+// Memory of lane_terms.hpp's kernels for one pack: scratch of a step, and the warm-start cache.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@ inline namespace TARSUS_ISA {
 template <class T>
 struct LanePlaced {
   Vec3<T> centre, velocity;
-  T turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
-  T reach;  ///< radius of all that it can touch within the step
+  T turn;   ///< surface speed of its bounding sphere by rotation alone [m/s]
+  T reach;  ///< radius within which it may touch something in the step [m]
   Vec3<T> position;
   Mat3<T> rotation;
   bool posed;
 };
 
-/// Of one contact: impulse and R (y - γ), tangential ones in world axes.
+/// Cache of one contact: impulse and R (y - γ), the tangential parts in world axes.
 template <class T>
 struct LaneContactMemory {
   Bits<T> key;
   T impulse, excess;
   Vec3<T> slide, slide_excess;
 };
-/// Moments and R (y - γ) of the same contact, rolling's in world axes.
+/// Its moments and R (y - γ), those of rolling in world axes.
 template <class T>
 struct LaneSpinMemory {
   T torsion, torsion_excess;
@@ -35,7 +35,7 @@ struct LaneSpinMemory {
 };
 template <class T>
 struct LaneJointMemory {
-  T impulse, excess, known;  ///< known: 1 where the row was there
+  T impulse, excess, known;  ///< known: 1 where the row existed
 };
 template <class T>
 struct LaneBallMemory {
@@ -43,18 +43,18 @@ struct LaneBallMemory {
   T known;
 };
 
-/// Everything is [word][lane], so that a world can be taken from one pack to another word by word. Contacts beyond the
-/// first `count` have no key.
+/// The warm-start cache of a pack. All arrays are [word][lane], so that a world can move from one pack to another word
+/// by word. Contacts beyond the first `count` have no key.
 template <class T>
 struct LaneMemory {
-  Bits<T>* count;  ///< of contacts, the same in all lanes
+  Bits<T>* count;  ///< number of contacts, the same in all lanes
   LaneContactMemory<T>* contact;
-  LaneSpinMemory<T>* spin;    ///< beside contact; none where the model has no such friction
+  LaneSpinMemory<T>* spin;    ///< parallel to contact; none if the model has no such friction
   LaneJointMemory<T>* joint;  ///< [most_rows()]
   LaneBallMemory<T>* ball;    ///< [nlink]
 };
 
-/// Hands out parts of a block of bytes; counts them where there is none.
+/// Allocates parts of a block of bytes; without a block, it counts their size.
 class LaneCarver {
  public:
   explicit LaneCarver(std::byte* block) : block_(block) {}
@@ -71,7 +71,7 @@ class LaneCarver {
   std::size_t used_ = 0;
 };
 
-/// Rows on joints that a pack may have, and those along generalised directions, in the order of what is remembered.
+/// Number of rows on joints and along generalised directions that a pack may have, in the order of the cache.
 template <class R>
 int most_rows(const LaneModel<R>& m) {
   return 2 * m.nlimit + m.nloss + m.nlink + m.npath;
@@ -87,66 +87,66 @@ std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemo
   return carve.used();
 }
 
-/// What detection and each iteration make anew: packs of which one waits while another goes on share it.
+/// Scratch of detection and of an iteration. Packs that iterate one after another share it.
 template <class T>
 struct LaneScratch {
   LanePlaced<T>* placed;
   LaneExtra<T>* extra;  ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
-  LaneItem* item;       ///< the same, one after another
-  Bits<T>* place;       ///< [extra] where the columns at hand have each lane's, -1: not
+  LaneItem* item;       ///< the same as a list
+  Bits<T>* place;       ///< [extra] the column of each lane's contact; -1: none
   LaneStiffness<T>* stiffness;    ///< [nlink]
   char *stiff, *needed, *pushed;  ///< [nlink]
   LaneLink<T>* link;
-  Motion<T>* free;         ///< [nlink] velocities of what the solve begins with, where that is v⁰ in some lane
+  Motion<T>* free;         ///< [nlink] velocities at the start of the solve, if that is v⁰ in some lane
   Motion<T>* skew_motion;  ///< [nlink] J x of the pass without symmetry
-  Motion<T>* column;       ///< [nlink][3] of three columns
+  Motion<T>* column;       ///< [nlink][3] for three columns
   Force<T>* force;         ///< [nlink][3]
   Vec3<T>* left;           ///< [nlink][6]
-  T *matrix, *right;       ///< of npath + 3 crossings; twice as many with torsion or rolling
-  T *path_force, *path_x;  ///< [nv][3] of rows along generalised directions that have entries at DoFs
+  T *matrix, *right;       ///< of npath + 3 crossings; twice as many crossings with torsion or rolling
+  T *path_force, *path_x;  ///< [nv][3] of rows along generalised directions with entries at DoFs
   T *x_next, *x_other, *x_extra;
-  Force<T>* far_bias;  ///< [nlink] bias and joint_force of the lanes that begin with v⁰ anew
+  Force<T>* far_bias;  ///< [nlink] bias and joint_force of the lanes that solve from zero
   T* far_joint_force;
-  Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
-  std::byte* narrow;  ///< room for a narrow pack, whose scratch is in the place of this
-  std::byte* block;   ///< all of it
+  Vec3<T>* ground;    ///< [nlink] impulses of the contacts with the world
+  std::byte* narrow;  ///< room for a narrow pack, which reuses this scratch
+  std::byte* block;   ///< the whole block
 };
 
-/// A pack's problem and where its iteration stands.
+/// A pack's problem and the state of its iteration.
 template <class T>
 struct LaneSpace : LaneScratch<T> {
   LaneContact<T>* contact;   ///< with the world
-  LaneContact<T>** order;    ///< those with the world, link by link
-  int* first;                ///< [nlink] of the link's contacts with the world; -1: none
+  LaneContact<T>** order;    ///< those with the world, in the order of the links
+  int* first;                ///< [nlink] the link's first contact with the world; -1: none
   LaneContact<T>* crossing;  ///< between links
-  LaneContact<T>** active;   ///< of both, those that lanes which go on have
-  LaneSpin<T>* spin;         ///< torsional and rolling friction of both
+  LaneContact<T>** active;   ///< of both kinds, those that some iterating lane has
+  LaneSpin<T>* spin;         ///< torsional and rolling friction of both kinds
   LaneSpin<T>** active_spin;
-  LaneJointRow<T>* row;  ///< by their places
-  const T* path;         ///< [path_numbers] directions of these
-  T* path_room;          ///< for them where lanes of several packs go on together
+  LaneJointRow<T>* row;  ///< in the order of their places
+  const T* path;         ///< [path_numbers] directions of the paths
+  T* path_room;          ///< storage for `path` in a pack that gathers lanes of others
   LaneBallRow<T>* ball;
-  LaneTouch<T>* touch;  ///< of all crossings, and of extra
-  Force<T>* bias;  ///< [nlink] h times what moves the link with q̈ = 0; nothing where v⁰ is given. From LaneLinear
-  T* joint_force;  ///< [nv] h Q; the same
+  LaneTouch<T>* touch;  ///< of all crossings and extras
+  Force<T>* bias;       ///< [nlink] h times the bias forces at q̈ = 0; zero where v⁰ is given. Written by LaneLinear
+  T* joint_force;       ///< [nv] h Q; zero where v⁰ is given
   T *x_now, *x_best;
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
-  int npath = 0;     ///< of the rows the last, that the linear problem has by elimination
-  Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
+  int npath = 0;     ///< number of rows, the last ones, that the linear problem eliminates
+  Bits<T> overflow;  ///< lanes with more contacts between links than most_crossings
 
   LaneJointRow<T>* paths() { return row + nrow - npath; }
-  /// f(contact) for those of all lanes.
+  /// f(contact) for the contacts of all lanes.
   template <class F>
   TARSUS_INLINE void every_contact(const F& f) {
     for (int i = 0; i < ncontact; ++i) f(*order[i]);
     for (int i = 0; i < ncrossing; ++i) f(crossing[i]);
   }
-  /// For those of the lanes that go on.
+  /// f(contact) for the contacts of the iterating lanes.
   template <class F>
   TARSUS_INLINE void each_contact(const F& f) {
     for (int i = 0; i < nactive; ++i) f(*active[i]);
   }
-  /// For torsional and rolling friction of these.
+  /// f(spin) for their torsional and rolling friction.
   template <class F>
   TARSUS_INLINE void each_spin(const F& f) {
     for (int i = 0; i < nactive_spin; ++i) f(*active_spin[i]);
@@ -157,7 +157,7 @@ struct LaneSpace : LaneScratch<T> {
     for (int i = 0; i < nrow; ++i) f(row[i]);
     for (int i = 0; i < nball; ++i) f(ball[i]);
   }
-  /// From now on `lanes` go on, and the contacts that only others have are passed over.
+  /// Sets the iterating lanes; contacts that only other lanes have are skipped from now on.
   void go_on(Mask<T> lanes) {
     nactive = nactive_spin = 0;
     every_contact([&](LaneContact<T>& c) {
@@ -186,7 +186,7 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.x_now = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
   return carve.used();
 }
-/// Room for a pack that lanes of others go on in: its problem, links and drives' K.
+/// Size of a pack that gathers lanes of others: its problem, links and the drives' K.
 template <class T>
 std::size_t together_size(const LaneModel<Real<T>>& m) {
   LaneSpace<T> space;

@@ -1,9 +1,10 @@
-// Torsional and rolling friction of a contact, a lane a world: moments about n, t₁, t₂ against the links' relative
-// angular velocity, bounded by the contact's normal impulse.
+// Torsional and rolling friction of a contact in SIMD lanes: moments about n, t₁, t₂ against the relative angular
+// velocity of the links, bounded by the contact's normal impulse.
 //
 //     torsion  |γ_s| <= torsional γ_n,     rolling  ‖(γ_1, γ_2)‖ <= rolling γ_n
 //
-// They stand beside their contact, not in it: contacts that only slide, nearly all, cost nothing more.
+// They are stored apart from their contact, so that contacts with sliding friction alone, nearly all, cost nothing
+// more.
 #pragma once
 
 #include "constraint/lane_rows.inl"
@@ -11,12 +12,12 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// x of a Vec3 is the torsion's number, y and z the rolling's. One R and one ρ for the three.
+/// x of a Vec3 belongs to torsion, y and z to rolling. The three rows share R and ρ.
 template <class T>
 struct LaneSpin {
   LaneContact<T>* contact;
   Mask<T> live;
-  T torsional, rolling;  ///< [m]; zero where the lane's contact has no such rows
+  T torsional, rolling;  ///< [m]; zero in lanes whose contact has no such rows
   LaneMetric<T> metric;
   Vec3<T> centre, free;
   LaneIterates<Vec3<T>> at;
@@ -26,7 +27,7 @@ struct LaneSpin {
   void no_tangent() { Gss = Gsn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
-/// z clamped to ±bound: what slips has a sign.
+/// z clamped to ±bound. A slipping row has a sign.
 template <class T>
 struct LaneInterval {
   Mask<T> slips;
@@ -38,7 +39,7 @@ struct LaneInterval {
   }
 };
 
-/// @param g ∂γ/∂(J v) of rolling across its slip  @param base γ̄
+/// @param g ∂γ/∂(J v) of rolling across its slip direction  @param base γ̄
 template <class T>
 TARSUS_INLINE void set_tangent(LaneSpin<T>& s, const LaneInterval<T>& torsion, const LaneDisc<T>& disc, T by_torsion,
                                T by_disc, T g, const Vec3<T>& base, Mask<T> lanes) {
@@ -48,7 +49,7 @@ TARSUS_INLINE void set_tangent(LaneSpin<T>& s, const LaneInterval<T>& torsion, c
   s.base = select<T>(lanes, base, s.base);
 }
 
-/// natural_map() of the contact at the normal velocity un and impulse yn.
+/// The natural map of the rows, at the contact's normal velocity un and impulse yn.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneSpin<T>& s, T un, T yn, const Vec3<T>& u, const Vec3<T>& y,
                             [[maybe_unused]] Mask<T> lanes) {
@@ -77,13 +78,13 @@ TARSUS_INLINE T natural_map(LaneSpin<T>& s, T un, T yn, const Vec3<T>& u, const 
   }
   return mul_add(Ns, Ns, mul_add(N1, N1, N2 * N2)) * (m.rho * m.rho);
 }
-/// Where the contact is now.
+/// The same at the contact's present iterate.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneSpin<T>& s, const Vec3<T>& u, const Vec3<T>& y, Mask<T> lanes) {
   return natural_map<kTangents>(s, s.contact->at.now_u.x, s.contact->at.now_y.x, u, y, lanes);
 }
 
-/// @param given bounded by the contact's given_normal; else by its normal impulse at its now_u
+/// @param given true: bounded by the contact's given_normal; false: by its normal impulse at its now_u
 template <class T>
 TARSUS_INLINE Vec3<T> law(LaneSpin<T>& s, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
   const T zero = T(Real<T>(0));

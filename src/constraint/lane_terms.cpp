@@ -1,3 +1,5 @@
+// LaneTerms (lane_terms.hpp): tables of a model for the kernels, memory of the packs, and the kernels' reports. The
+// kernels are in lane_newton.inl and the files that it includes.
 #include "tarsus/constraint/lane_terms.hpp"
 
 #include <algorithm>
@@ -20,7 +22,7 @@ namespace {
 constexpr int kReports = 8;  ///< numbers of LaneTermReport for each lane
 constexpr int kMostIterations = 40;
 
-/// Points that one pair can have, slots that it may need.
+/// Largest number of points, and so of slots, that one pair can have.
 int most_points(ShapeType a, ShapeType b) {
   const auto is = [&](ShapeType x, ShapeType y) { return (a == x && b == y) || (a == y && b == x); };
   if (is(ShapeType::sphere, ShapeType::plane) || is(ShapeType::sphere, ShapeType::sphere) ||
@@ -44,7 +46,7 @@ struct LaneTerms<R>::Tables {
   std::vector<LaneShape<R>> shapes;
   std::vector<LanePair<R>> pairs;
   std::vector<LanePairGroup<R>> groups;
-  std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
+  std::vector<Vec3d> parting;  ///< [pair] for collide(), of the last world
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<int> balls;   ///< of the limits
   std::vector<char> light;  ///< [ball] holds_light_link()
@@ -52,16 +54,16 @@ struct LaneTerms<R>::Tables {
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
   int nbilateral = 0;                 ///< of the paths, from LaneModel::nalone on
-  std::vector<SolverParameters> own;  ///< whose laws these are
+  std::vector<SolverParameters> own;  ///< parameters of these laws
   std::vector<LaneSolverLaw<R>> laws;
-  double h = 0;  ///< steps that they are for
+  double h = 0;  ///< step that they are for
   LaneModel<R> model{};
   std::vector<LanePack<R>> packs;
 
   void add_shape(const ContactShape& s) {
     LaneShape<R>& out = shapes.emplace_back();
     out.link = s.link, out.type = s.shape.type, out.radius = R(s.radius);
-    const Aabb own = std::isinf(s.radius) ? Aabb{} : bounds(s.shape, {});  // of its own frame; planes need none
+    const Aabb own = std::isinf(s.radius) ? Aabb{} : bounds(s.shape, {});  // in its own frame; planes need none
     const Vec3d centre = (own.lower + own.upper) * 0.5, box = (own.upper - own.lower) * 0.5;
     for (int k = 0; k < 3; ++k) {
       out.size[k] = R(s.shape.size[k]), out.position[k] = R(s.pose.position[k]), out.centre[k] = R(s.centre[k]);
@@ -87,7 +89,7 @@ struct LaneTerms<R>::Tables {
     if (shapes[out.b].link < 0) model.most_contacts += slots;
   }
 
-  /// A sphere around those of a link's shapes. @return its place, or that of the only shape
+  /// Adds a sphere around a link's shapes. @return its index, or that of the only shape
   int around(int link) {
     Vec3d lower{kUnbounded, kUnbounded, kUnbounded}, upper = -lower;
     std::vector<int> of;
@@ -107,13 +109,14 @@ struct LaneTerms<R>::Tables {
       radius = std::max(radius, norm(at - centre) + double(shapes[i].radius));
     }
     LaneShape<R> sphere{};
-    sphere.link = link, sphere.type = ShapeType::sphere, sphere.radius = R(radius * (1 + 1e-5));  // and rounding
+    sphere.link = link, sphere.type = ShapeType::sphere,
+    sphere.radius = R(radius * (1 + 1e-5));  // with room for rounding
     for (int k = 0; k < 3; ++k) sphere.centre[k] = R(centre[k]);
     shapes.push_back(sphere);
     return int(shapes.size()) - 1;
   }
 
-  /// Pairs that one look at their links' spheres may spare.
+  /// Groups of pairs that one test of their links' bounding spheres can rule out.
   void add_groups() {
     constexpr int kWorthIt = 3;  ///< pairs
     const auto key = [&](const LanePair<R>& p) {
@@ -126,7 +129,7 @@ struct LaneTerms<R>::Tables {
     };
     for (std::size_t first = 0, end = 0; first < pairs.size(); first = end) {
       LanePairGroup<R> group{int(first), 0, -1, -1, pairs[first].margin, false};
-      bool planes = false;  // on a link that moves: nobody asks
+      bool planes = false;  // on a moving link: no test
       for (; end < pairs.size() && key(pairs[end]) == key(pairs[first]); ++end) {
         group.margin = std::max(group.margin, pairs[end].margin), group.falls |= pairs[end].falls;
         for (const int i : {pairs[end].a, pairs[end].b})
@@ -146,7 +149,7 @@ struct LaneTerms<R>::Tables {
     model.path_numbers += kPathNumbers + 12 + int(dofs.size());
     path_dofs.insert(path_dofs.end(), dofs.begin(), dofs.end());
   }
-  /// Rows along generalised directions: those on one hinge or slide each, equality constraints, the others.
+  /// Adds rows along generalised directions: those on one hinge or slide each, equality constraints, the others.
   void add_paths(const Model& of, const EqualitySet* equalities, std::span<const ForceSlot> slots) {
     path_of_slot.assign(slots.size(), -1);
     const auto add_slots = [&](bool alone) {
@@ -164,7 +167,7 @@ struct LaneTerms<R>::Tables {
     add_slots(false);
     model.npath = int(paths.size()), model.path_dofs = int(path_dofs.size());
   }
-  /// Rows of equality constraints, on whichever links and joints they act.
+  /// Adds the rows of equality constraints, on the links and joints that they act on.
   void add_bilateral(const Model& of, const EqualitySet& equalities) {
     DelassusRows<R> rows(of);
     equalities.add_blocks<R>(rows);
@@ -210,7 +213,7 @@ struct LaneTerms<R>::Tables {
     }
   }
 
-  /// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
+  /// Narrow phase of one pair. @param a, b poses of its two shapes by index: position, rotation by rows
   static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out) {
     Tables& t = *static_cast<Tables*>(self);
     const auto pose = [](const double* p) {
@@ -242,7 +245,7 @@ std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geo
 
 template <class R>
 int packs_together(int width) {
-  return std::max(1, width * int(sizeof(R)) / 16);  // kTogether: narrow packs, of 128 bits, in a wide one
+  return std::max(1, width * int(sizeof(R)) / 16);  // kTogether: number of narrow packs of 128 bits in a wide one
 }
 
 template <class R>
@@ -282,7 +285,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.mass = t.masses.data();
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;
-  m.most_crossings = geometry ? 64 : 0;  // in each world; the deepest of more, and the world says `missed`
+  m.most_crossings = geometry ? 64 : 0;  // in each world; of more, the deepest are kept and the world reports `missed`
   if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
   t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
@@ -366,7 +369,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   }
 }
 
-/// Ball ranges of a world, for f(their place among the limits, turn, rate).
+/// Calls f(index among the limits, turn, rate) for the ball ranges of a world.
 template <class R>
 template <class F>
 void LaneTerms<R>::each_ball(const BasicData<R>& data, int world, In<R> qvel, const F& f) const {
@@ -395,7 +398,7 @@ void LaneTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVec
   }
 }
 
-/// Whether a world is to take its step by itself, as StepTerms::stiffen_ranges() tells.
+/// Whether the scalar path must take the world's step, as StepTerms::stiffen_ranges() decides.
 template <class R>
 bool LaneTerms<R>::turns_ranges(const BasicData<R>& data, double h, int world, In<R> joint_inertia, In<R> next) const {
   const Tables& t = *tables_;
@@ -453,7 +456,7 @@ void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
   const LaneModel<R>& m = tables_->model;
   const std::size_t w = std::size_t(width_), lane = std::size_t(world) % w;
   R* const numbers = path_.data() + std::size_t(world) / w * std::size_t(m.path_numbers) * w + lane;
-  // What a world does not have is zero in its lane, whatever the world that had the lane before left there.
+  // Rows that a world does not have are zero in its lane, whatever the lane's last world left there.
   for (const int path : tables_->path_of_slot) {
     if (path < 0) continue;
     R* const first = numbers + std::size_t(m.path[path].first) * w;
@@ -492,7 +495,7 @@ void LaneTerms<R>::feel() {
   write_limits();
 }
 
-/// From the next step on.
+/// Enables the forces of limits from the next step on.
 template <class R>
 void LaneTerms<R>::write_limits() {
   const std::size_t limit = std::size_t(tables_->model.nlimit * width_);
@@ -546,7 +549,7 @@ void LaneTerms<R>::exchange(AlignedVector<R>& memory, int pack) {
   AlignedVector<R>& mine = memory_[std::size_t(pack)];
   if (memory.empty()) memory.assign(mine.size(), R(0));
   check_size("lane_terms", memory.size(), mine.size());
-  for (int lane = 0; lane < width_; ++lane) {  // the first word: how many contacts there are
+  for (int lane = 0; lane < width_; ++lane) {  // the first word: number of contacts
     std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t> count;
     std::memcpy(&count, &memory[lane], sizeof count);
     if (count < 0 || count > tables_->model.most_contacts + tables_->model.most_crossings)
@@ -557,7 +560,7 @@ void LaneTerms<R>::exchange(AlignedVector<R>& memory, int pack) {
 
 template <class R>
 void LaneTerms<R>::forget(AlignedVector<R>& memory, int lane, int width) {
-  // The first word is the number of contacts that are remembered, the same for all lanes.
+  // The first word is the number of cached contacts, the same for all lanes.
   for (std::size_t i = std::size_t(width + lane); i < memory.size(); i += std::size_t(width)) memory[i] = R(0);
 }
 

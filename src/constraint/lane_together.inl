@@ -1,5 +1,5 @@
-// The rest of an iteration that few lanes of each of some packs still need, in one pack of these lanes alone: the same
-// numbers, less work. In a narrow pack, where that has room for them; else in one as wide as theirs.
+// Gathers the few lanes that still iterate, from several packs, into one pack: a narrow pack if they fit into it, else
+// one as wide as theirs. The numbers are the same, with less work.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// f(pack, its contact, ours, whether it is the first of ours) for the contacts that go on. Those of a link stand side
-/// by side in the order that each world has them, and then those between links.
+/// Calls f(pack, its contact, our contact, whether it is the first for ours) for the contacts of the iterating lanes.
+/// The contacts of a link are matched in the order of each world; those between links follow.
 template <class T>
 template <class W, class F>
 void LaneSolver<T>::match_contacts(std::span<LaneSolver<W>* const> packs, const F& f) {
@@ -33,7 +33,7 @@ void LaneSolver<T>::match_contacts(std::span<LaneSolver<W>* const> packs, const 
     }
   }
 }
-/// The same for the rows on single joints.
+/// The same for the rows on joints and along generalised directions.
 template <class T>
 template <class W, class F>
 void LaneSolver<T>::match_rows(std::span<LaneSolver<W>* const> packs, const F& f) {
@@ -57,7 +57,7 @@ void LaneSolver<T>::match_rows(std::span<LaneSolver<W>* const> packs, const F& f
   s_.npath = int(std::count_if(s_.row, s_.row + s_.nrow, by_elimination));
 }
 
-/// Takes over the lanes of `packs` that go on, which fit into this one, and gives back what became of them.
+/// Copies the iterating lanes of `packs`, which fit into this pack, iterates, and copies the results back.
 template <class T>
 template <class W>
 void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
@@ -97,7 +97,7 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
     mine.take(from.descent_.older, d.older);
   }
   s_.nball = packs[0]->s_.nball, s_.nspin = 0;
-  const bool several = packs.size() > 1;  // a lane of a pack that has no such term has zeros for it
+  const bool several = packs.size() > 1;  // a lane whose pack has no such term needs zeros
   match_contacts<W>(packs, [&](int k, const LaneContact<W>& from, LaneContact<T>& to, bool first) {
     if (first && several) to = LaneContact<T>{};
     if (first) to.link = from.link, to.spin = -1;
@@ -143,7 +143,7 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
   });
 }
 
-/// A pack N in `room`, with links and drives' K of its own, that goes on for `packs` in their scratch.
+/// Iterates for `packs` in a pack N that lies in `room`, with its own links and K, and uses their scratch.
 template <class N, class W>
 void go_down_in(std::byte* room, std::span<LaneSolver<W>* const> packs) {
   const LaneSolver<W>& first = *packs[0];

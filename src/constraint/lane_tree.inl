@@ -1,12 +1,14 @@
-// (M̂ + Σ J_lᵀ B_l J_l) x = Σ J_lᵀ f_l for packs of worlds, B_l symmetric or not: ABA's passes 2 and 3 with
-// stiffnesses.
+// The stiffened tree of packs of worlds, with B_l symmetric or not:
 //
-// A contact that sticks, or does not touch, makes B symmetric: ABA's own passes (aba.inl). One that slides does not;
-// then a link's inertia is a map from motions to forces without symmetry, and
+//     (M̂ + Σ J_lᵀ B_l J_l) x = Σ J_lᵀ f_l
+//
+// ABA's passes 2 and 3 with contact stiffness solve it in O(n). Contacts that stick or are open have a symmetric B, and
+// aba.inl's passes apply. A sliding contact has not. A link's articulated inertia is then a map from motions to forces
+// without symmetry, and
 //
 //     U = IA S,  V = Sᵀ IA,  D = Sᵀ U + K,  IA -= U D⁻¹ V,  p += U D⁻¹ u
 //
-// Each world takes the pass that its own stiffnesses ask for, whatever its neighbours do.
+// Each world takes the pass that its own stiffness needs, independently of its neighbours.
 #pragma once
 
 #include "dynamics/stiffened.inl"
@@ -15,7 +17,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Stiffnesses of one link and its joint; see link_stiffness.hpp.
+/// Stiffness of one link and its joint; see link_stiffness.hpp.
 template <class T>
 struct LaneStiffness {
   MotionToForce<T> B;
@@ -32,18 +34,18 @@ struct LaneLink {
   Mat3<T> Dinv, Minv, upper;
 };
 
-/// What moves a tree besides its stiffnesses: minus the force on each link [nlink], and on the joints [nv]. Null:
-/// nothing.
+/// Forces on a tree besides its stiffness: minus the force on each link [nlink], and the force on the joints [nv].
+/// Null: zero.
 template <class T>
 struct LaneForces {
   const Force<T>* bias = nullptr;
   const T* joint = nullptr;
-  T in_place = T(Real<T>(0));  ///< the links' pA, this many times, is the bias, beside the rigid inertia in their IA,
-  bool fresh = false;          ///< where pass 1 has just left them
+  T in_place = T(Real<T>(0));  ///< the bias is this times the links' pA, with the rigid inertia in their IA,
+  bool fresh = false;          ///< if pass 1 has just left them
 };
 
-/// x for symmetric stiffnesses; J_l x into the links' a. Balls take their K as a tensor in every world, with a
-/// stiffness or not: a world's roundings do not depend on its neighbours' rows.
+/// x for symmetric stiffness; the links' a gets J_l x. Balls use K as a tensor in every world, with stiffness or not,
+/// so that a world's rounding does not depend on its neighbours' rows.
 template <class T>
 void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const LaneForces<T>& forces,
                           const LaneStiffness<T>* stiffnesses, const char* stiff, T* x) {
@@ -122,7 +124,7 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
       const Mat3<T> KT = tensor.full();
       x.Dinv = inverse(x.IA.nw + KT);
       if (!parent) continue;
-      // 1 - nw D⁻¹ = K D⁻¹: no difference that cancels
+      // 1 - nw D⁻¹ = K D⁻¹, which avoids cancellation.
       const Mat3<T> rest = KT * x.Dinv, W = x.IA.fw * x.Dinv;
       add_shifted(parent->IA,
                   MotionToForce<T>{rest * x.IA.nw, rest * x.IA.nv, W * KT, minus_product(x.IA.fv, W, x.IA.nv)}, s.r);
@@ -150,14 +152,14 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
   }
 }
 
-/// Factors as they stand, lane by lane.
+/// Uses the factors of each lane's own world.
 struct LanesAsTheyAre {
   template <class X>
   TARSUS_INLINE const X& operator()(const X& x) const {
     return x;
   }
 };
-/// Factors of lane from[l] for lane l: right-hand sides that few lanes have go side by side.
+/// Lane l uses the factors of lane from[l]. Right-hand sides that few lanes have are then solved side by side.
 template <class T>
 struct LanesTurned {
   Bits<T> from;
@@ -169,10 +171,12 @@ struct LanesTurned {
   TARSUS_INLINE Force<T> operator()(const Force<T>& f) const { return {(*this)(f.n), (*this)(f.f)}; }
 };
 
-/// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
-/// Q: [nv][N] force on the joints beside that of `stiffnesses`, or null. pushed, needed: [link] only these have a force
-/// in what they carry; only these, with their parents and all that are pushed, are asked for; null: all.
-/// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv][N], or null.
+/// x for N right-hand sides with those factors, taken from the lanes that `of` chooses.
+/// @param p [link][N] minus the force on each link; overwritten
+/// @param Q [nv][N] force on the joints besides that of `stiffnesses`, or null
+/// @param pushed [link] only these links carry a force, themselves or through descendants; null: all
+/// @param needed [link] only these motions are needed; must include their parents and all `pushed` links; null: all
+/// @param u scratch [link][N][2]  @param motion [link][N] out: J_l x  @param x [nv][N] out, or null
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
                      const T* Q, const LaneStiffness<T>* stiffnesses, const char* stiff, const char* pushed,

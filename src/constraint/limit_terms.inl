@@ -1,6 +1,10 @@
-// Joint ranges as terms: g = q - low or high - q of a hinge or slide, range - angle of a ball joint; γ >= 0.
+// Joint ranges as terms: g = q - low or high - q of a hinge or slide, g = range - angle of a ball joint, with γ >= 0.
 //
-// A term for each side that the joint could reach within the step, and a little beyond.
+//     J v⁺ + R γ = b of SPOOK for g (spook.hpp), or of the range's solref and solimp (surface.hpp)
+//
+// Each end of a range that the joint may reach within the step, or nearly, is a term. An end that v⁺ passes without
+// being a term joins, and the step is solved again (join_limits()). The force of a ball joint's range turns with the
+// joint; where a step does not resolve that, a spring replaces it (range_spring.hpp).
 #pragma once
 
 #include <algorithm>
@@ -25,9 +29,9 @@ double norm3(const R* v) {
 
 }  // namespace
 
-/// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by `way` more of a turn.
-/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends. v⁰ has no say
-/// in that, which lanes do not know: one problem has one row.
+/// Calls f(side, row, gap) for the ends of a joint's range; of a ball joint only if turning by `way` more may reach
+/// them. If a ball joint leaves its range within the step by the velocity `ahead`, the row is that of the place where
+/// it ends. v⁰ does not enter, since lanes do not know it and the row must be the same there.
 template <class R>
 template <class F>
 void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F& f) {
@@ -38,7 +42,7 @@ void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F
     f(1, JointRows{joint, JointRows::Part::axial, 1, {-1, 0, 0}}, range.upper - q[0]);
     return;
   }
-  if (ends_before(std::abs(double(q[0])), way, range.half.cosine, range.half.sine)) return;  // mostly
+  if (ends_before(std::abs(double(q[0])), way, range.half.cosine, range.half.sine)) return;  // the usual case
   const Quatd at{double(q[0]), double(q[1]), double(q[2]), double(q[3])};
   const R* const rate = &ahead[range.qvel];
   const Vec3d turn = log_map(at), w{double(rate[0]), double(rate[1]), double(rate[2])};
@@ -48,13 +52,13 @@ void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F
   if (angle < range.upper) {
     Vec3d end = log_map(at * exp_map(w * step_.h));
     double there = norm(end);
-    if (dot(end, turn + w * step_.h) < 0) {  // the way there goes past half a turn
+    if (dot(end, turn + w * step_.h) < 0) {  // the rotation passes half a turn
       end = end * (1 - 2 * std::numbers::pi / there);
       there = 2 * std::numbers::pi - there;
     }
     if (there > range.upper) return f(0, row(end * (1 / there)), range.upper - there + step_.h * dot(end, w) / there);
   }
-  if (angle >= 1e-6) f(0, row(turn * (1 / angle)), range.upper - angle);  // else no direction to push in
+  if (angle >= 1e-6) f(0, row(turn * (1 / angle)), range.upper - angle);  // else there is no direction
 }
 
 template <class R>
@@ -79,8 +83,8 @@ void StepTerms<R>::add_limits() {
   }
 }
 
-/// g = gap >= 0 along a joint's row, where the joint comes near.  @param anyway wherever it is
-/// @param solver MuJoCo's parameters where somebody gave them  @return there is one
+/// Adds the row g = gap >= 0 along a joint, if the joint comes near. @param anyway add it in any case
+/// @param solver MuJoCo's parameters if the model has them  @return whether there is a row
 template <class R>
 bool StepTerms<R>::add_bound(const Name& name, const JointRows& rows, double gap,
                              const std::optional<SolverParameters>& solver, bool anyway) {
@@ -96,7 +100,8 @@ bool StepTerms<R>::add_bound(const Name& name, const JointRows& rows, double gap
   return true;
 }
 
-/// The row of a bound at that speed. @return false: MuJoCo's law, where steps resolve it, begins beyond the range
+/// Parameters of a bound's row at that speed.
+/// @return false: MuJoCo's law, where the steps resolve it, acts only beyond the range
 template <class R>
 bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
                              const std::optional<SolverParameters>& solver, TermRow& numbers) const {
@@ -116,10 +121,11 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
   return true;
 }
 
-/// A user's limits; see tarsus/constraint/user_limit.hpp.
+/// User-defined limits; see tarsus/constraint/user_limit.hpp.
 template <class R>
 void StepTerms<R>::add_user_limits() {
-  for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size(); ++k) {  // laid out once more
+  for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size();
+       ++k) {  // when the step is laid out again
     const auto& user = limits_.users[k];
     if (user.near || joined(user.name)) add_bound(user.name, user.rows, user.gap, {}, true);
   }
@@ -146,7 +152,7 @@ bool StepTerms<R>::joined(const Name& name) const {
   return std::any_of(limits_.joined.begin(), limits_.joined.end(), [&](const auto& end) { return end.name == name; });
 }
 
-/// An end of a range, or a user's limit, that is none of the rows and that v⁺ does not hold, is one from now on.
+/// Makes an end of a range, or a user-defined limit, a row if v⁺ violates it.
 template <class R>
 void StepTerms<R>::join(const Name& name, const JointRows& rows, double gap,
                         const std::optional<SolverParameters>& solver, In<R> velocity) {
@@ -168,7 +174,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
     if (!options_.joints) break;
     if (range.axial) {
       const double q = step_.qpos[range.qpos];
-      if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // mostly
+      if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // the usual case
     }
     const int i = range.joint;
     const double turn = range.axial ? 0 : step_.h * norm3(&velocity[range.qvel]);
@@ -177,7 +183,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       if (gap > 0 && end >= 0) return;
       Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};
       const auto is_there = [&] { return limits_.near[name.identity] || joined(name); };
-      // A second one, where a turn ends that goes on in spite of the first.
+      // A second row, if the rotation has another end that it passes despite the first row.
       if (!range.axial && end < std::min(gap, 0.0) - kLimitReach && is_there()) ++name.identity;
       if (!is_there()) join(name, rows, gap, limits_.solver[i], velocity);
     });
@@ -187,7 +193,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
     if (!user.near && !holds && !joined(user.name)) join(user.name, user.rows, user.gap, {}, velocity);
   }
   if (limits_.joined.size() == before) return false;
-  if (report_.iterations > options_.solve.max_iterations) {  // one layout more had its chance
+  if (report_.iterations > options_.solve.max_iterations) {  // one more layout was allowed
     report_.status = std::max(report_.status, StepStatus::too_many_iterations);
     for (std::size_t i = before; i < limits_.joined.size(); ++i)
       report_.residual = std::max(report_.residual, limits_.joined[i].miss);

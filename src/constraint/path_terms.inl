@@ -1,6 +1,6 @@
-// Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)), so R = 1/D and the target is
-// where the force would be zero; of rigid rows R is the least. Rows on one hinge or slide are rows of that joint,
-// others the operator's extra rows.
+// Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)). R is 1/D, and the target b is the
+// velocity at which the force is zero. Rigid rows have the smallest R. Rows on one hinge or slide are rows of that
+// joint; the others are extra rows of the operator.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tarsus {
 
-/// J M̂⁻¹ Jᵀ of each row, by the factors that data holds.
+/// J M̂⁻¹ Jᵀ of each row, from the factors in data.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
   paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
@@ -34,7 +34,7 @@ template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
   const PathRow path{row.dofs, row.arm, row.on_link, row.wrench};
   const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
-  // What a link cannot feel is rounding, in which a stiffness in proportion to 1/mass would be huge.
+  // A wrench that its link cannot feel has mass by rounding only; a stiffness in proportion to 1/mass would be huge.
   const double slope = row.on_link >= 0 ? row.slope : std::max(row.slope, kLeastStiffness / mass);
   Term term;
   term.lower = step_.h * row.low, term.upper = step_.h * row.high;

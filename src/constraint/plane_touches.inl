@@ -1,4 +1,5 @@
-// The kernel of plane_touches.hpp.
+// Contacts of spheres and capsules with planes in SIMD lanes (plane_touches.hpp): distances of the end spheres to
+// n · x = height.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,10 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// As ContactGeometry has it of other pairs: ends no further from the plane than the shape's surface can come within h
-/// seconds or a fall, if their own points are fast enough. @param which [count] of pairs  @param touches [count]
+/// The rules are those of ContactGeometry for other pairs. An end counts if the shape's surface can cover its distance
+/// to the plane within h seconds or by a fall, and its own point is fast enough.
+/// @param which [count] index of the pair
+/// @param touches [count]
 template <class T>
 void plane_touches_kernel(const CapsuleOnPlane* pairs, const int* which, int count, const LinkState<T>* links, double h,
                           double fall, CapsuleTouches* touches) {
@@ -23,7 +26,7 @@ void plane_touches_kernel(const CapsuleOnPlane* pairs, const int* which, int cou
     const double* numbers[kLanes];
     const T* state[kLanes];
     double* to[kLanes];
-    for (int l = 0; l < kLanes; ++l) {  // lanes beyond the end repeat the last
+    for (int l = 0; l < kLanes; ++l) {  // lanes beyond the end repeat the last pair
       const int k = std::min(first + l, count - 1);
       const CapsuleOnPlane& pair = pairs[which[k]];
       numbers[l] = &pair.position.x, state[l] = &links[pair.link].R.xx, to[l] = &touches[k].end[0].position.x;

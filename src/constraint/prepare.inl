@@ -1,4 +1,4 @@
-// What constraints need of ABA's first two passes.
+// The parts of ABA's first two passes that constraints need.
 #pragma once
 
 #include "dynamics/minv.inl"

@@ -1,3 +1,5 @@
+// Springs in place of the turning force of a ball joint's range (range_spring.hpp): which joints may need one, and
+// whether a step does.
 #include "constraint/range_spring.hpp"
 
 #include "tarsus/dynamics/own_numbers.hpp"
@@ -18,7 +20,7 @@ bool holds_light_link(const Model& model, int joint) {
   while (model.joints[std::size_t(root)].parent >= 0) root = model.joints[std::size_t(root)].parent;
   const bool floats = moves_freely(model.joints[std::size_t(root)].type);
   const double all = floats ? carried[std::size_t(root)] : kUnbounded, beyond = carried[std::size_t(joint)];
-  const auto is_light = [&](int link, double other) {  // the rest is beyond the joint, or `other` is
+  const auto is_light = [&](int link, double other) {  // the rest is beyond the joint, or in `other`
     const double own = inertia[std::size_t(link)].mass;
     return std::min(other, (link == joint ? beyond : all - beyond) - own) > kHeavy * own;
   };

@@ -1,12 +1,13 @@
-// The force of a ball joint's range turns with the joint. It acts along the axis e of the joint's turn from rest; the
-// angle θ of that turn has the second derivative ½ cot(θ/2) across e, so that a force f is a spring of
+// Springs for ball joints at the end of their range. The range's force acts along the axis e of the joint's rotation
+// from rest, and turns with the joint. The angle θ of that rotation has the second derivative ½ cot(θ/2) across e. A
+// force f is therefore a spring of stiffness
 //
 //     k = ½ f cot(θ/2)
 //
-// against what goes round the end of the range, as tension is in what hangs (geometric_inertia.inl). A light branch
-// between a joint at the end of its range and something heavy has next to no inertia about its own axis: h ω is 10 and
-// more. Such a spring is taken at the step's end, as any that a step cannot resolve (spring_rule.hpp): with the inertia
-// h² k and the force -h k v. Decision 413.
+// against motion round the end of the range, like tension in a pendulum (geometric_inertia.inl). A light link between a
+// joint at the end of its range and a heavy part has almost no inertia about its axis, and h ω reaches 10 and more.
+// Like every spring that a step cannot resolve (spring_rule.hpp), this one is taken at the step's end: inertia h² k and
+// force -h k v. Decision 413.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +20,16 @@
 
 namespace tarsus {
 
-/// Times what was found of k, in so many tries: what is held pushes more than what gives way.
+/// Factor on the computed k, and the number of tries: forces are larger where a joint is held than where it yields.
 inline constexpr double kRangeSpringFactor = 4;
 inline constexpr int kRangeSprings = 4;
 
-/// Whether a ball joint with a range holds a light link between heavy ones: both what is beyond the joint and what is
-/// beyond the link, the world among it, have more than 2.5 times its mass. Such trees gain energy at the end of the
-/// range where a step turns little too, and are bounded there (VelocityProducts).
+/// Whether a ball joint with a range holds a light link between heavy parts: the parts beyond the joint and beyond the
+/// link (the world counts) each have more than 2.5 times the link's mass. Such trees gain energy at the end of the
+/// range even if a step turns little. VelocityProducts bounds that.
 bool holds_light_link(const Model& model, int joint);
 
-/// Whether it goes round the end of its range, in a step of h seconds.
+/// Whether the joint moves round the end of its range in a step of h seconds.
 template <class R>
 bool goes_round(const Quat<R>& turn, const Vec3<R>& rate, double h, const HalfTurn& range) {
   constexpr R kRound = R(0.005);  // [rad]
@@ -40,7 +41,7 @@ bool goes_round(const Quat<R>& turn, const Vec3<R>& rate, double h, const HalfTu
 
 struct RangeSpring {
   double stiffness;  ///< k [N m/rad]
-  Vec3d axis;        ///< e, in the joint's own axes
+  Vec3d axis;        ///< e, in the joint's axes
 
   RangeSpring(const Quatd& turn, double force) {
     const Vec3d v{turn.x, turn.y, turn.z};
@@ -48,7 +49,8 @@ struct RangeSpring {
     stiffness = 0.5 * force * std::abs(turn.w) / sine, axis = v * (1 / sine);
   }
   Vec3d across(const Vec3d& rate) const { return rate - axis * dot(axis, rate); }
-  /// Whether a step of h seconds that ends with that rate turns the force far, and is too long for the joint's links.
+  /// Whether a step of h seconds that ends with that rate turns the force far, and is too long for the inertia of the
+  /// joint's links.
   /// @param K joint inertia
   template <class R>
   bool is_needed(const Model& model, const BasicData<R>& data, int world, int joint, double K, const Vec3d& rate,

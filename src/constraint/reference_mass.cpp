@@ -1,3 +1,5 @@
+// Reference masses of the links (reference_mass.hpp), from the factors of M̂ in the model's reference pose, without
+// drives. O(nlink).
 #include "tarsus/constraint/reference_mass.hpp"
 
 #include <algorithm>
@@ -10,7 +12,7 @@
 
 namespace tarsus {
 
-/// Of the worlds that data has numbers of [world][link].
+/// Masses of all worlds of `data` [world][link].
 static std::vector<ReferenceMass> masses_of(const Model& model, Data& data) {
   const int nlink = model.njoint(), width = data.width();
   factor<double>(model, data, data.qpos, data.joint_inertia);

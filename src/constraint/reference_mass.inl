@@ -1,4 +1,4 @@
-// What ReferenceMass is made of, by the factors of M̂ without drives.
+// The numbers of ReferenceMass, from the factors of M̂ without drives.
 #pragma once
 
 #include "constraint/kernel_table.hpp"
@@ -20,8 +20,9 @@ TARSUS_INLINE T omega_square(const T* omega, const Force<T>& f) {
   return sum;
 }
 
-/// numbers [link][5]: means of the articulated inertia, linear and angular, the joint's own, ReferenceMass::weight
-/// and joint_weight by the inverse inertia Ω that each link feels. omega [link][6][6] is scratch. O(nlink).
+/// @param numbers [link][5] means of the articulated inertia, linear and angular; the joint's; ReferenceMass::weight
+/// and joint_weight, from the inverse inertia Ω that each link feels.
+/// @param omega [link][6][6] scratch. O(nlink).
 template <class T>
 void reference_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, T* omega, T* numbers) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), three = T(Real<T>(3));
@@ -43,7 +44,7 @@ void reference_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, T*
     T sum = zero;
     for (const Vec3<T>& axis : axes) sum += omega_square<T>(own, {cross(centre, axis), axis});
     numbers[3] = sum / three;
-    const int nv = qvel_count(link.joint), n = nv < 3 ? nv : 3;  // of a free joint its rotations
+    const int nv = qvel_count(link.joint), n = nv < 3 ? nv : 3;  // of a free joint: its rotations
     sum = zero;
     for (int k = nv - n; k < nv; ++k) {
       T entry[1][6] = {{zero, zero, zero, zero, zero, zero}}, W[6], DW[6];

@@ -2,11 +2,12 @@
 //
 //     φ = (x - x₀) - p/(2π) (θ - θ₀),    J = (1, -p/(2π)) on (x, θ),    J̇ q̇ = 0
 //
-// p the pitch [m a turn], positive for a right-handed thread where both joints have one axis; x₀, θ₀ at qpos0. The
-// force of the row is the thread's on the nut [N]; the torque is p/(2π) of it: no friction in the thread. What
-// turns and what slides need not be one body: a lead screw and its nut are two, on joints of their own.
+// with the pitch p [m a turn], positive for a right-handed thread if both joints have the same axis, and x₀, θ₀ at
+// qpos0. The row's force is that of the thread on the nut [N]; the torque is p/(2π) times that force. The thread has no
+// friction. The hinge and the slide may belong to different bodies, such as a lead screw and its nut.
 //
-// A linear polynomial between two joints, so that the kernel of those evaluates it, in lanes and in single precision.
+// The row is a linear polynomial between two joints, and the same kernel evaluates it, in lanes and in single
+// precision.
 #include <cmath>
 
 #include "tarsus/base/number_text.hpp"

@@ -1,3 +1,10 @@
+// One articulated world's step (step_terms.hpp): lays out the terms at the step's start, chooses Newton's method or
+// sweeps for each island, and applies the solution
+//
+//     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e).
+//
+// If a number is not finite, no term acts and the status is not_finite. If Newton's method reaches max_iterations, the
+// best iterate is applied with its residual.
 #include "tarsus/constraint/step_terms.hpp"
 
 #include "constraint/contact_terms.inl"
@@ -8,7 +15,7 @@
 
 namespace tarsus {
 
-constexpr int kSweepSteps = 30;  ///< after one that was too much for Newton's method
+constexpr int kSweepSteps = 30;  ///< steps by sweeps after one in which Newton's method took too many operations
 
 const char* name(StepStatus status) {
   static constexpr const char* kNames[] = {"converged", "swept", "cut_short", "too_many_iterations", "not_finite"};
@@ -48,15 +55,15 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   take_contacts(contacts);
 }
 
-/// J v of one row at the start of the step, and where x = 0.
+/// Sets a row. @param speed J v at the start of the step @param free J v at x = 0
 template <class R>
 void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double free) {
   rows_[row] = numbers, free_rows_[row] = free;
-  // Where nothing is remembered: the present velocity, since v⁰ falls through what others hold.
+  // Initial y without a warm start: from the present velocity, since v⁰ penetrates what other terms would stop.
   y_[row] = (numbers.target - speed) / numbers.compliance;
 }
 
-/// `speed` and `free` are those of set_row().
+/// @param speed, free as for set_row()
 template <class R>
 int StepTerms<R>::add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free) {
   term.first_row = int(rows_.size());
@@ -67,7 +74,7 @@ int StepTerms<R>::add_term(const Name& name, Term term, const TermRow* rows, con
   return int(terms_.size()) - 1;
 }
 
-/// A term on one joint whose rows are alike; a ball's target is set by the caller.
+/// Adds a term on one joint with equal rows. The caller sets a ball's target.
 template <class R>
 int StepTerms<R>::add_joint_term(const Name& name, Term term, const JointRows& joint, TermRow row) {
   double speed[3], free[3];
@@ -94,7 +101,7 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
   return std::max(own > 0 ? own : relative, kLeastCompliance<R> * inverse_mass);
 }
 
-/// What the rows of a joint feel.
+/// Inverse mass that the rows of a joint feel.
 template <class R>
 double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
   const ReferenceMass& mass = masses_.now()[rows.joint];
@@ -143,7 +150,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
     if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
   if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
-  if (report_.piled > 0) settle(joint_inertia, velocity);  // sets that are solved one after the other start from v⁰
+  if (report_.piled > 0) settle(joint_inertia, velocity);  // sets solved one after the other start from v⁰
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
   } else {
@@ -156,7 +163,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   count_carried();
 }
 
-/// x = 0 at v⁰.
+/// Moves x = 0 to v⁰.
 template <class R>
 void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
   if (step_.force.empty()) return;
@@ -176,7 +183,7 @@ void StepTerms<R>::end() {
   limits_.inertia.clear(), limits_.springs = 0;
 }
 
-/// v⁺ of one solve's terms; where a number is not finite, they do not act.
+/// Solves a set of terms and adds the change to `velocity`. If a number is not finite, the terms do not act.
 template <class R>
 void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
                              Out<R> velocity) {
@@ -192,7 +199,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
     report_.iterations = solved.iterations;
     finite = solved.finite, residual = solved.residual;
     if (!solved.converged) status = StepStatus::too_many_iterations;
-    if (solved.costly) {  // more contacts act than it seemed
+    if (solved.costly) {  // more contacts act than expected
       pile = true, report_.piled += int(set.terms.size()), warm_.last.sweep_steps = kSweepSteps;
       mass_.restart();
     }

@@ -1,3 +1,4 @@
+// Contact parameters by MuJoCo's rules (surface.hpp), and MuJoCo's solref and solimp as rows or softness of a step.
 #include "tarsus/constraint/surface.hpp"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ void require_finite(const Location& where, std::span<const double> friction, dou
   if (!std::isfinite(margin)) throw InputError(where, "margin must be finite");
 }
 
-/// Weights below this are none.
+/// Smaller weights count as zero.
 constexpr double kLeastWeight = 1e-15;
 
 double share_of_first(double a, double b) {
@@ -79,7 +80,7 @@ std::optional<SolverParameters> unless_default(const std::optional<SolverParamet
   return p == SolverParameters{} ? std::nullopt : p;
 }
 
-/// K and B. @param shortest time constant [s]
+/// K and B. @param shortest lower bound of the time constant [s]
 std::pair<double, double> spring_and_damper(const SolverParameters& p, double shortest) {
   const auto [first, second] = p.reference;
   const double most = in_range(p.impedance[1]);
@@ -88,7 +89,7 @@ std::pair<double, double> spring_and_damper(const SolverParameters& p, double sh
   return {1 / (time * time * second * second), 2 / time};
 }
 
-/// Steps of h in a time constant, from which on they resolve it.
+/// Steps in a time constant from which on they resolve it.
 constexpr double kResolved = 4;
 
 bool resolved(const SolverParameters& p, double h) {
@@ -153,7 +154,7 @@ Surface surface_of(const GeomSpec& geom) {
 ContactSurface contact_surface(const ContactPairSpec& pair) {
   require_finite(pair.where, pair.friction, pair.margin);
   ContactSurface s;
-  s.friction = {1, 1, 0.005, 0.0001, 0.0001};  // MJCF's
+  s.friction = {1, 1, 0.005, 0.0001, 0.0001};  // MJCF's defaults
   std::copy_n(pair.friction.begin(), std::min<std::size_t>(5, pair.friction.size()), s.friction.begin());
   s.dimension = pair.condim, s.margin = pair.margin;
   s.solver = unless_default(parameters_at(pair.where, pair.solver_reference, pair.solver_impedance));
@@ -180,7 +181,7 @@ ContactSoftness ContactSurface::softness(double gap, double h) const {
   if (!solver) return {spook};
   const auto [d, slope] = impedance_at(solver->impedance, gap);
   const auto [stiffness, damping] = spring_and_damper(*solver, 2 * h);
-  // An impedance that falls makes a force that may, too: then by the force over g.
+  // Where the impedance falls with depth, the force may fall too; the secant, force over g, is then used.
   const double share = gap < 0 ? 1 / (1 + std::max(0.0, slope) * (2 - d) / (d * (1 - d))) : 1;
   const double time = damping / (stiffness * d);
   return {

@@ -1,3 +1,11 @@
+// The operator of a step's solve on a tree (tree_operator.hpp): chooses among the stiffened tree, the elimination graph
+// and the dense matrix, and returns x and J x of each linear problem
+//
+//     (M̂ + Σ Jᵀ G J) x = Σ Jᵀ g.
+//
+// Cost of one solve, for n links, d levels and k extra rows: O(n + k d + k³) on the stiffened tree, O(nv³) dense; the
+// elimination graph counts its operations before it starts. solve() fails only if that count exceeds the limit of the
+// iteration or of the step.
 #include "tarsus/constraint/tree_operator.hpp"
 
 #include "constraint/contact_force.hpp"
@@ -9,18 +17,20 @@ namespace tarsus {
 namespace {
 
 constexpr int kEasy = 2;  ///< iterations of a step that is not hard
-/// A small model's step is dense where its extra rows, those that are held twice, are more than the DoFs; if it is
-/// hard, where so many times all of these, or those of all contacts that act.
+/// A small model's step uses the dense matrix if it has more extra rows, bilateral rows counted twice, than DoFs. A
+/// hard step uses it if kHardShare times the extra rows, or kActingShare times the rows of all acting contacts, exceed
+/// the DoFs.
 constexpr int kHardShare = 4, kActingShare = 2;
-constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
-/// So many rows of terms that act, or where rows are held, are solved for alone.
+constexpr int kTiny = 10;  ///< DoFs up to which a step with many acting rows is dense from the first iteration on
+/// Largest number of rows of acting terms that are solved alone; the second if there are bilateral rows.
 constexpr int kFewRows = 24, kFewBesideBilateral = 40;
-constexpr int kCrowd = 24;         ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr int kCrowd = 24;         ///< unknowns of contacts at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
-constexpr double kOfBodies = 0.9;  ///< the share of contacts of free bodies, from which on there are hardly others
-/// Times the operations of eliminates() that a step may take; where rows are nodes, whose piles need a solve a sweep.
+constexpr double kOfBodies = 0.9;  ///< share of contacts of free bodies above which the others do not matter
+/// Operations that a step may take, in units of eliminates()'s limit. With rows as nodes the limit is higher: sweeps of
+/// large contact islands need one solve each.
 constexpr double kMost = 10, kMostBesideNodes = 40;
-constexpr double kWide = 2;  ///< DoFs of a joint
+constexpr double kWide = 2;  ///< mean number of DoFs a joint
 
 }  // namespace
 
@@ -108,7 +118,7 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   return true;
 }
 
-/// By the contacts that acted in the last solve with tangents.
+/// From the contacts that acted in the last solve with tangents.
 template <class R>
 SweepKind TreeOperator<R>::sweeps() const {
   if (of_step_.hard_is_dense) return SweepKind::at_once;
@@ -225,7 +235,7 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   AlignedVector<R>& zero = iterates_.next.x;
   std::fill(zero.begin(), zero.end(), R(0));
   solve_stiffened<R>(model_, *data_, joint_inertia_, zero, {}, stiffness_.of_link(), stiffness_.all(),
-                     {});  // M̂'s own factors
+                     {});  // the factors of M̂ alone
   DelassusRows<R>& rows = swept_.clear();
   BilateralSchur<R>& held = extra_.bilateral();
   if (held.count() > 0) {
@@ -247,7 +257,7 @@ void TreeOperator<R>::Iterates::move(double t) {
   first = false;
 }
 
-/// The symmetric part of contacts' tangents, and their forces, on links.
+/// Adds the symmetric part of the contacts' tangents, and their forces, to links.
 template <class R>
 void TreeOperator<R>::add_stiffness(std::span<const Tangent> tangents, std::span<const double> force) {
   places_.on_links.clear();
@@ -266,7 +276,7 @@ void TreeOperator<R>::add_stiffness(std::span<const Tangent> tangents, std::span
                                            stiffness_.data());
 }
 
-/// Forces alone, of contacts between two links as well.
+/// Adds forces alone, of contacts between two links too.
 template <class R>
 void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
@@ -283,7 +293,7 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
   }
 }
 
-/// Of rows on joints, and of paths on one link.
+/// Adds the rows on joints, and the paths on one link.
 template <class R>
 void TreeOperator<R>::add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force) {
   static constexpr Tangent kNone{};
@@ -302,7 +312,7 @@ void TreeOperator<R>::add_row_stiffness(std::span<const Tangent> tangents, std::
   }
 }
 
-/// J x of the solve that left the links' J x in data and x in iterates_.next.
+/// J x of the last solve, from the links' J x in data and x in iterates_.next.
 template <class R>
 void TreeOperator<R>::read(std::span<double> change) {
   const LinkState<R>* links = data_->links();

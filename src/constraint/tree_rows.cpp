@@ -1,3 +1,4 @@
+// Rows of terms for sweeps (tree_rows.hpp): free bodies as six velocities, trees in the u space of ABA's factors.
 #include "tarsus/constraint/tree_rows.hpp"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kJointRows = 32;  ///< of one block, at most
-constexpr int kPairRows = 256;  ///< of one pair of links, likewise
+constexpr int kJointRows = 32;  ///< largest number in one block
+constexpr int kPairRows = 256;  ///< largest number of one pair of links in a block
 
 }  // namespace
 
@@ -43,7 +44,7 @@ void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagona
   for (AlignedVector<R>* v : {&bilateral_.rows, &bilateral_.impulse}) v->assign(rows_.rows(), R(0));
 }
 
-/// What is alone, and has no rows but those of contacts.
+/// Finds the free bodies: links that are alone, and have no rows but those of contacts.
 template <class R>
 void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   is_body_ = alone_;
@@ -61,8 +62,9 @@ void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geome
   for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
 }
 
-/// M̂⁻¹ of (f, n) at its origin is ω = D (n - G f), v = M f - Gᵀ ω. With G = [c] and M a multiple of 1, c is the
-/// centre. @return it is so
+/// M̂⁻¹ of (f, n) at the link's origin is ω = D (n - G f), v = M f - Gᵀ ω. If G = [c] and M is a multiple of 1, c is
+/// the centre.
+/// @return whether that holds
 template <class R>
 bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
   const Sym3d M = widen(link.Minv);
@@ -77,7 +79,7 @@ bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
   return same && skew;
 }
 
-/// A contact of which one side is a body, the other a body, the world or a tree.
+/// Writes a contact with a body on one side, and a body, the world or a tree on the other.
 template <class R>
 void TreeRows<R>::write_contact(const ContactRows& contact) {
   Block block{.terms = 1, .point = int(points_.size())};
@@ -87,7 +89,7 @@ void TreeRows<R>::write_contact(const ContactRows& contact) {
   if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
   std::copy_n(contact.axis, 3, point.axis);
   const bool tree_a = point.a < 0, tree_b = contact.b >= 0 && point.b < 0;
-  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion and does not roll
+  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion or rolling
     block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
     const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
     const Vec3d& arm = tree_a ? contact.arm_a : contact.arm_b;
@@ -106,7 +108,7 @@ void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const in
       write_contact(contact), ++t;
       continue;
     }
-    const std::size_t first = t;  // two trees: those of one pair of links are a block
+    const std::size_t first = t;  // two trees: the contacts of one pair of links are one block
     int count = 0;
     const auto of_pair = [&](const ContactRows& c) { return c.a == a && c.b == b && count + c.nrow <= kPairRows; };
     for (; t < terms.size() && of_pair(geometry.contacts[terms[t]]); ++t) count += geometry.contacts[terms[t]].nrow;
@@ -117,7 +119,7 @@ void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const in
   }
 }
 
-/// Rows of a joint's term, along the joint's own dofs in qvel's axes.
+/// Writes the rows of a joint's term, over the joint's dofs in qvel's axes.
 template <class R>
 void write_joint(const Model& model, const LinkState<R>* links, const JointRows& rows,
                  const typename DelassusRows<R>::Block& block, int row) {
@@ -127,7 +129,7 @@ void write_joint(const Model& model, const LinkState<R>* links, const JointRows&
     write_path<R>({{dofs, std::size_t(arms.count)}, {arms.at[k], std::size_t(arms.count)}}, block, row + k);
 }
 
-/// Those of one tree are neighbours, and blocks.
+/// Rows of one tree are neighbours and form blocks.
 template <class R>
 void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
   const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - geometry.first_joint()]; };
@@ -218,7 +220,7 @@ void TreeRows<R>::extrapolate(const Extrapolation& by) {
   }
 }
 
-/// What bilateral rows of bodies see of their motions.
+/// Adds the motions of free bodies to J x of bilateral rows.
 template <class R>
 void TreeRows<R>::add_motions(const typename DelassusRows<R>::Block& block, double* Jx) const {
   for (const bool second : {false, true}) {

@@ -1,3 +1,4 @@
+// Tangents and forces of single terms as stiffness of a link, or inertia of a joint (tree_stiffness.hpp).
 #include "constraint/tree_stiffness.hpp"
 
 #include <cmath>
@@ -36,7 +37,7 @@ double coupling(const Tangent& tangent, int nrow) {
   return std::sqrt(square);
 }
 
-/// C = Σ G_ij a_i a_jᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
+/// Adds C = Σ G_ij a_i a_jᵀ against motion of the point. At the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
 template <class R>
 void add_contact_stiffness(const ContactRows& contact, const Tangent& g, const double* force,
                            LinkStiffness<R>& stiffness) {

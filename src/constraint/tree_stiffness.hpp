@@ -1,4 +1,4 @@
-// What one term's tangent and force are to its link or joint: see tarsus/constraint/tree_operator.hpp.
+// Tangent and force of one term as stiffness of its link or joint: see tarsus/constraint/tree_operator.hpp.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tarsus {
 
-/// No force now, and none to come: an open contact.
+/// Whether the term has no force and no tangent: an open contact.
 inline bool idle(const Tangent& tangent, const double* force, int nrow) {
   if (tangent.open) return true;
   if (tangent.at[0][0] != 0 || force[0] != 0) return false;
@@ -20,10 +20,10 @@ inline bool idle(const Tangent& tangent, const double* force, int nrow) {
   return true;
 }
 
-/// Length of what makes a contact's tangent unsymmetric: its first column below the diagonal.
+/// Norm of the unsymmetric part of a contact's tangent: its first column below the diagonal.
 double coupling(const Tangent& tangent, int nrow);
 
-/// Whether it is more than zero: a nan is not. Most have nothing there.
+/// Whether the norm is positive; false for NaN. Most contacts end at the first test.
 inline bool couples(const Tangent& tangent, int nrow) {
   for (int i = 1; i < nrow; ++i) {
     if (tangent.at[i][0] != 0) return coupling(tangent, nrow) > 0;
@@ -31,21 +31,22 @@ inline bool couples(const Tangent& tangent, int nrow) {
   return false;
 }
 
-/// Σ G_ij a_i a_jᵀ of a contact with the world, symmetric part, and its force, at the link's origin.
+/// Adds Σ G_ij a_i a_jᵀ of a contact with the world, its symmetric part, and its force, at the link's origin.
 template <class R>
 void add_contact_stiffness(const ContactRows& contact, const Tangent& tangent, const double* force,
                            LinkStiffness<R>& stiffness);
 
-/// The same of a joint's rows: joint-space inertia; on a free joint, whose velocity is its link's, on the link.
+/// The same for a joint's rows, as joint-space inertia. A free joint's velocity is its link's: its rows add to the
+/// link.
 template <class R>
 void add_joint_stiffness(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
                          LinkStiffness<R>& stiffness);
 
-/// The same of a path's row on one link.
+/// The same for a path's row on one link.
 template <class R>
 void add_wrench_stiffness(const Force<double>& wrench, double tangent, double force, LinkStiffness<R>& stiffness);
 
-/// Row `row` of a block over these dofs, and perhaps others: what the path's arms are along each.
+/// Writes a row of a block over these dofs, and perhaps others: the path's arms.
 template <class R>
 void write_path(const PathRow& path, const typename DelassusRows<R>::Block& block, int row) {
   for (std::size_t k = 0; k < path.dofs.size(); ++k) {
@@ -54,7 +55,7 @@ void write_path(const PathRow& path, const typename DelassusRows<R>::Block& bloc
   }
 }
 
-/// A row along a generalised direction, as a block of its own.
+/// Adds a row along a generalised direction as a block.
 template <class R>
 typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path, DelassusRows<R>& rows,
                                          std::vector<int>& joints) {
@@ -65,7 +66,7 @@ typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path
   return block;
 }
 
-/// J v of it.
+/// J v of a path.
 template <class V>
 double along(const PathRow& path, const V& v) {
   double sum = 0;
@@ -78,14 +79,14 @@ struct JointArms {
   int first, count;
   double at[3][3];  ///< [row][DoF]
 };
-/// data's orientations must be there.
+/// @param links with orientations
 template <class R>
 JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointRows& rows);
 
-/// Rows of J v from qvel. data's orientations must be there.
+/// J v of the rows from qvel. @param links with orientations
 template <class R>
 void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);
-/// The same of one row.
+/// The same for one row.
 template <class R>
 double along_joint(const Model& model, const LinkState<R>* links, const JointRows& row, const R* qvel) {
   if (row.part == JointRows::Part::axial) return row.e.x * double(qvel[model.joints[row.joint].qvel]);

@@ -1,11 +1,11 @@
-// A cone limit on a ball joint: an axis a of the link, a₀ where it is at rest, and between them at most the angle α.
+// A cone limit on a ball joint: the angle between an axis a of the link and its rest direction a₀ is at most α.
 //
 //     g = α - θ,    θ = atan2(|a₀ × a|, a₀ · a),    n = a₀ × a / |a₀ × a|
 //     ġ = -n · ω                                     ω of the link against its parent
 //
-// The link's turning about a itself is free: a swing limit, as shoulders and hips have one beside a limit of the twist.
-// Where a is along a₀ no direction leads out, and the limit is far; where it is against a₀ every direction leads in.
-// All in the link's axes, in which a stands still and a₀ = q⁻¹ a.
+// Rotation about a itself is free: a swing limit, as shoulders and hips have beside a twist limit. If a is along a₀, no
+// direction increases θ, and the limit is far. If a is opposite to a₀, every direction decreases θ. All vectors are in
+// the link's axes, in which a is constant and a₀ = q⁻¹ a.
 #include <cmath>
 
 #include "tarsus/base/number_text.hpp"

@@ -1,5 +1,8 @@
-// The warm-start cache of StepTerms: what each term carried at the end of the last step, found again by identity, and
-// contacts also by place. It gives the first tangent of a solve, and the proximal points of rows that stick.
+// The warm-start cache of StepTerms: the impulses of each term at the end of the last step, looked up by identity, and
+// for contacts also by place. They give the first tangent of a solve, and the proximal points of rows that stick. With
+// primes for the last step, an impulse before projection starts at
+//
+//     y = s γ' + R' (y' - γ') / R,     s = h / h'
 #pragma once
 
 #include <algorithm>
@@ -12,19 +15,19 @@ namespace tarsus {
 
 namespace {
 
-/// |a|² of a tangent that may be scaled; 1 for one along which nothing acts.
+/// |a|² of a tangent that may be scaled; 1 for a tangent of length zero.
 double square_or_1(const Vec3d& a) {
   const double square = dot(a, a);
   return square > 0 ? square : 1;
 }
 
-/// An impulse is a sum of a contact's axes, a velocity is read by them: the same where they are units, which they are
-/// but where friction depends on the direction.
+/// Whether the contact's axes are unit vectors, which they are unless friction depends on the direction. Impulses are
+/// sums of the axes and velocities projections on them; the two agree for unit vectors.
 bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.friction_share[1] == 1; }
 
 }  // namespace
 
-/// Puts this step's impulses away for the next one.
+/// Stores this step's impulses.
 template <class R>
 void StepTerms<R>::store_warm_start() {
   warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size());
@@ -59,7 +62,7 @@ void StepTerms<R>::store_contact(std::size_t i, TermMemory::Entry& m) const {
   }
 }
 
-/// What the last try left of its terms, which come in the same order but for those that joined.
+/// Initial values from the last solve of this step. Its terms come in the same order, apart from those that joined.
 template <class R>
 void StepTerms<R>::start_from_try() {
   auto from = limits_.names.begin();
@@ -72,7 +75,7 @@ void StepTerms<R>::start_from_try() {
   }
 }
 
-/// Both steps' terms come in one order but for those that came and went.
+/// The terms of both steps have one order, apart from those that appeared or vanished.
 template <class R>
 void StepTerms<R>::find_warm_start() {
   warm_.taken.assign(warm_.last.entries.size(), 0);
@@ -92,8 +95,8 @@ void StepTerms<R>::find_warm_start() {
   find_nearby();
 }
 
-/// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
-/// else does.
+/// A contact that moved to another feature starts from the nearest cached contact between the same links that no other
+/// contact uses.
 template <class R>
 void StepTerms<R>::find_nearby() {
   const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, in the order of their links
@@ -115,7 +118,7 @@ void StepTerms<R>::find_nearby() {
   }
 }
 
-/// y of this step's term from the last one's: γ + excess / R, γ that of a step of this length.
+/// y of this step's term from the cached one: γ + excess / R, with γ scaled to this step's length.
 template <class R>
 void StepTerms<R>::take(int index, int last) {
   const TermMemory::Entry& m = warm_.last.entries[last];
@@ -130,7 +133,7 @@ void StepTerms<R>::take(int index, int last) {
   }
 }
 
-/// Friction keeps its direction in the world, and holds where it held.
+/// Friction keeps its direction in the world, and its proximal point.
 template <class R>
 void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double scale) {
   const int first = terms_[index].first_row, nrow = std::min(terms_[index].nrow, m.nrow);
@@ -149,7 +152,7 @@ void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double sc
   }
 }
 
-/// The last step's term of this name, -1 if there was none.  @param contact that it is of, if it is
+/// The cached entry of this name, -1 if there is none.  @param contact null for other terms
 template <class R>
 int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int guess) {
   const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
@@ -159,7 +162,7 @@ int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int gu
     if (is_it(k)) return k;
   }
   int at = n - 1;
-  if (contact) {  // they are first, sorted as these are
+  if (contact) {  // contacts are first, sorted as the present ones
     const auto before = [](const TermMemory::Entry& e, const LinkContact& x) {
       return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
     };

@@ -1,12 +1,12 @@
-// The hot loops of BodyContactSolver, compiled once for each instruction set: raw arrays in, raw arrays out.
+// The inner loops of BodyContactSolver, compiled for each instruction set, on raw arrays.
 #pragma once
 
 #include "tarsus/math/kernels.hpp"
 
 namespace tarsus {
 
-/// Numbers of one contact point in a batch, each kept for all lanes side by side. prepare() reads those named in
-/// brackets in the same places.
+/// Fields of one contact point in a batch, each stored for all lanes together. prepare() reads the ones in brackets
+/// from the same places.
 enum ContactField : int {
   kNormal = 0,          // 3
   kTarget = 3,          // b                 [distance g]
@@ -16,8 +16,8 @@ enum ContactField : int {
   kInverseTangent = 7,  // ω/d_t               [τ]
   kImpulseNormal = 8,
   kImpulseTangent = 9,  // 3
-  kArmA = 12,           // 3, or the length at kArmA for round contacts
-  kArmB = 13,           // round: the length
+  kArmA = 12,           // 3, or the length at kArmA for sphere contacts
+  kArmB = 13,           // sphere contacts: the length
   kRoundFields = 14,
   kGeneralArmB = 15,  // 3
   kCoupling = 18,     // 3: K n
@@ -42,7 +42,7 @@ struct ContactKernelArgs {
 };
 
 /// Functions over a run of batches of one kind: [round + 2 static], then [4 + static] with a moment. sweep returns the
-/// largest |ΔP| (1/m_A + 1/m_B) squared.
+/// largest |ΔP| (1/m_A + 1/m_B), squared.
 template <class R>
 struct ContactKernels {
   using Real = R;

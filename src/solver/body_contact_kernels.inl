@@ -1,6 +1,6 @@
-// One contact point a lane. Round: two spheres (or a sphere and the world); general: any two bodies,
-// with or without a moment.
-// Formulas: include/tarsus/solver/body_contacts.hpp; SPOOK's b and Σ: theory.md, section 4.
+// Projected Gauss-Seidel on contacts of free bodies, one contact point a SIMD lane. Round: two spheres, or a sphere and
+// the world. General: any two bodies, with or without a moment. include/tarsus/solver/body_contacts.hpp has the
+// formulas; SPOOK's b and Σ: theory.md, section 4.
 #pragma once
 
 #include "solver/body_contact_kernels.hpp"
@@ -9,7 +9,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// A body's velocity, inverse mass and (round) inverse inertia, in lanes.
+/// A body's velocity, inverse mass and (for sphere contacts) inverse inertia, in lanes.
 template <class T>
 struct LaneBody {
   Vec3<T> v;
@@ -19,7 +19,7 @@ struct LaneBody {
 };
 static_assert(sizeof(LaneBody<float>) == 8 * sizeof(float));
 
-/// Tangents of a unit normal, without a branch and without a normal for which they degenerate.  [Duff et al. 2017]
+/// Tangents of a unit normal, without a branch or a degenerate normal.  [Duff et al. 2017]
 template <class T>
 TARSUS_INLINE void tangents(const Vec3<T>& n, Vec3<T>& t1, Vec3<T>& t2) {
   using R = Real<T>;
@@ -32,7 +32,7 @@ TARSUS_INLINE T larger_eigenvalue(T k11, T k22, T k12) {
   const T half = (k11 - k22) * T(Real<T>(0.5));
   return (k11 + k22) * T(Real<T>(0.5)) + square_root(mul_add(half, half, k12 * k12));
 }
-/// What a vector of this squared length is multiplied with to be no longer than `radius`.
+/// Factor that limits a vector of this squared length to `radius`.
 template <class T>
 TARSUS_INLINE T shrink(T length2, T radius) {
   return select(length2 > radius * radius, radius / square_root(length2), T(Real<T>(1)));
@@ -95,7 +95,7 @@ struct ContactKernel {
         return va - cross_add(b.w, get3(kGeneralArmB), b.v);
     }
   }
-  /// Adds the impulse p to A and takes it from B.
+  /// Applies the impulse p to A and -p to B.
   TARSUS_INLINE void push(const Vec3<T>& n, const Vec3<T>& p) {
     a.v = mul_add(p, a.inverse_mass, a.v);
     if constexpr (!Static) b.v = mul_add(p, -b.inverse_mass, b.v);
@@ -108,7 +108,7 @@ struct ContactKernel {
       if constexpr (!Static) b.w -= ib * cross(get3(kGeneralArmB), p);
     }
   }
-  /// K p = ∂v/∂P p.
+  /// K p with K = ∂v/∂P.
   TARSUS_INLINE Vec3<T> answer(const Vec3<T>& p) const {
     const Vec3<T> ra = get3(kArmA);
     Vec3<T> v = p * inverse_mass() + cross(ia * cross(ra, p), ra);
@@ -118,7 +118,7 @@ struct ContactKernel {
     }
     return v;
   }
-  /// d_t: larger eigenvalue of K's 2 × 2 block in the tangent plane; K n is kept for general contacts.
+  /// d_t: larger eigenvalue of K's 2 × 2 block in the tangent plane. For general contacts K n is stored.
   TARSUS_INLINE T tangent_diagonal(const Vec3<T>& n, T& normal_diagonal) const {
     if constexpr (Round) {
       normal_diagonal = inverse_mass();
@@ -158,8 +158,7 @@ struct ContactKernel {
     put(kInverseRolling, select(active & (get(kRolling) > zero), omega / d_rolling, zero));
     put3(kMoment, get3(kMoment) * keep);
   }
-  /// Torsional friction, then rolling friction. @return the change of the relative spin, as the speed of A's arm,
-  /// squared
+  /// Torsional friction, then rolling friction. @return change of the relative spin, as a speed at A's arm, squared
   TARSUS_INLINE T sweep_moment(const Vec3<T>& n, T normal) {
     const Sym3<T> s = turn_answer();
     Vec3<T> w = a.w;
@@ -196,7 +195,7 @@ struct ContactKernel {
       const auto bounces = (e > zero) & (vn < -T(args.restitution_threshold));
       target = select(bounces, maximum(target, -(e * vn)), target);
       sigma = select(bounces, zero, sigma);
-      // A bouncing pair that is still apart is let through: held at the gap it would lose the speed it bounces with.
+      // An open pair that will bounce is ignored: closing the gap first would remove the speed with which it bounces.
       const auto active = (dn > zero) & ~(apart & bounces);
       k.put(kTarget, target);
       k.put(kCompliance, sigma);
@@ -247,13 +246,13 @@ struct ContactKernel {
       worst = maximum(worst, dot(p, p) * m * m);
     }
     R largest = 0;
-    for (int lane = 0; lane < kLanes; ++lane)  // keeps NaN
+    for (int lane = 0; lane < kLanes; ++lane)  // a NaN stays NaN
       largest = worst[lane] <= largest || largest != largest ? largest : worst[lane];
     return largest;
   }
 };
 
-/// All contacts are in lanes, whatever T.
+/// All contacts are in lanes, for every T.
 template <class T, class P>
 void fill_table(ContactKernels<Real<P>>& table) {
   using A = ContactKernel<P, false, false>;

@@ -1,4 +1,4 @@
-// Records of eight numbers of W bodies, transposed into eight packs and back.
+// Transposes records of eight numbers of W bodies into eight packs and back.
 #pragma once
 
 #include "tarsus/math/gather.hpp"

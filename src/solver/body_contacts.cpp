@@ -1,3 +1,5 @@
+// Contacts of free bodies (tarsus/solver/body_contacts.hpp): greedy colouring, layout in batches of one kind and slot,
+// and the parallel passes. O(contacts) a sweep.
 #include "tarsus/solver/body_contacts.hpp"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kMaxColours = 64;  // the last one holds what fits in no other: one contact a batch
+constexpr int kMaxColours = 64;  // the last colour holds what fits in no other: one contact a batch
 
 bool turning(int kind) { return kind >= 4; }
 bool round_kind(int kind) { return kind < 4 && (kind & 1); }
@@ -40,13 +42,14 @@ void BodyContactSolver<R>::set_groups(std::vector<ContactGroup> groups) {
   group_of_.clear();
   for (std::size_t g = 0; g < groups_.size(); ++g) group_of_.insert(group_of_.end(), at(groups_[g].slots), int(g));
   given_slots_ = int(group_of_.size());
-  // Beyond the bodies: records that empty lanes load and store, for each kind and group (groups run side by side).
+  // Records beyond the bodies, which empty lanes load and store: one for each kind and group, since groups run in
+  // parallel.
   const std::size_t records = at(bodies_ + kKinds * (int(groups_.size()) + 1));
   velocity_.resize(8 * records, R(0));
   inertia_.resize(8 * records, R(0));
 }
 
-/// For contacts without a slot: the lowest colour that neither body has yet.
+/// Colours the contacts without a slot: the lowest colour that neither body has yet.
 template <class R>
 void BodyContactSolver<R>::colour() {
   used_.resize(at(bodies_), 0);
@@ -70,7 +73,7 @@ void BodyContactSolver<R>::colour() {
   });
 }
 
-/// How many contacts of each slot and kind this thread's share has.
+/// Counts the contacts of each slot and kind in this thread's share.
 template <class R>
 void BodyContactSolver<R>::count(int thread, const ThreadTeam& team) {
   const int slots = (given_slots_ + colours_) * kKinds;
@@ -84,7 +87,7 @@ void BodyContactSolver<R>::count(int thread, const ThreadTeam& team) {
   }
 }
 
-/// Batches by slot; each thread's count becomes the place of its first contact.
+/// Lays out batches by slot; each thread's count becomes the place of its first contact.
 template <class R>
 void BodyContactSolver<R>::lay_out(int threads) {
   const int slots = given_slots_ + colours_, serial = given_slots_ + kMaxColours - 1;
@@ -107,7 +110,7 @@ void BodyContactSolver<R>::lay_out(int threads) {
     b.body_b.resize(places);
     b.fields.resize(places * at(fields_of(kind)));
     b.restitution.resize(places);
-    // Empty lanes: at the end of each slot, and all but the first of a batch of the last colour.
+    // Empty lanes: at the end of each slot, and all but the first lane of a batch of the last colour.
     for (int slot = 0; slot < slots; ++slot) {
       const int begin = b.start[at(slot)] * lanes_, end = b.start[at(slot + 1)] * lanes_;
       const int from = slot == serial ? begin : std::max(begin, end - lanes_);
@@ -120,7 +123,7 @@ void BodyContactSolver<R>::lay_out(int threads) {
   assign_groups(threads);
 }
 
-/// Each phase's groups to the threads, as many batches to each as whole groups allow.
+/// Assigns each phase's groups to threads, as evenly in batches as whole groups allow.
 template <class R>
 void BodyContactSolver<R>::assign_groups(int threads) {
   thread_of_.resize(groups_.size());
@@ -168,7 +171,7 @@ void BodyContactSolver<R>::fill(int kind, int batch_begin, int batch_end) {
     const auto put = [&](int field, R x) { f[field * lanes] = x; };
     if (b.contact[at(place)] < 0) {
       for (int field = 0; field < fields; ++field) put(field, R(0));
-      put(kTarget, R(1));  // apart
+      put(kTarget, R(1));  // an open contact
       b.restitution[at(place)] = 0;
       continue;
     }
@@ -271,7 +274,8 @@ void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam
   });
 }
 
-/// All batches once: groups phase by phase, each on one thread; then the solver's own colours, each on all threads.
+/// Visits all batches once: groups phase by phase, each on one thread; then the solver's own colours, each on all
+/// threads.
 template <class R>
 template <class Work>
 void BodyContactSolver<R>::pass(int thread, ThreadTeam& team, const BodyContactOptions& options, const Work& work) {

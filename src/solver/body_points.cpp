@@ -1,3 +1,4 @@
+// Places of free bodies' contacts for sweeps (body_points.hpp), found by union-find over the places with room.
 #include "solver/body_points.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ void BodyPoints::clear(std::size_t bodies) {
   room_.clear(), free_.clear(), body_.clear(), numbers_.clear();
 }
 
-/// The first place from here on that has room.
+/// The first place from `place` on that has room.
 int BodyPoints::find(int place) {
   while (place < places() && free_[place] != place) {
     if (free_[place] < places()) free_[place] = free_[free_[place]];
@@ -20,7 +21,7 @@ int BodyPoints::find(int place) {
   return place;
 }
 
-/// After what has these bodies already.
+/// The first place, not before `from`, after all contacts of these bodies.
 int BodyPoints::take(int a, int b, int from) {
   for (const int body : {a, b}) {
     if (body >= 0) from = std::max(from, next_[body]);
@@ -33,7 +34,7 @@ void BodyPoints::add_place() {
   body_.resize(body_.size() + 2 * lanes_, -1), numbers_.resize(numbers_.size() + kPointNumbers * lanes_, 0.0);
 }
 
-/// What these bodies have next comes after that place.
+/// The next contacts of these bodies must come after that place.
 void BodyPoints::come_after(int place, int a, int b) {
   for (const int body : {a, b}) {
     if (body >= 0) next_[body] = place + 1;

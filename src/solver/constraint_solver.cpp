@@ -1,3 +1,4 @@
+// Names and reports of the constraint solvers, and the stability number of their multipliers (constraint_solver.hpp).
 #include "tarsus/solver/constraint_solver.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ double stability_number(const Problem& problem, const MassOperator& mass, std::s
   for (int k = 0; k < rows.nrow(); ++k) {
     double sum = 0;
     for (int p = rows.start[k]; p < rows.start[k + 1]; ++p) sum += at[rows.column[p]];
-    largest = std::max(largest, sum / 3);  // a particle's three coordinates say the same
+    largest = std::max(largest, sum / 3);  // the three coordinates of a particle contribute equally
   }
   return std::sqrt(largest);
 }

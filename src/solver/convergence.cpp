@@ -1,3 +1,4 @@
+// Convergence tests of the constraint solvers (convergence.hpp).
 #include "solver/convergence.hpp"
 
 #include <algorithm>

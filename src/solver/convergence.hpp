@@ -1,4 +1,4 @@
-// How far the stages of constraint solvers are from their end.
+// Convergence tests that the stages of constraint solvers share.
 #pragma once
 
 #include <span>
@@ -7,24 +7,24 @@
 
 namespace tarsus {
 
-/// Whether more than two rounds of a Newton iteration with an old matrix, each of which contracts the residual by
-/// `contraction`, are missing: a new matrix takes less time than they would.
+/// Whether a Newton iteration with an old matrix, which contracts the residual by `contraction`, needs more than two
+/// further iterations. A new matrix is cheaper than these.
 inline bool wants_new_matrix(double residual, double tolerance, double contraction) {
   return !(contraction < 1) || tolerance < residual * contraction * contraction;
 }
 
-/// max |J v| Δt / scale, the velocity stage's measure.
+/// The velocity stage's residual, max |J v| Δt / scale.
 struct VelocityResidual {
   double value = 0.0;
-  double floor = 0.0;  ///< what rounding of J and v leaves in the worst row
+  double floor = 0.0;  ///< rounding error of J v in the worst row
   int row = -1;
 };
 
-/// Also leaves J v in `jv` [nrow].
+/// Computes the residual, and J v in `jv` [nrow].
 VelocityResidual velocity_residual(const Problem& problem, std::span<const double> jacobian, std::span<const double> v,
                                    double timestep, std::span<double> jv);
-/// How a velocity stage ended: converged, at_rounding, too_many_iterations or not_finite. v becomes `trial` where that
-/// is good.
+/// Result of a velocity stage: converged, at_rounding, too_many_iterations or not_finite. v is set to `trial` on
+/// success.
 void end_velocities(const VelocityResidual& residual, double tolerance, std::span<const double> trial,
                     std::span<double> v, SolveReport& report);
 

@@ -1,3 +1,4 @@
+// Assembly and factorisation of J₁ M^-1 J₀ᵀ (delassus.hpp).
 #include "solver/delassus.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// The constraint matrix A = J₁ M^-1 J₀ᵀ: assembled, factored and solved, whatever the mass operator is.
+// The constraint matrix A = J₁ M^-1 J₀ᵀ: assembly, factorisation and solves for any mass operator.
 //
-// A diagonal mass gives a sparse matrix (rows couple where they share a coordinate that can move) and SparseLdu; any
-// other operator, or `dense`, gives M^-1 J₀ᵀ column by column (one application a row) and a dense factor, O(m³).
+// A diagonal mass gives a sparse matrix, in which rows couple if they share a coordinate with mass, and SparseLdu
+// factors it. Any other operator, or `dense`, gives M^-1 J₀ᵀ column by column (one application a row) and a dense
+// factor, O(m³).
 #pragma once
 
 #include <Eigen/Cholesky>
@@ -16,7 +17,7 @@ namespace tarsus {
 
 class Delassus {
  public:
-  /// Symbolic phase; kept until called with another pattern or mass. `mass` must outlive this object.
+  /// Symbolic phase, valid until called with another pattern or mass. `mass` must outlive this object.
   void analyze(const RowPattern& pattern, const MassOperator& mass, bool dense);
   bool analyzed_for(const RowPattern& pattern, const MassOperator& mass, bool dense) const;
   /// Sets J₀, the Jacobian whose transpose carries the multipliers.
@@ -25,7 +26,7 @@ class Delassus {
   PivotReport factor(std::span<const double> jacobian) { return factor(jacobian, false); }
   /// Factors J₀ M^-1 J₀ᵀ, symmetric.
   PivotReport factor_symmetric() { return factor(base_, true); }
-  /// The same, dropping rows that depend on others; diagonal mass only.
+  /// Factors J₀ M^-1 J₀ᵀ and drops rows that depend on others; diagonal mass only.
   PivotReport factor_symmetric_dropping(double threshold);
   void solve(std::span<double> rhs) const;
   /// out = M^-1 J₀ᵀ multiplier, length nv.

@@ -1,3 +1,5 @@
+// Predictor-corrector method along the friction path (friction_path.hpp has the equations). A step moves along the
+// curve's direction and returns to the curve by Newton's iterations across it.
 #include "solver/friction_path.hpp"
 
 #include <algorithm>
@@ -10,19 +12,20 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kMostRows = 600;  ///< on the way: A of all is written out
-constexpr double kMostWork = 1e9;       ///< operations of a problem's factorisations
-constexpr double kFirstLength = 0.1;    ///< of a step along the curve,
-constexpr double kMostLength = 0.3;     ///< of the impulses there; not below 1
-constexpr double kLeastLength = 1e-10;  ///< below which it is given up
+constexpr std::size_t kMostRows = 600;  ///< largest number on the path: their A is stored
+constexpr double kMostWork = 1e9;       ///< limit on the operations of a problem's factorisations
+constexpr double kFirstLength = 0.1;    ///< first length of a step along the curve,
+constexpr double kMostLength = 0.3;     ///< and the largest relative to the impulses there; not below 1
+constexpr double kLeastLength = 1e-10;  ///< the path is given up below this
 constexpr double kLonger = 3, kShorter = 1.0 / 3;
-constexpr int kEasy = 3;          ///< factorisations of a step after which the next is longer
-constexpr int kFactored = 7;      ///< of a step at most. It is there when
-constexpr double kMissed = 1e-7;  ///< no more was missed before the last correction,
-constexpr double kMoved = 1e-2;   ///< and that was no more of the step
-constexpr double kAstray = 2;     ///< A longer correction, in steps, leads elsewhere; of steps shorter than
-constexpr double kShort = 1e-4;   ///< this, in these: the point before them is not nearer to the curve
-constexpr double kActive = 1e-6;  ///< derivative of a row's projection, below which its impulse stands
+constexpr int kEasy = 3;          ///< factorisations of a step up to which the next one is longer
+constexpr int kFactored = 7;      ///< largest number in a step. It has converged when
+constexpr double kMissed = 1e-7;  ///< the residual before the last correction is below this,
+constexpr double kMoved = 1e-2;   ///< and that correction is below this share of the step
+constexpr double kAstray = 2;     ///< corrections longer than this many steps lead to another curve. For steps shorter
+constexpr double kShort =
+    1e-4;  ///< than kShort the limit is in units of kShort: their starting point is no nearer to the curve
+constexpr double kActive = 1e-6;  ///< smaller derivatives of a row's projection count as zero: its impulse is constant
 
 double norm(std::span<const double> a) {
   double sum = 0;
@@ -30,7 +33,7 @@ double norm(std::span<const double> a) {
   return std::sqrt(sum);
 }
 
-/// The larger of two, rounded; its derivatives.
+/// The rounded maximum of two numbers, with its derivatives.
 struct Larger {
   double value, by_a, by_b;
   Larger(double a, double b, double epsilon) {
@@ -40,7 +43,7 @@ struct Larger {
   }
 };
 
-/// P(z) of one term with s times its friction and rounded corners.
+/// P(z) of one term with friction scaled by s and rounded corners.
 class RoundedLaw {
  public:
   double projected[kTermRows] = {}, by_s[kTermRows] = {};
@@ -75,7 +78,7 @@ class RoundedLaw {
     if (term_.nrow < first + count) return;
     disc(first, count, s_ * bound * projected[0], s_ * bound * by_z.at[0][0], bound * projected[0]);
   }
-  /// @param by_normal, of_s the radius' derivatives
+  /// @param by_normal, of_s derivatives of the radius with respect to z_n and s
   void disc(int first, int count, double radius, double by_normal, double of_s) {
     const double e = epsilon(first);
     double square = e * e;
@@ -109,8 +112,9 @@ bool FrictionPath::join(const StepProblem& problem, std::span<const double> velo
   return mark_acting(problem.terms, problem.rows, velocity, impulse, acted_);
 }
 
-/// Velocities are moved by shares of `rounding`, so that nothing is symmetric.
-/// @return false: there are too many rows, or the operator gave up
+/// Collects the rows of the terms on the path. It perturbs their free velocities by shares of `rounding`, which breaks
+/// symmetries.
+/// @return false: there are too many rows, or the operator refused a solve
 bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double rounding) {
   Problem& p = problem_;
   p.clear(), terms_.clear();
@@ -136,7 +140,7 @@ bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double
     for (std::size_t k = 0; k < n; ++k) p.A[i * n + k] = (u[p.row[k]] - rest[p.row[k]]) / one;
     one = 0;
   }
-  double share = 0;  // multiples of the golden ratio, less whole ones
+  double share = 0;  // fractional parts of multiples of the golden ratio
   for (std::size_t i = 0; i < n; ++i) {
     share += 0.6180339887498949, share -= std::floor(share);
     p.free[i] = problem.free_velocity[p.row[i]] + rest[p.row[i]] + rounding * (share - 0.5);
@@ -148,7 +152,7 @@ bool FrictionPath::gather(StepOperator& mass, const StepProblem& problem, double
   return true;
 }
 
-/// What is missed at that point, and its derivatives.
+/// Residual at that point, and its derivatives.
 void FrictionPath::look_at(const Point& at) {
   const Problem& p = problem_;
   const std::size_t n = p.row.size();
@@ -179,7 +183,7 @@ void FrictionPath::look_at(const Point& at) {
   }
 }
 
-/// With `along` as the last row.  @return the determinant's sign; 0: it has none
+/// Factors with `along` as the last row.  @return sign of the determinant; 0: singular
 int FrictionPath::factor(const Point& along) {
   const Problem& p = problem_;
   const std::size_t n = p.row.size(), m = now_.active.size();
@@ -195,7 +199,7 @@ int FrictionPath::factor(const Point& along) {
     const Term& term = p.terms[now_.term_of[a]];
     const double* const D = now_.projection[now_.term_of[a]].at[i - term.first_row];
     row[a] = 1, row[m] = now_.by_friction[i] / unit_;
-    for (int k = 0; k < term.nrow; ++k) {  // of z: 1 - (A + R)/ρ
+    for (int k = 0; k < term.nrow; ++k) {  // ∂z = 1 - (A + R)/ρ
       const std::size_t r = std::size_t(term.first_row + k);
       if (D[k] == 0) continue;
       const double share = D[k] * p.rho[i] / p.rho[r];
@@ -232,7 +236,8 @@ void FrictionPath::move(Point& at, const Point& by, double times) const {
   at.back() += times * by.back();
 }
 
-/// To the curve, across `along`.  @return how often it was factored, times the last determinant's sign; 0: in vain
+/// Corrects the point onto the curve, across `along`.
+/// @return number of factorisations times the sign of the last determinant; 0: failed
 int FrictionPath::correct(Point& at, const Point& along, double length) {
   Point step(at.size());
   double last = kUnbounded;
@@ -254,7 +259,7 @@ int FrictionPath::correct(Point& at, const Point& along, double length) {
   return 0;
 }
 
-/// Of the curve where correct() ended, by what it left.
+/// Direction of the curve where correct() ended, from its factors.
 bool FrictionPath::find_direction(Point& along) {
   std::fill(along.begin(), along.end(), 0.0), along.back() = 1;
   solve(along);
@@ -286,12 +291,12 @@ bool FrictionPath::follow(Point& at) {
     Point next = at;
     move(next, along, length);
     const int corrections = correct(next, along, length);
-    // On another curve that is near, the determinant may have the other sign.
+    // On another curve nearby, the determinant may have the other sign.
     if (corrections == 0 || (corrections > 0) != (started > 0) || !find_direction(ahead)) {
       length *= kShorter;
       continue;
     }
-    if (next[n] >= 1) {  // over the end
+    if (next[n] >= 1) {  // beyond the end
       const double share = (1 - at[n]) / (next[n] - at[n]);
       for (std::size_t i = 0; i < n; ++i) next[i] = at[i] + share * (next[i] - at[i]);
       next[n] = 1;

@@ -2,10 +2,10 @@
 //
 //   for each block:  r = W D⁻¹ u + Σ λ - b,  z = P(λ - ω r/d),  u += Wᵀ (z - λ),  λ = z
 //
-// Rows of one block without bounds (a point joint's three) are solved together: Δλ = -ω A_bb⁻¹ r.
-// O(nonzeros) a sweep. Converges for bilateral and interval rows whenever the rows' matrix is positive definite
-// [Mangasarian 1977]; with friction, whose bounds move with λ_n, there is no such theorem: look at the report. Slow
-// where the gain is near 1: long chains, tall stacks, large mass ratios.
+// Rows of one block without bounds (the three of a point joint) are solved together: Δλ = -ω A_bb⁻¹ r. A sweep costs
+// O(nonzeros). It converges for bilateral and interval rows if the rows' matrix is positive definite
+// [Mangasarian 1977]. With friction, whose bounds move with λ_n, no such theorem holds: look at the report. Convergence
+// is slow where the gain is near 1: long chains, tall stacks, large mass ratios.
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
@@ -39,12 +39,12 @@ class GaussSeidel final : public RowSolver {
       if (symmetric_ && k > 0) std::reverse(sequence_.begin(), sequence_.end());
       const double change = sweep(problem, options.relaxation, u, multiplier);
       ++report.iterations;
-      // The sweep's own change costs nothing; what is promised is the residual, so that has the last word.
+      // The sweep's own change costs nothing, but the promise is about the residual, which is therefore tested last.
       if (change <= options.tolerance && natural_residual(problem, u, multiplier) <= options.tolerance) {
         report.status = RowSolveStatus::converged;
         break;
       }
-      // There and back is a symmetric operator, which the theory of acceleration asks for; one way alone diverges.
+      // A sweep forwards and backwards is a symmetric operator, as acceleration requires; in one direction it diverges.
       if (accelerate_ && k % 2 == 1 && k + 1 < options.max_iterations) extrapolate(problem, u, multiplier);
     }
     report.residual = natural_residual(problem, u, multiplier);
@@ -68,7 +68,7 @@ class GaussSeidel final : public RowSolver {
     std::iota(sequence_.begin(), sequence_.end(), 0);
   }
 
-  /// A_bb⁻¹ of a block of rows that have no bounds, if they are independent.
+  /// A_bb⁻¹ of a block of rows without bounds, if these are independent.
   void invert(const RowProblem& problem, const RowBlock& block, int& place) {
     if (block.cone != RowCone::interval || block.count < 2 || block.count > 6) return;
     Eigen::MatrixXd a(block.count, block.count);
@@ -101,7 +101,7 @@ class GaussSeidel final : public RowSolver {
     return worst;
   }
 
-  /// One block's step. @return the largest |Δλ| d
+  /// Relaxes one block. @return the largest |Δλ| d
   double relax(const RowProblem& problem, const RowBlock& block, double relaxation, std::span<double> u,
                std::span<double> multiplier) {
     const int step =
@@ -138,7 +138,7 @@ class GaussSeidel final : public RowSolver {
     return change;
   }
 
-  /// λ ← P(λ + β (λ - λ_last)); back to β = 0 when the sweep's step and the direction of travel disagree.
+  /// λ ← P(λ + β (λ - λ_last)). β returns to 0 if the sweep's step opposes the direction of extrapolation.
   /// [Nesterov 1983; restart: O'Donoghue and Candès 2015]
   void extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {
     double uphill = 0;
@@ -162,11 +162,12 @@ class GaussSeidel final : public RowSolver {
   std::string_view name_;
   bool symmetric_, accelerate_;
   std::vector<double> steps_;    // [nrow] d
-  std::vector<int> inverse_at_;  // [block] where its A_bb⁻¹ begins in inverse_, -1: rows one by one
+  std::vector<int> inverse_at_;  // [block] offset of its A_bb⁻¹ in inverse_; -1: rows one by one
   std::vector<double> inverse_;
-  std::vector<int> sequence_;                  // blocks in the order of this sweep
-  std::vector<double> before_;                 // λ before a block's step
-  std::vector<double> last_, origin_, ahead_;  // acceleration: λ of the last sweep, where this one began, where next
+  std::vector<int> sequence_;   // blocks in the order of this sweep
+  std::vector<double> before_;  // λ before a block is relaxed
+  std::vector<double> last_, origin_,
+      ahead_;  // acceleration: λ of the last sweep, start of this sweep, start of the next
   double momentum_ = 1;
 };
 

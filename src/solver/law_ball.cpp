@@ -1,4 +1,8 @@
-// γ = q y with q = min(1, radius/|y|); G = q (1 - [q < 1] t tᵀ)/R, t = y/|y|: symmetric. One R for the three rows.
+// The ball law, of ball joints' drives: |γ| <= radius.
+//
+//     γ = q y,  q = min(1, radius/|y|),     G = q (1 - [q < 1] t tᵀ)/R,  t = y/|y|
+//
+// G is symmetric. The three rows share one R.
 #include "solver/law.hpp"
 
 namespace tarsus {

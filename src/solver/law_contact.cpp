@@ -1,9 +1,9 @@
-// Signorini and Coulomb, with torsion and rolling [MuJoCo's condim 1, 3, 4, 6]:
+// Contact law of Signorini and Coulomb, with torsion and rolling [MuJoCo's condim 1, 3, 4, 6]:
 //
-//     γ_n = max(0, y_n),   γ_t = y_t min(1, μ γ_n/|y_t|),   torsion: an interval of ± its length times γ_n,
-//     rolling: a disc as sliding's
+//     γ_n = max(0, y_n),   γ_t = y_t min(1, μ γ_n/|y_t|)
+//     torsion: an interval of ± (its length × γ_n);   rolling: a disc as for sliding
 //
-// Sliding: G_nn = 1/R_n, G_tn = μ t/R_n, G_nt = 0, G_tt = (μ γ_n/|y_t|) (1 - t tᵀ)/R_t with t = y_t/|y_t|; sticking:
+// Sliding: G_nn = 1/R_n, G_tn = μ t/R_n, G_nt = 0, G_tt = (μ γ_n/|y_t|) (1 - t tᵀ)/R_t with t = y_t/|y_t|. Sticking:
 // G_tt = 1/R_t.
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace tarsus {
 
 namespace {
 
-/// Two rows that may slip in a plane, within a disc of `radius`, which grows with the normal impulse by `growth`.
+/// Two rows within a disc of `radius`, which grows with the normal impulse by `growth`.
 void disc_law(const double* y, double compliance, double radius, double growth, int row, double* impulse,
               Tangent* tangent) {
   const double y1 = y[row], y2 = y[row + 1], square = y1 * y1 + y2 * y2;
@@ -40,7 +40,7 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
   if (tangent) {
     for (int i = 0; i < term.nrow; ++i) std::fill_n(tangent->at[i], term.nrow, 0.0);
   }
-  impulse[0] = y[0] < 0 ? 0 : y[0];  // a nan stays
+  impulse[0] = y[0] < 0 ? 0 : y[0];  // NaN stays NaN
   const double stiffness = y[0] > 0 ? 1 / rows[0].compliance : 0;
   if (tangent) tangent->at[0][0] = stiffness;
   const double bound = normal == kOwnNormal ? impulse[0] : normal;

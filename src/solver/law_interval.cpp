@@ -1,4 +1,4 @@
-// γ = clamp(y, lower, upper); G = 1/R inside.
+// The interval law, of drives, limits and dry friction: γ = clamp(y, lower, upper), G = 1/R inside and 0 outside.
 #include <algorithm>
 
 #include "solver/law.hpp"

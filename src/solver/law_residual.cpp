@@ -1,4 +1,4 @@
-// How well a velocity and an impulse obey a term's law.
+// The natural map of the terms: how well a velocity and an impulse satisfy a term's law, and Newton's step on it.
 #include <algorithm>
 
 #include "solver/law.hpp"
@@ -23,7 +23,7 @@ namespace {
 constexpr TermRow kUnit{.compliance = 1};
 constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};
 
-/// P(z) of the natural map. @param share as metric()  @param normal, tangent as term_law()
+/// P(z) of the natural map. @param share as for metric()  @param normal, tangent as for term_law()
 void project(const Term& term, const TermRow* rows, const double* velocity, const double* impulse, double share,
              double normal, double* rho, double* projected, Tangent* tangent) {
   double z[kTermRows] = {};
@@ -69,7 +69,7 @@ void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, 
   }
 }
 
-/// ρ N of one row. @param inside z is
+/// ρ N of one row. @param inside out: z is within the bounds
 double interval_miss(const Term& term, const TermRow& row, double u, double y, bool& inside) {
   const double rho = row.scale + row.compliance, z = y - miss(row, u, y) / rho;
   inside = z > term.lower && z < term.upper;
@@ -90,7 +90,7 @@ bool nonzero(const Term& term, const double* impulse) {
   return std::any_of(impulse, impulse + term.nrow, [](double y) { return y != 0; });
 }
 
-/// A contact that carries nothing and opens: no miss, and no tangent.
+/// Whether a contact has no impulse and opens: zero residual and zero tangent.
 bool open(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
   return term.law == Law::contact && miss(rows[0], velocity[0], 0) >= 0 && !nonzero(term, impulse);
 }

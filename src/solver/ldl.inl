@@ -1,9 +1,10 @@
-// A symmetric positive definite system by LDLᵀ without pivoting, right sides carried along as more columns.
+// A symmetric positive definite system by LDLᵀ without pivoting. Right sides are further columns. m³/3 operations; the
+// caller must test the pivots (least_pivot(), ldl_trust()).
 //
-// A is [m][ld], the upper triangle row by row, right sides in the columns up to n - 1; ld >= n + a pack. Row k is left
-// as d_k l_k: unscaled, with 1 / d_k beside; right sides likewise. Rows are made four at a time from all rows above
-// them, a tile of four rows and two packs at once in registers: every number of the matrix is stored once. Long sums
-// are cut so that what they read stays in the cache.
+// A is [m][ld], the upper triangle row by row, with right sides in the columns up to n - 1; ld >= n + a pack. Row k
+// becomes d_k l_k, unscaled, with 1 / d_k in `inverse`; right sides likewise. Four rows at a time are computed from all
+// rows above them, in register tiles of four rows and two packs, so that each number of the matrix is stored once. Long
+// sums are split so that their operands stay in the cache.
 //
 // T: one system's number or a pack of systems; P: a pack of neighbours in a row, T itself for a pack of systems.
 #pragma once
@@ -13,14 +14,14 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr int kLdlCut = 32;  // terms of a sum at once
+inline constexpr int kLdlCut = 32;  // terms of a partial sum
 
-/// Numbers from one pivot's factors to the next one's.
+/// Stride between the factors of two pivots.
 template <class T, class P>
 inline constexpr int kFactors = sizeof(P) > 4 * sizeof(T) ? int(sizeof(P) / sizeof(T)) : 4;
 
-/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to n - 1. Whole packs: columns
-/// left of k that this touches are never read.
+/// Subtracts from rows k to k + kN - 1 the contribution of the finished rows above, in columns k to n - 1. It works on
+/// whole packs; the columns left of k that it overwrites are never read.
 template <class T, class P, int kN>
 TARSUS_INLINE void explain(int k, int n, int ld, T* A, const T* inverse) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -50,8 +51,8 @@ TARSUS_INLINE void eliminate(const T* pivot, T c, T* row, int from, int to) {
     store_rows(row + j, mul_add(factor, load_rows<P>(pivot + j), load_rows<P>(row + j)));
 }
 
-/// The 4 x 4 corner of a panel by LDLᵀ in registers, then the panel's rows, each minus what those above it in the panel
-/// explain, in one pass.
+/// Factors the 4 x 4 corner of a panel by LDLᵀ in registers. Then, in one pass, subtracts from each of the panel's rows
+/// the contribution of the panel's rows above it.
 template <class T, class P>
 TARSUS_INLINE void factor_panel(int k, int n, int ld, T* A, T* inverse) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -76,9 +77,9 @@ TARSUS_INLINE void factor_panel(int k, int n, int ld, T* A, T* inverse) {
   }
 }
 
-/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, scale[k] = pivot_scale(A_kk)
+/// Call before ldl_kernel. Adds sigma to the diagonal, copies b to column m, and sets scale[k] = pivot_scale(A_kk)
 /// (tarsus/solver/multipliers.hpp) with `share` of √(A_kk × the largest).
-/// @return the least diagonal - `nothing` times the largest: not positive where a row is as good as nothing
+/// @return the least diagonal - `nothing` × the largest: not positive if a row has zero Delassus entry
 template <class T, class P>
 T ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* scale) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -104,8 +105,8 @@ T ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothi
   return least - largest * T(nothing);
 }
 
-/// Rows k to k + 3, or to m - 1 if that is less. Systems that are factored in turn, a step of each, need not wait for
-/// one another's divisions.
+/// Factors rows k to k + 3, or to m - 1 if that is less. If several systems alternate step by step, they do not wait
+/// for one another's divisions.
 template <class T, class P>
 TARSUS_INLINE void ldl_step(int k, int m, int n, int ld, T* A, T* inverse) {
   const int left = m - k;
@@ -124,14 +125,14 @@ TARSUS_INLINE void ldl_step(int k, int m, int n, int ld, T* A, T* inverse) {
   }
 }
 
-/// Factors A and carries the columns from m to n - 1 along.
+/// Factors A, with the columns from m to n - 1 as right sides.
 template <class T, class P>
 void ldl_kernel(int m, int n, int ld, T* A, T* inverse) {
   for (int k = 0; k < m; k += 4) ldl_step<T, P>(k, m, n, ld, A, inverse);
 }
 
-/// The least ratio of a pivot to scale[k], its diagonal before elimination; not positive, or tiny: the matrix is
-/// singular to rounding and what was computed is not to be used. (More of that is for ldl_trust to see.)
+/// The least ratio of a pivot to scale[k], its diagonal before elimination. If it is not positive, or tiny, the matrix
+/// is singular to rounding and the result must not be used. (ldl_trust() finds further cases.)
 template <class T, class P>
 T least_pivot(int m, const T* inverse, const T* scale) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -149,7 +150,7 @@ T least_pivot(int m, const T* inverse, const T* scale) {
   return select(low > zero, one / maximum(high, one), low);
 }
 
-/// xᵀ A x of the solution x: Σ y_k² / d_k, y the right side as ldl_kernel carried it along.
+/// xᵀ A x of the solution x: Σ y_k² / d_k, with y the right side after ldl_kernel.
 template <class T>
 TARSUS_INLINE T ldl_energy(int m, int right, int ld, const T* A, const T* inverse) {
   T energy = T(Real<T>(0));
@@ -157,9 +158,9 @@ TARSUS_INLINE T ldl_energy(int m, int right, int ld, const T* A, const T* invers
   return energy;
 }
 
-/// How far a solution is to be trusted: xᵀ A x - limit Σ scale_k x_k². Small pivots magnify the rounding of those after
-/// them, so that no single one need look small where the matrix is singular; but then x lies where A is next to
-/// nothing. Not >= 0: not to be used.
+/// Trust in a solution: xᵀ A x - limit Σ scale_k x_k². Small pivots magnify the rounding of later ones, so that a
+/// singular matrix need not have a single small pivot. x then lies where A is nearly zero. Unless the result is >= 0,
+/// the solution must not be used.
 template <class T, class P>
 T ldl_trust(int m, int right, int ld, const T* A, const T* inverse, const T* scale, const T* x, Real<T> limit) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -175,7 +176,7 @@ T ldl_trust(int m, int right, int ld, const T* A, const T* inverse, const T* sca
   return energy - T(limit) * square;
 }
 
-/// Another right side through the same factor: b becomes L⁻¹ b, put in column m for ldl_back_kernel.
+/// Another right side: b becomes L⁻¹ b, and is copied to column m for ldl_back_kernel.
 template <class T>
 void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
   for (int k = 0; k < m; ++k) {
@@ -186,8 +187,8 @@ void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
   for (int k = 0; k < m; ++k) A[k * ld + m] = b[k];
 }
 
-/// x [m] from what ldl_kernel left, of the right side in column `right`. Four rows at a time: what older x explain as
-/// packs, the newest four one by one, so that nothing but their last is waited for.
+/// x [m] of the right side in column `right`, from ldl_kernel's factor. Four rows at a time: contributions of older x
+/// in packs, those of the newest four one by one, so that only the last one must be waited for.
 template <class T, class P>
 void ldl_back_kernel(int m, int right, int ld, const T* A, const T* inverse, T* x) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));

@@ -1,3 +1,5 @@
+// Rank-revealing multipliers of dependent constraint rows (multipliers.hpp): pivoted Cholesky of rank r, O(m² r), and
+// refinement.
 #include "tarsus/solver/multipliers.hpp"
 
 #include <Eigen/Cholesky>
@@ -11,11 +13,11 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// Outer-product Cholesky with complete pivoting, down to pivots of `least`; `order` lists the rows taken. Returns B
-/// [m][r].
+/// Outer-product Cholesky with complete pivoting, until the pivots fall below `least`; `order` lists the rows taken.
+/// Returns B [m][r].
 Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& order) {
   const int m = int(A.rows());
-  Matrix B(m, std::min(m, 8));  // grows by its rank, which may be far below m
+  Matrix B(m, std::min(m, 8));  // grows with the rank, which may be far below m
   Vector rest = A.diagonal();
   std::vector<char> taken(m, 0);
   for (int k = 0; k < m; ++k) {
@@ -76,7 +78,7 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
     const Eigen::LDLT<Matrix> gram(B.transpose() * B);
     double last = 1e300;
     for (; report.iterations < kIterations; ++report.iterations) {
-      const Vector inside = B.transpose() * (target - S * z);  // what is left in the range
+      const Vector inside = B.transpose() * (target - S * z);  // residual in the range of A
       const double now = inside.cwiseAbs().maxCoeff();
       if (!(now < 0.5 * last)) break;
       last = now;

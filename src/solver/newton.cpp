@@ -1,3 +1,4 @@
+// Newton's method for the two constraint stages, and its dense variant M-SHAKE (newton.hpp).
 #include "solver/newton.hpp"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
   problem.evaluate(trial_, sigma_, jacobian_);
   Violation violation = largest_violation(problem, sigma_);
   report.start_residual = violation.value;
-  double contraction = fresh ? 0.0 : 1.0;  // 1: refactor before the next round
+  double contraction = fresh ? 0.0 : 1.0;  // 1: refactor before the next iteration
   bool matrix_ready = fresh;
   for (;;) {
     report.residual = violation.value;
@@ -125,7 +126,7 @@ SolveReport NewtonSolver::solve_velocities(const Problem& problem, const MassOpe
   trial_.assign(v.begin(), v.end());
   VelocityResidual residual = velocity_residual(problem, jacobian_, trial_, options.timestep, sigma_);
   report.start_residual = residual.value;
-  // One solve is exact but for rounding; what is left is refined away.
+  // One solve is exact to rounding; refinement removes the rest.
   for (; residual.value > options.tolerance && report.iterations < 4; ++report.iterations) {
     std::copy(sigma_.begin(), sigma_.end(), delta_.begin());
     delassus_.solve(delta_);

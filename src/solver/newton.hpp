@@ -1,10 +1,10 @@
-// Newton on all rows at once: the default solver, and M-SHAKE as its dense variant.  [theory.md, section 5; Kräutler
-// 2001]
+// Newton's method on all rows at once: the default solver, and M-SHAKE as its dense variant.
+// [theory.md, section 5; Kräutler 2001]
 //
-// Position stage: A δ = σ(x) with A = J(x) M^-1 J(x0)ᵀ, λ̃ -= δ, x = x' ⊞ M^-1 J(x0)ᵀ λ̃. The first round reuses the
-// factor of J(x0) M^-1 J(x0)ᵀ that the last velocity stage left, if it was at x0 (the chord method: each round gains
-// the factor by which rows turn in a step). When at that rate more than two rounds are missing, A is formed and
-// factored anew at the current x. M-SHAKE forms the dense A in every round. A round that increases the violation is
+// Position stage: A δ = σ(x) with A = J(x) M^-1 J(x0)ᵀ, λ̃ -= δ, x = x' ⊞ M^-1 J(x0)ᵀ λ̃. The first iteration reuses
+// the factor of J(x0) M^-1 J(x0)ᵀ from the last velocity stage, if that was at x0. This is the chord method; its
+// contraction is the angle by which rows turn in a step. If it needs more than two further iterations, A is formed and
+// factored at the present x. M-SHAKE forms the dense A in each iteration. An iteration that increases the violation is
 // halved.
 #pragma once
 
@@ -30,7 +30,7 @@ class NewtonSolver final : public ConstraintSolver {
 
   bool dense_;
   Delassus delassus_;
-  std::vector<double> factored_at_;  // x of the symmetric factor at hand; empty if there is none
+  std::vector<double> factored_at_;  // x of the present symmetric factor; empty if there is none
   PivotReport pivots_;
   std::vector<double> sigma_, jacobian_, delta_, total_, trial_, start_, move_;
 };

@@ -1,3 +1,4 @@
+// Defaults and violations of Problem (problem.hpp).
 #include "tarsus/solver/problem.hpp"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Redundant constraint rows (redundancy.hpp): a sparse factorisation selects components with small pivots, and a
+// pivoted Cholesky factorisation of these decides.
 #include "tarsus/solver/redundancy.hpp"
 
 #include <Eigen/Core>
@@ -13,15 +15,16 @@
 namespace tarsus {
 namespace {
 
-// Pivots are relative to their diagonal. One that should vanish is left at 1e-16 times the growth of the elimination,
-// which without pivoting may be large: what looks small there is looked at again with pivoting, where it is not.
+// Pivots are relative to their diagonal. A pivot that should be zero becomes 1e-16 times the growth of the elimination,
+// which may be large without pivoting. Small ones are therefore tested again with pivoting, where it is not.
 constexpr double kSuspicious = 1e-6;
 constexpr double kRedundant = 1e-10;
-// Choosing the earliest row among those not much smaller than the largest names rows that a person would leave out.
+// The earliest row among those with nearly the largest pivot is taken, so that the rows named are those a person would
+// leave out.
 constexpr double kGoodEnough = 0.05;
-constexpr std::size_t kDenseLimit = 1500;  // rows of one component; larger ones keep the sparse verdict
+constexpr std::size_t kDenseLimit = 1500;  // rows of one component; for larger ones the sparse result stands
 
-// Rows connected through coordinates that can move.
+// Components of rows that are connected through coordinates with mass.
 std::vector<int> components(const RowPattern& pattern, std::span<const double> inverse) {
   UnionFind sets(pattern.nrow());
   std::vector<int> root(pattern.nrow()), owner(inverse.size(), -1);
@@ -58,7 +61,7 @@ Eigen::MatrixXd scaled_gram(const RowPattern& pattern, std::span<const double> j
   return scale.asDiagonal() * gram * scale.asDiagonal();
 }
 
-// Pivoted Cholesky; appends the rows left over.
+// Pivoted Cholesky; appends the dependent rows.
 void dense_verdict(Eigen::MatrixXd gram, const std::vector<int>& rows, std::vector<int>& dependent) {
   const Eigen::Index m = gram.rows();
   std::vector<char> taken(m, 0);

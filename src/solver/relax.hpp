@@ -1,4 +1,4 @@
-// One projected sweep over the rows of a block, a kernel: see tarsus/solver/sweeps.hpp.
+// One projected sweep over the rows of a block, as a kernel: see tarsus/solver/sweeps.hpp.
 #pragma once
 
 #include "tarsus/math/kernels.hpp"
@@ -7,18 +7,18 @@ namespace tarsus {
 
 struct Extrapolation;
 
-/// Rows that are projected together, neighbours in their block.
+/// Rows that are projected together; they are neighbours in their block.
 struct Relaxation {
   enum Kind { interval, normal, contact, twist, disc, ball };  ///< contact: its normal, then friction
   Kind kind = interval;
-  int at = 0;                 ///< of the block's rows
-  int normal_at = 0;          ///< twist, disc: of the contact's normal
+  int at = 0;                 ///< first of the block's rows
+  int normal_at = 0;          ///< twist, disc: row of the contact's normal
   double rho[3] = {1, 1, 1};  ///< of each row
-  double bound = 0;           ///< contact, twist, disc: of the normal impulse; ball: the radius
+  double bound = 0;           ///< contact, twist, disc: factor of the normal impulse; ball: the radius
   double lower = 0, upper = 0;
 };
 
-/// Numbers of a contact of free bodies, [place][number][lane]; see solver/body_points.hpp.
+/// Fields of a contact of free bodies, [place][number][lane]; see solver/body_points.hpp.
 enum PointNumber : int {
   kPointNormal = 0,       // 3
   kPointTangent1 = 3,     // 3
@@ -26,28 +26,31 @@ enum PointNumber : int {
   kPointArmA = 9,         // 3
   kPointArmB = 12,        // 3
   kPointTarget = 15,      // 3: b + R c - J v at the start
-  kPointCompliance = 18,  // 2: of the normal, of the tangents
-  kPointMetric = 20,      // 2: ρ, likewise
+  kPointCompliance = 18,  // 2: of the normal and of the tangents
+  kPointMetric = 20,      // 2: ρ of the normal and of the tangents
   kPointInverse = 22,     // 2: 1/ρ
   kPointFriction = 24,
-  kPointFelt = 25,     // 2: A_tn, of the normal impulse along t₁ and t₂
+  kPointFelt = 25,     // 2: A_tn, response along t₁ and t₂ to the normal impulse
   kPointImpulse = 27,  // 3: y
   kPointBefore = 30,   // 3: y before an Extrapolation,
-  kPointBy = 33,       // 3: and by what it moves them
+  kPointBy = 33,       // 3: and its increment
   kPointNumbers = 36,
 };
 
-/// Largest ρ |change of y| [m/s], Σ ρ (its square).
+/// Largest ρ |change of y| [m/s]; Σ ρ (change of y)².
 struct Relaxed {
   double moved = 0, energy = 0;
 };
 
-// relax: z = y - (u + R y - (b + R c))/ρ; y ← P(z), z += Z (change of y), for each of `count`, where Z is how z follows
-// y: on the diagonal 1 - (A + R)/ρ, else -A/ρ; so many times, or until none changes by more than the tolerance [m/s].
-// Z [row that changes][stride], stride a multiple of eight; y [row]; z [stride]. by: that of the last sweep
-// follow: Z but for its diagonal. @param inverse 1/ρ [stride]
+// relax: for each of `count` relaxations z = y - (u + R y - (b + R c))/ρ; y ← P(z), z += Z (change of y). Z is the
+// derivative of z with respect to y: 1 - (A + R)/ρ on the diagonal, else -A/ρ. It makes `sweeps` sweeps, or fewer if no
+// velocity changes by more than the tolerance [m/s]. Z [row that changes][stride], stride a multiple of eight; y [row];
+// z [stride]. by: of the last sweep
+//
+// follow: Z without its diagonal. @param inverse 1/ρ [stride]
+//
 // relax_points: one sweep over `count` places of BodyPoints from `first` on, `step` from one to the next.
-// @param body [place][a, b][lane] @param bodies FreeBody's numbers
+// @param body [place][a, b][lane]  @param bodies FreeBody's numbers
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                            \
   SCALAR_KERNEL(int, relax,                                                                                    \
                 (const Relaxation* rows, int count, const double* Z, int stride, int sweeps, double tolerance, \

@@ -1,4 +1,4 @@
-// The laws of solver/law.hpp in one metric, a contact at a time; see solver/relax.hpp.
+// The laws of solver/law.hpp in one metric, one contact after another; see solver/relax.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Each waits for the one before it through z alone. So that it does not wait for memory too, its own numbers of z are
-/// read before that one's change is written, and what the change makes of them is added here. Reads three numbers
-/// whatever a row's count: z and Z go on for as long.
+/// A relaxation depends on the one before it through z alone. To hide the latency of memory, its part of z is read
+/// before the other's change is written, and the effect of that change is added here. It reads three numbers whatever a
+/// row's count; z and Z are long enough for that.
 template <class T>
 TARSUS_INLINE int relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, int sweeps, T tolerance, T* y,
                                T* z, Relaxed& by) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   T moved = 0, energy = 0;
-  Vec3<T> own{};  // z of the rows at hand, then the new y
+  Vec3<T> own{};  // z of the present rows, then the new y
   const auto within = [&](T most, T& p, T& q) {
     const T square = p * p + q * q;
     if (!(square > most * most)) return;
     const T length = square_root(square);
     p = p * most / length, q = q * most / length;
   };
-  /// y of n rows, and z of all; those of the next ones into `own`.
+  /// Writes y of n rows, updates all of z, and reads the next rows' z into `own`.
   const auto change = [&](auto number, const Relaxation& r, const T* next_z) __attribute__((always_inline)) {
     constexpr int n = number;
     T* const to = y + r.at;
@@ -117,7 +117,7 @@ int point_lanes() {
   return kRecords<T>;
 }
 
-/// A free body's numbers, of several side by side.
+/// Fields of free bodies, one body a lane.
 template <class P>
 struct PointBodies {
   static constexpr int kNumbers = 13, kMotion = 7;

@@ -1,3 +1,4 @@
+// Rows of a mixed linear complementarity problem (row_problem.hpp): storage, projections and the natural residual.
 #include "tarsus/solver/row_problem.hpp"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ void RowProblem::steps(const RowBlock& block, std::span<double> steps) const {
   if (n == 2) {
     const double a = delassus(block.first, block.first), c = delassus(block.first + 1, block.first + 1);
     common = 0.5 * (a + c) + elementary::hypot(0.5 * (a - c), delassus(block.first, block.first + 1));
-  } else {  // Gershgorin
+  } else {  // Gershgorin's bound
     for (int i = 0; i < n; ++i) {
       double sum = 0;
       for (int j = 0; j < n; ++j) sum += std::abs(delassus(block.first + i, block.first + j));
@@ -125,7 +126,7 @@ double natural_residual(const RowProblem& problem, std::span<const double> u, st
     problem.project(block, moved);
     for (std::size_t i = 0; i < n; ++i) {
       worst = std::max(worst, std::abs(multiplier[first + i] - moved[first + i]) * steps[i]);
-      moved[first + i] = multiplier[first + i];  // later blocks refer to λ, not to where it was going
+      moved[first + i] = multiplier[first + i];  // later blocks refer to λ, not to its projection
     }
   }
   return worst;

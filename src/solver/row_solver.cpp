@@ -1,3 +1,4 @@
+// Names, input checks and starting point of the row solvers (row_solver.hpp).
 #include "tarsus/solver/row_solver.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the files of RowSolvers share.
+// Functions that the row solvers' files share.
 #pragma once
 
 #include "tarsus/solver/row_solver.hpp"
@@ -10,7 +10,7 @@ std::unique_ptr<RowSolver> make_gauss_seidel(std::string_view name, bool symmetr
 /// @throws ShapeError, ValueError
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,
                  const RowSolveOptions& options);
-/// λ ← P(λ), and u += Wᵀ λ. False if something is not finite (then u is as it was).
+/// λ ← P(λ), and u += Wᵀ λ. @return false if something is not finite; u is then unchanged
 bool start(const RowProblem& problem, std::span<double> u, std::span<double> multiplier);
 
 }  // namespace tarsus

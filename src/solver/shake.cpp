@@ -1,11 +1,12 @@
 // SHAKE and RATTLE row by row, as in the book.  [Tuckerman, eqs. 3.9.15 to 3.9.19; Ryckaert 1977; Andersen 1983]
 //
-//   positions   δλ̃_k = -σ_k(x) / (∇σ_k(x) M^-1 ∇σ_k(x0)ᵀ),  x += M^-1 ∇σ_k(x0)ᵀ δλ̃_k    each row in turn, until all
-//   hold velocities  δμ̃_k = -J_k v / (J_k M^-1 J_kᵀ),              v += M^-1 J_kᵀ δμ̃_k
+//   positions   δλ̃_k = -σ_k(x) / (∇σ_k(x) M^-1 ∇σ_k(x0)ᵀ),  x += M^-1 ∇σ_k(x0)ᵀ δλ̃_k    row by row, until all hold
+//   velocities  δμ̃_k = -J_k v / (J_k M^-1 J_kᵀ),              v += M^-1 J_kᵀ δμ̃_k
 //
-// Gauss-Seidel: a sweep costs O(nonzeros) and nothing is factored, but the number of sweeps grows with the square of a
-// chain's length. A row is visited once a sweep (the book stays on it until it holds; the sweeps' number is the same
-// and a visit costs less), and skipped while it holds. The velocity stage may be solved by matrix instead (3.9.19).
+// This is Gauss-Seidel. A sweep costs O(nonzeros) without a factorisation, but the number of sweeps grows with the
+// square of a chain's length. Each sweep visits a row once and skips it while it holds. (The book repeats a row until
+// it holds, which needs as many sweeps, each of them costlier.) The velocity stage may be solved by a matrix instead
+// (3.9.19).
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +18,7 @@ namespace tarsus {
 namespace {
 
 constexpr int kMaxSweeps = 100000;
-constexpr double kBlownUp = 1e6;  // a violation this large (in units of the row's own size) has no way back
+constexpr double kBlownUp = 1e6;  // a violation this large, relative to the row's scale, does not recover
 
 class ShakeSolver final : public ConstraintSolver {
  public:
@@ -119,7 +120,7 @@ class ShakeSolver final : public ConstraintSolver {
 
  private:
   void prepare(const Problem& problem, const MassOperator& mass, std::span<const double> x) {
-    // The matrix is never factored here: the analysis is only paid for its rows' storage, once.
+    // The matrix is never factored here; the analysis is only needed, once, for the storage of its rows.
     if (!rows_.analyzed_for(problem.pattern(), mass, true)) rows_.analyze(problem.pattern(), mass, true);
     sigma_.resize(problem.nrow());
     jacobian_.resize(problem.pattern().nonzeros());

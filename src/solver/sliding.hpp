@@ -1,4 +1,4 @@
-// Contacts' rows and their law, as many side by side as a register holds (sliding.inl); see solver/term_laws.hpp.
+// The laws of a problem's contacts with three rows in SIMD lanes (sliding.inl); see solver/term_laws.hpp.
 #pragma once
 
 #include "tarsus/math/kernels.hpp"
@@ -6,7 +6,7 @@
 
 namespace tarsus {
 
-/// A list of contacts with three rows among a problem's terms.
+/// The contacts with three rows among a problem's terms.
 struct SlidingList {
   const Term* terms;
   const TermRow* rows;
@@ -15,9 +15,9 @@ struct SlidingList {
   double share;  ///< StepProblem::sliding_share
 };
 
-// law: G where the impulses before projection are y, and g = γ + G J (v - v⁰).
-// tangents: natural_map()'s Σ ρ² N², G and γ̄, or where `free`, J v⁰, is given g = γ̄ + G J (v - v⁰). map: Σ ρ² N².
-// residual: the largest of natural_residual(); a number that is not finite where one is.
+// law: G at the impulses before projection y, and g = γ + G J (v - v⁰).
+// tangents: Σ ρ² N² of natural_map(), G and γ̄; with `free` (J v⁰) g = γ̄ + G J (v - v⁰) instead of γ̄. map: Σ ρ² N².
+// residual: the largest natural_residual(); not finite if one is not finite.
 // impulses: carried - G x.
 #define TARSUS_SLIDING_KERNELS(KERNEL, SCALAR_KERNEL)                                                               \
   SCALAR_KERNEL(void, law, (const SlidingList&, const double* y, const double* free, Tangent* tangents, double* g), \

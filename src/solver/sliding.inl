@@ -1,4 +1,4 @@
-// The kernels of sliding.hpp: sliding_law.inl over contacts of one world side by side.
+// Kernels of sliding.hpp: sliding_law.inl on the contacts of one world, one contact a SIMD lane.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ struct SlidingLanes : RecordRun<P, SlidingTerm> {
     gather_numbers<3>(from, 2 * kTermRows, x), c.G2n = x[0], c.G22 = x[2];
     return c;
   }
-  /// @param open they carry nothing, and open
+  /// @param open no impulse, and opening
   TARSUS_INLINE void store(Tangent* all, const SlidingRows<P>& c, Mask<P> open) const {
     double* to[kLanes];
     const P zero = P(0.0), flag = select(open, P(1.0), zero);
@@ -60,7 +60,7 @@ struct SlidingLanes : RecordRun<P, SlidingTerm> {
 
 using SlidingPack = RecordPack<double>::type;
 
-/// f(lanes, their rows, targets of the tangents) for all of a list.
+/// f(lanes, their rows, targets of the tangents) for a whole list.
 template <class F>
 TARSUS_INLINE void each_pack(const SlidingList& list, const F& f) {
   for (int first = 0; first < list.count; first += kWidth<SlidingPack>) {

@@ -1,5 +1,7 @@
-// The law of a contact's three rows (tarsus/solver/term.hpp), for contacts or worlds side by side: select() in the
-// place of branches.
+// The law of a contact's three rows (tarsus/solver/term.hpp) in SIMD lanes of contacts or worlds, with select() for
+// branches. With z = y - (u + R (y - c) - b)/ρ the projection is
+//
+//     P(z) = (max(0, z_n), z_t min(1, μ P_n/|z_t|))
 #pragma once
 
 #include "tarsus/math/vec.hpp"
@@ -22,22 +24,23 @@ TARSUS_INLINE T tiny() {
   return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
 }
 
-/// Compliance R and the metric ρ of a row's natural map, with their inverses: of this stage; own_R is the row's own.
+/// Compliance R and metric ρ of a row's natural map, with their inverses, at the present stage; own_R is the problem's
+/// R.
 template <class T>
 struct LaneMetric {
   T own_R, inverse_mass, R, iR, rho, irho;
 
-  /// @param live lanes in which the row exists  @param share of the inverse mass, in ρ
+  /// @param live lanes in which the row exists  @param share factor of the inverse mass in ρ
   TARSUS_INLINE void set(T compliance, Mask<T> live, Real<T> share = 1) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1)), sum = mul_add(inverse_mass, T(share), compliance);
     R = select(live, compliance, zero), iR = select(live, one / compliance, zero);
     rho = select(live, sum, zero), irho = select(live, one / sum, zero);
   }
-  /// Velocities that impulses make, w + R.
+  /// w + R: velocity per impulse of the whole row.
   TARSUS_INLINE T sum() const { return select(irho > T(Real<T>(0)), R + inverse_mass, T(Real<T>(0))); }
 };
 
-/// Rows along n, t₁, t₂, x, y, z of a Vec3. Tangents have one R and one ρ, and no target.
+/// Rows along n, t₁, t₂: x, y, z of a Vec3. The tangents share one R and one ρ, and have no target.
 template <class T>
 struct SlidingRows {
   T friction;
@@ -45,7 +48,7 @@ struct SlidingRows {
   T target, centre1, centre2;
   T Gnn, G1n, G2n, G11, G12, G22;
   Vec3<T> base;    ///< γ̄
-  T given_normal;  ///< bounds friction in convex steps
+  T given_normal;  ///< bounds friction in steps with fixed friction discs
 
   TARSUS_INLINE void set(T normal_R, T tangent_R, Mask<T> live,
                          Real<T> share = sizeof(Real<T>) == 8 ? Real<T>(kSlidingShare) : Real<T>(1)) {
@@ -54,11 +57,12 @@ struct SlidingRows {
   void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
-/// A vector within a disc of radius `bound`: what slips has `share` = bound/length, zero below it, and direction t.
+/// Projection onto a disc of radius `bound`. Slipping rows have share = bound/length (zero for a negative bound) and
+/// the direction t.
 template <class T>
 struct LaneDisc {
   Mask<T> slips;
-  bool any;  ///< lane that slips; without, share is 1 and t may be anything
+  bool any;  ///< some lane slips; if none does, share is 1 and t is not used
   T share, t1, t2;
   TARSUS_INLINE LaneDisc(T z1, T z2, T bound) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1)), square = mul_add(z1, z1, z2 * z2);
@@ -74,7 +78,8 @@ struct LaneDisc {
   }
 };
 
-/// G of a disc's two rows: across the slip, and by the normal velocity along it. @param g, by_normal of what slips
+/// G of a disc's two rows: across the slip direction, and along it from the normal velocity.
+/// @param g, by_normal of slipping rows
 template <class T, class Rows>
 TARSUS_INLINE void set_disc_tangent(const LaneDisc<T>& disc, T g, T by_normal, T iR, Mask<T> lanes, Rows& c) {
   const T zero = T(Real<T>(0));
@@ -92,12 +97,12 @@ TARSUS_INLINE Vec3<T> before_natural_projection(const SlidingRows<T>& c, const V
           neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z)};
 }
 
-/// The natural map N = y - P(z) at (u, y), and with `kTangents` Newton's G and γ̄ on it. @return Σ ρ² N²
+/// The natural map N = y - P(z) at (u, y), and with `kTangents` G and γ̄ of Newton's step. @return Σ ρ² N²
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y, [[maybe_unused]] Mask<T> lanes) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1));
   const auto [zn, z1, z2] = before_natural_projection(c, u, y);
-  const T pn = maximum(zero, zn), bound = c.friction * pn;  // a nan stays
+  const T pn = maximum(zero, zn), bound = c.friction * pn;  // NaN stays NaN
   const LaneDisc<T> disc(z1, z2, bound);
   const T Nn = y.x - pn, N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
   const T rn = Nn * c.normal.rho, r1 = N1 * c.tangent.rho, r2 = N2 * c.tangent.rho;
@@ -123,7 +128,7 @@ TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& 
   return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
 }
 
-/// Largest ρ |N| with ρ = w + R, friction bounded by the normal impulse itself: of ρ y and ρ z.
+/// Largest ρ |N| with ρ = w + R and friction bounded by the normal impulse itself, computed from ρ y and ρ z.
 template <class T>
 TARSUS_INLINE T natural_residual(const SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y) {
   const T zero = T(Real<T>(0)), rho_n = c.normal.sum(), rho_t = c.tangent.sum();
@@ -138,7 +143,7 @@ TARSUS_INLINE T natural_residual(const SlidingRows<T>& c, const Vec3<T>& u, cons
   return maximum(absolute(Nn), maximum(absolute(N1), absolute(N2)));
 }
 
-/// γ = P(y) and G = -∂γ/∂(J v), y = c + (b - J v)/R. @param given friction is bounded by given_normal
+/// γ = P(y) and G = -∂γ/∂(J v) at y = c + (b - J v)/R. @param given friction is bounded by given_normal
 template <class T>
 TARSUS_INLINE Vec3<T> law_at(SlidingRows<T>& c, const Vec3<T>& y, bool given, bool tangents, Mask<T> lanes) {
   const T zero = T(Real<T>(0));
@@ -162,13 +167,13 @@ TARSUS_INLINE Vec3<T> before_projection(const SlidingRows<T>& c, const Vec3<T>& 
           neg_mul_add(u.z, c.tangent.iR, c.centre2)};
 }
 
-/// The velocity at which y is before projection.
+/// The velocity u whose impulse before projection is y.
 template <class T>
 TARSUS_INLINE Vec3<T> velocity_of(const SlidingRows<T>& c, const Vec3<T>& y) {
   return {neg_mul_add(y.x, c.normal.R, c.target), (c.centre1 - y.y) * c.tangent.R, (c.centre2 - y.z) * c.tangent.R};
 }
 
-/// G x of SlidingRows, or of what else has such a G.
+/// G x of SlidingRows, or of another struct with such a G.
 template <class T, template <class> class Contact>
 requires requires(Contact<T> c) { c.Gnn; }
 TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {

@@ -1,3 +1,7 @@
+// Semismooth Newton method of a step; step_newton.hpp has the equations and the phases. The first kOwnIterations start
+// from the last step's impulses. If they fail, start_anew() solves the frictionless problem and continues from there,
+// if need be along the friction path. If nothing converges within the limits on iterations and operations, the result
+// is the best iterate with its residual.
 #include "tarsus/solver/step_newton.hpp"
 
 #include <algorithm>
@@ -10,29 +14,30 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kHalvings = 5;           ///< lengths that a step is tried with
-constexpr double kExcess = 2e-10;      ///< of a set's size that an impulse may be outside of it
-constexpr int kEarlyIterations = 12;   ///< with sweeps before the second, if need be
-constexpr int kActingRounds = 4;       ///< in which terms that act are solved for alone,
-constexpr int kActingIterations = 16;  ///< each of so many;
-constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
-constexpr double kFarOff = 1e-2;       ///< miss by more [m/s]
-constexpr int kOwnIterations = 40;     ///< from where the last step ended,
-constexpr int kOtherIterations = 30;   ///< from another start,
-constexpr int kFrictionlessIterations = 300;         ///< without friction, until
-constexpr double kFrictionlessTolerance = 1e-3;      ///< so near [m/s]
-constexpr int kPathIterations = 2000;                ///< along the curve to all of friction, with laws rounded by
-constexpr double kRoundings[] = {1e-3, 1e-4, 1e-5};  ///< this, then this [m/s]
-constexpr int kLastSweeps = 60;                      ///< the answer where the best misses by more than kLost
+constexpr int kHalvings = 5;           ///< largest number of step lengths tried
+constexpr double kExcess = 2e-10;      ///< tolerance for impulses outside their set, relative to the set's size
+constexpr int kEarlyIterations = 12;   ///< iterations in which sweeps may precede the second one
+constexpr int kActingRounds = 4;       ///< how often the acting terms are solved alone,
+constexpr int kActingIterations = 16;  ///< with at most this many iterations each time;
+constexpr int kBeforeActing =
+    2;  ///< iterations on all terms before the first time; sooner, and with sweeps first, if contacts
+constexpr double kFarOff = 1e-2;                     ///< miss by more [m/s]
+constexpr int kOwnIterations = 40;                   ///< from the last step's impulses
+constexpr int kOtherIterations = 30;                 ///< from another start
+constexpr int kFrictionlessIterations = 300;         ///< without friction, until the residual
+constexpr double kFrictionlessTolerance = 1e-3;      ///< is within this [m/s]
+constexpr int kPathIterations = 2000;                ///< along the friction path, with laws rounded by
+constexpr double kRoundings[] = {1e-3, 1e-4, 1e-5};  ///< these, one after another [m/s]
+constexpr int kLastSweeps = 60;                      ///< from zero, if the best iterate misses by more than kLost
 
 }  // namespace
 
 StepNewton::StepNewton() = default;
 StepNewton::~StepNewton() = default;
 
-/// The linear problem of the tangents at hand.
-/// @param changes for x' - x, of an iterate whose velocities are those of its impulses: what is left of large numbers
-/// that cancel, as g and G J x are where R is small, stays exact
+/// Solves the linear problem of the present tangents.
+/// @param changes solve for x' - x; requires that the iterate's velocities are those of its impulses. Where R is small,
+/// g and G J x are large and cancel; their difference is then exact
 void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   for (std::size_t i = 0; changes && i < from.size(); ++i) linear_.change[i] = linear_.carried[i] - now_.impulse[i];
@@ -59,7 +64,7 @@ double StepNewton::residual() {
   return now.all;
 }
 
-/// Impulses of drives, limits and dry friction are within their sets to rounding.
+/// Whether the impulses of drives, limits and dry friction are within their sets, to rounding.
 bool StepNewton::within_sets() const {
   for (const Term& term : problem_.terms) {
     if (excess(term, &now_.impulse[term.first_row]) > kExcess) return false;
@@ -72,7 +77,7 @@ void StepNewton::move(StepOperator& mass, double t) {
   mass.move(t);
 }
 
-/// The first iteration: the tangents where the last step ended; no search.
+/// The first iteration: tangents at the last step's impulses, without a line search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   history_.clear(), sweeps_.restart(), short_ = false;
   laws_.law(problem_, y, linear_.tangent, linear_.carried);
@@ -81,13 +86,14 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   mass.move(1);
 }
 
-/// Then the operator's x is that of the impulses.
+/// Sweeps, and sets the operator's x to that of the new impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
   sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
   apply_impulses(mass, problem_, now_.impulse, now_.velocity);
 }
 
-/// @param early sweeps may come before the seventh iteration, and whole steps after them
+/// One iteration, after sweeps if they are due.
+/// @param early sweeps may precede the seventh iteration; steps are then not shortened
 void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
@@ -109,7 +115,7 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   move(mass, best);
 }
 
-/// Keeps this iterate if it is the best so far.
+/// Stores this iterate if it is the best so far.
 void StepNewton::judge(StepOperator& mass, double residual, bool met) {
   if (!(residual < best_residual_ || met)) return;
   best_residual_ = residual, met_ = met;
@@ -117,8 +123,7 @@ void StepNewton::judge(StepOperator& mass, double residual, bool met) {
   mass.keep();
 }
 
-/// From the iterate at hand on until `tolerance`, for about `most` factorisations. @param judged these are the
-/// problem's own terms
+/// Iterates until `tolerance`, for about `most` factorisations. @param judged the terms are the problem's own
 bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool judged) {
   const int end = iterations_ + most;
   for (;;) {
@@ -139,7 +144,7 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
   }
 }
 
-/// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
+/// Solves the acting terms alone, by their rows, then all terms at their impulses. @return whether it did so
 bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   const bool far = short_ || contact_residual_ > kFarOff;
   if (acting_.rounds == kActingRounds) return false;
@@ -164,7 +169,7 @@ bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   return true;
 }
 
-/// From the iterate at hand. @param far sweeps come first
+/// Iterates from the present iterate. @param far sweep first
 bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most) {
   acting.free_velocity.resize(acting.part.rows.size());
   own_ = problem_ = {acting.part.terms, acting.part.rows, acting.free_velocity};
@@ -178,15 +183,15 @@ bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tol
   return iterate(mass, tolerance, most, true);
 }
 
-/// From the impulses at hand, by Newton's steps alone.
+/// Iterates from the present impulses, without sweeps.
 bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bool judged) {
   apply_impulses(mass, problem_, now_.impulse, now_.velocity), history_.clear(), short_ = false;
   anew_.begun = true, acting_.rounds = kActingRounds;
   return iterate(mass, tolerance, most, judged);
 }
 
-/// Where friction kept the problem from an end: without friction it is convex; with it from that solution, or from
-/// where the curve that begins there leads.
+/// The fallback if friction prevents convergence. Without friction the problem is convex. From that solution, solves
+/// the problem with friction directly, or from the end of the friction path that begins there.
 void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   const auto most = [&](int wanted) { return std::min(wanted, options.max_iterations - iterations_); };
   anew_.terms.assign(own_.terms.begin(), own_.terms.end());
@@ -203,14 +208,15 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
   sweeps_.forget_mass();
   anew_.impulse = now_.impulse;
-  for (bool other = false;; other = true) {  // the other: metric
+  for (bool other = false;; other = true) {  // the other metric
     iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
     for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
       now_.impulse = anew_.impulse;
       const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
       iterations_ += path.factorisations();
       apply_impulses(mass, own_, now_.impulse, now_.velocity);
-      if (!there || !path.join(own_, now_.velocity, now_.impulse)) ++k;  // or once more, with those that act there
+      if (!there || !path.join(own_, now_.velocity, now_.impulse))
+        ++k;  // or repeat the path with the terms that act at its end
       if (there && most(1) > 0) iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
     }
     if (met_ || costly_ || path.spent() || most(1) == 0 || other || own_.sliding_share == 1) return;
@@ -219,7 +225,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   }
 }
 
-/// Where the best iterate may be anything: sweeps from nothing, which miss as well and do not blow up.
+/// The last fallback: sweeps from zero. They do not converge either, but stay bounded.
 void StepNewton::end_by_sweeps(StepOperator& mass) {
   problem_ = own_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
@@ -231,8 +237,8 @@ void StepNewton::end_by_sweeps(StepOperator& mass) {
   mass.keep();
 }
 
-/// The best iterate has the velocities of its impulses; where some are beyond their bounds, these as their bounds
-/// allow, and the rest once more.
+/// Recomputes the velocities of the best iterate from its impulses. If some impulses are outside their bounds, sets
+/// them to their bounds and solves the rest once more.
 void StepNewton::bound_impulses(StepOperator& mass) {
   problem_ = own_, now_ = best_;
   if (mass.takes_changes() && mass.may_drift()) {

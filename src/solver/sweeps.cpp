@@ -1,3 +1,6 @@
+// Projected Gauss-Seidel sweeps on terms (sweeps.hpp): when they are due before Newton's iterations, and the sweeps
+// themselves. O(d) for a row of a tree at depth d. A problem solved by sweeps alone is accelerated by conjugate
+// gradients. Sweeps converge slowly in the size of impulses, as in tall stacks and chains.
 #include "tarsus/solver/sweeps.hpp"
 
 #include <algorithm>
@@ -14,21 +17,23 @@ namespace tarsus {
 namespace {
 
 struct Plan {
-  int plain;       ///< iterations before sweeps
-  int first;       ///< sweeps before an iteration, to begin with,
-  int most;        ///< in a step
-  double settled;  ///< no more once none of their rows changes by more [m/s]
+  int plain;       ///< iterations before the first sweeps
+  int first;       ///< sweeps before an iteration, at first,
+  int most;        ///< and at most in a step
+  double settled;  ///< stop once no row changes by more [m/s]
 };
 constexpr Plan kOfTrees{6, 5, 640, 3e-4};
-constexpr Plan kEarly{0, 20, 100, 3e-4};      ///< where these do not settle it, more do not either
+constexpr Plan kEarly{0, 20, 100, 3e-4};      ///< more sweeps would not help
 constexpr Plan kOfBodies{4, 40, 4000, 1e-5};  ///< and of crowds
-constexpr std::size_t kMostSwept = 2000000;   ///< sweeps times terms of these; of more terms kOfTrees
-constexpr double kFarAtFirst = 0.1;     ///< early: where the residual is more than that after the first iteration, or
-constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less,
-constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
-constexpr int kMore = 2;                ///< so many times as many where
-constexpr double kProgress = 0.5;       ///< of the least residual is not reached
-constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
+constexpr std::size_t kMostSwept =
+    2000000;  ///< limit on sweeps × terms of the latter; with more terms kOfTrees applies
+constexpr double kFarAtFirst =
+    0.1;                           ///< early sweeps start if the residual is larger after the first iteration, or than
+constexpr double kFar = 1e-2;      ///< this later [m/s]; they pause while contacts miss by less
+constexpr double kFalls = 0.1;     ///< no sweeps if the residual falls to this share of the last one
+constexpr int kMore = 2;           ///< factor on their number if the residual does not reach
+constexpr double kProgress = 0.5;  ///< this share of the least so far
+constexpr std::size_t kBothWays = 400;  ///< number of rows up to which sweeps alternate their direction
 
 }  // namespace
 
@@ -82,7 +87,8 @@ std::span<const int> Sweeps::acting(const StepProblem& problem, std::span<const 
   return terms_;
 }
 
-/// Rows of one term that are projected together, from row `at` of their block on. A is the block's.
+/// Adds the relaxations of one term's rows that are projected together, from row `at` of their block on. A is the
+/// block's.
 /// @param inverse out: 1/ρ of each row of the block
 void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const double* A, int stride, double* inverse) {
   const Term& term = problem.terms[i];
@@ -115,12 +121,12 @@ void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const do
   }
 }
 
-/// A a_j of one body.
+/// A a_j: velocity of the body's point per unit impulse along the axis.
 static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis) {
   return axis * body.inverse_mass + cross(body.inverse_inertia * cross(arm, axis), arm);
 }
 
-/// @param row the term's first of these
+/// @param row the term's first row among the acting terms
 void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
   const int c = points_->add(at);
@@ -196,7 +202,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   for (std::vector<double>* v : {&conjugate_.z, &conjugate_.z_by}) v->assign(z_.size(), 0.0);
 }
 
-/// Targets and where these sweeps start. z = keep y + start - J x/ρ, x = 0 there.
+/// Targets and starting point of these sweeps: z = keep y + start - J x/ρ, with x = 0 at the start.
 void Sweeps::start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
   int at = 0;
   for (const int i : terms_) {
@@ -226,8 +232,9 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
   for (std::size_t r = 0; r < y_.size(); ++r) z_[r] = rows_.keep[r] * y_[r] + rows_.start[r];
 }
 
-/// Where one block has all rows, whose z_ is kept: so many sweeps, or fewer once none changes a velocity by more than
-/// the tolerance. @return how many
+/// Sweeps over a single block with all rows, whose z_ is stored: `sweeps` times, or until no velocity changes by more
+/// than the tolerance.
+/// @return number of sweeps
 int Sweeps::relax_whole(int sweeps, double tolerance) {
   const Block& block = blocks_[0];
   Relaxed by;
@@ -259,11 +266,11 @@ void Sweeps::relax_points(int first, int end, bool back) {
   moved_ = std::max(moved_, by.moved), energy_ += by.energy;
 }
 
-/// Forth and back: what rests on one another hears of both ends.
+/// One sweep. Alternating directions carry changes both ways through a stack.
 void Sweeps::sweep(bool back) {
   if (mass_->whole().A) return void(relax_whole(1, 0));
   moved_ = 0, energy_ = 0;
-  int place = back ? points_->places() : 0;  // how far the points have come
+  int place = back ? points_->places() : 0;  // how far the points have been swept
   for (std::size_t k = 0; k < blocks_.size(); ++k) {
     const Block& block = blocks_[back ? blocks_.size() - 1 - k : k];
     back ? relax_points(block.place + 1, place, true) : relax_points(place, block.place, false);
@@ -284,7 +291,7 @@ void Sweeps::extrapolate(const Extrapolation& by) {
   for (std::size_t i = 0; mass_->whole().A && i < z_.size(); ++i) by(z_[i], conjugate_.z[i], conjugate_.z_by[i]);
 }
 
-/// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient
+/// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep as the gradient
 /// [Silcowitz-Hansen, Niebe and Erleben 2010].
 int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated,
                   std::span<const double> velocity, std::span<double> impulse) {

@@ -1,3 +1,5 @@
+// The laws of all terms of a problem (term_laws.hpp): contacts with three rows and one tangential R in SIMD lanes, the
+// others one by one.
 #include "tarsus/solver/term_laws.hpp"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ SlidingList list(const StepProblem& problem, const std::vector<SlidingTerm>& whi
   return {problem.terms.data(), problem.rows.data(), which.data(), int(which.size()), problem.sliding_share};
 }
 
-/// f(how many rows), which the compiler knows for most terms.
+/// Calls f(number of rows) with a compile-time constant for most terms.
 template <class F>
 void by_count(int rows, const F& f) {
   switch (rows) {
@@ -31,7 +33,7 @@ void by_count(int rows, const F& f) {
   }
 }
 
-/// f(its number, term, its first row) for each of these terms.
+/// f(index, term, first row) for each of these terms.
 template <class F>
 void each(const StepProblem& problem, const std::vector<int>& which, const F& f) {
   for (const int i : which) f(i, problem.terms[i], problem.terms[i].first_row);

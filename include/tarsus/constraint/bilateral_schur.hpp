@@ -1,11 +1,13 @@
-// Bilateral rows J_e v + Σ_e λ_e = b_e of a step's solve. They may depend on one another, or be next to doing so: they
-// are solved with Σ_e raised by a small share of their own inverse mass, and some proximal steps on the same factors.
-// Rows that can be moved hold to rounding, what cannot be moved gets a bounded impulse.
+// Bilateral rows J_e v + Σ_e λ_e = b_e of a step's solve, which may be linearly dependent or nearly so.
 //
-// Where rows contradict one another, how near proximal steps come depends on the tangents, and so would the problem
-// that Newton's method solves. From the first such solve of a step on, each is one step from zero: rows that hold but
-// for the raised Σ_e, the same for all tangents (decision 411). What the first solve of a step leaves unmet is taken
-// out of what the rows demand: no motion meets it, and forces would be as large as Σ_e is small (decision 415).
+// They are solved with Σ_e raised by a small share of the rows' inverse mass, followed by proximal steps on the same
+// factors. Rows that some motion can satisfy then hold to rounding; the impulses of the others stay bounded.
+//
+// Where rows contradict one another, the result of the proximal steps would depend on the tangents, and Newton's method
+// would solve a different problem in each iteration. From the first such solve of a step on, each solve is therefore
+// one proximal step from zero: the rows hold except for the raised Σ_e, which is the same for all tangents (decision
+// 411). What the first solve of a step leaves unsatisfied is subtracted from the demand. No motion satisfies it, and
+// the impulses would grow like 1/Σ_e (decision 415).
 #pragma once
 
 #include <functional>
@@ -28,7 +30,7 @@ struct BilateralRows {
 
 struct BilateralImpulse {
   std::vector<double> at;  ///< [row] λ_e
-  double miss = 0;         ///< |J_e v + Σ_e λ_e - b_e| with it, the largest [m/s | rad/s]
+  double miss = 0;         ///< the largest |J_e v + Σ_e λ_e - b_e| at `at` [m/s | rad/s]
 };
 
 template <class R>
@@ -36,20 +38,20 @@ class BilateralSchur {
  public:
   using Solve = std::function<void(std::span<double>)>;
 
-  /// Places of the rows alone. @param rows of this tree, the same ones each time: become those held and no others
+  /// Lays out the rows. @param rows of this tree, the same object each time; it then holds the bilateral rows alone
   void lay_out(const BilateralRows<R>& bilateral, DelassusRows<R>& rows);
-  /// A step of h seconds, after lay_out(). data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that
-  /// (LinkState::a). What is passed must live until the solve is over.
+  /// Starts a step of h seconds, after lay_out(). data holds the factors of M̂, qacc = q̈⁰ and the links' motion under
+  /// it (LinkState::a). The arguments must live until the solve is over.
   void begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows);
   int count() const { return bilateral_.rows(); }
-  int blocks() const { return blocks_; }  ///< of begin()'s rows
-  /// @param rows none, or those that this made of it before
+  int blocks() const { return blocks_; }  ///< number of blocks that begin() made
+  /// @param rows empty, or with the blocks that this object wrote before
   void write(const BasicData<R>& data, DelassusRows<R>& rows);
   std::span<const double> demand() const { return demand_; }      ///< [row] b_e - J_e v⁰
   std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised
-  /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
-  /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
-  /// rows held by them: what contradicts itself would take larger ones each time.
+  /// Applies `solve` to the right side `solution`; the bilateral rows start at `first`. Each solve is a proximal step,
+  /// which removes the effect of the raised Σ_e on the change. The first one starts from the impulses `now` if the rows
+  /// held with them, and from zero if they did not: contradictory rows would take larger impulses each time.
   void settle(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
               BilateralImpulse& next);
 
@@ -60,12 +62,12 @@ class BilateralSchur {
   BilateralRows<R> bilateral_;
   int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
-  bool contradict_ = false;                 ///< they do, one another
-  bool met_ = false;                        ///< what is demanded can be met: it was looked at in this step
-  double size_ = 0;                         ///< what BilateralImpulse::miss is compared with
-  AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
+  bool contradict_ = false;                 ///< the rows contradict one another
+  bool met_ = false;                        ///< the demand can be satisfied, as checked in this step
+  double size_ = 0;                         ///< scale of BilateralImpulse::miss
+  AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse masses
   std::vector<double> step_;                ///< [row] of the last proximal step
-  std::vector<double> eased_;               ///< [row] what raised_ took of the first solve's impulses, demanded as well
+  std::vector<double> eased_;  ///< [row] effect of raised_ on the first solve's impulses, which is demanded as well
   std::vector<double> change_, first_solution_;
 };
 

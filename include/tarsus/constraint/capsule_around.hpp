@@ -1,18 +1,18 @@
-// Capsules around shapes, and which pairs of them are near, several side by side (src/constraint/capsule_around.inl).
+// Bounding capsules of shapes, and which pairs of them are near, in SIMD lanes (src/constraint/capsule_around.inl).
 #pragma once
 
 #include "tarsus/math/vec.hpp"
 
 namespace tarsus {
 
-/// The order of members is that in which the kernel reads them.
+/// The kernel reads the members in this order.
 struct CapsuleAround {
-  Vec3d position, axis;         ///< its centre and its axis, in the frame of what it rides on
-  double radius = 0, half = 0;  ///< half: of the segment [m]
-  int link = -1;                ///< whose LinkState has that frame: ContactShape::carrier(); -1: the world
+  Vec3d position, axis;         ///< centre and axis in the carrier's frame
+  double radius = 0, half = 0;  ///< half: half the length of the segment [m]
+  int link = -1;                ///< the carrier: ContactShape::carrier(); -1: the world
 };
 
-/// Two of them, which may be so far apart [m].
+/// A pair, which is near if the capsules are at most `reach` [m] apart.
 struct CapsulePair {
   int first, second;
   double reach;

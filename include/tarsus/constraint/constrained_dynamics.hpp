@@ -1,17 +1,18 @@
-// Forward dynamics under equality constraints, one ABA and no further sweep over the tree.
+// Forward dynamics under equality constraints: one ABA, and no further pass over the tree.
 //
 //   M̂ q̈ + Jᵀ x₂ = Q - C,   J q̈ - Σ x₂ = y₂              [KKT notes; theory.md, section 3]
 //
-// ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' own inward passes give W = L⁻¹ Jᵀ (delassus.hpp), then
-// (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M +
-// K and Q. Where rows sit on several branches of a floating base, each branch's are eliminated before the root's factor
-// is made, m being the rows of one branch then (src/constraint/branches.inl; decision 408).
+// ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' inward passes give W = L⁻¹ Jᵀ (delassus.hpp). The multipliers
+// follow from (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂. With u -= W x₂, ABA's outward pass gives q̈. The cost is
+// O(n + m d + m² d + m³) for m rows. Drives enter M̂ = M + K and Q. Where rows sit on several branches of a floating
+// base, each branch's rows are eliminated before the root is factored, and m is then the number of rows of one branch
+// (src/constraint/branches.inl; decision 408).
 //
 //   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
 //   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened row
 //
-// Without drift: close() is SHAKE on generalised coordinates, q = q₀ ⊞ h (v + M̂⁻¹ Jᵀ λ) with φ(q) = 0, and settle() is
-// RATTLE's velocity stage, v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
+// Two functions remove drift. close() is SHAKE in generalised coordinates: q = q₀ ⊞ h (v + M̂⁻¹ Jᵀ λ) with φ(q) = 0.
+// settle() is RATTLE's velocity stage: v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,9 @@ namespace tarsus {
 
 enum class KktStatus : std::uint8_t {
   solved,
-  redundant,     ///< rows depend on one another; all hold, their shared force is the least one
-  inconsistent,  ///< rows contradict one another; violated least
-  not_finite,    ///< a number that is not finite came in or the mass matrix is singular; the constraints were left out
+  redundant,     ///< rows depend on one another; all hold, with multipliers of least norm
+  inconsistent,  ///< rows contradict one another; their violation is the least possible
+  not_finite,    ///< an input is not finite or the mass matrix is singular; the constraints were ignored
 };
 const char* name(KktStatus status);
 
@@ -37,57 +38,59 @@ class Branches;
 template <class R>
 class ConstrainedDynamics {
  public:
-  /// Keeps references to both. branches: whether rows may be eliminated branch by branch; the answer is the same to
-  /// rounding.
+  /// Keeps references to the model and the set.
+  /// @param branches whether rows may be eliminated branch by branch, which changes the result by rounding only
   /// @throws ValueError if the set was made for another model
   ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
                       bool branches = true);
   ~ConstrainedDynamics();
 
-  /// q̈ of all worlds. dt > 0: SPOOK over that step; dt = 0: exact, with drift_time [s] > 0 pulled back in about that
-  /// time.
-  /// @param joint_force Q, joint_inertia K as for maba()
+  /// q̈ of all worlds. dt > 0: SPOOK over a step of dt. dt = 0: exact; drift_time [s] > 0 pulls errors back in about
+  /// that time.
+  /// @param joint_force Q as for maba()  @param joint_inertia K as for maba()
   /// @param keep_factors whether the workspace must hold the factors of M̂ afterwards, as maba() leaves them
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// A pack's rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp,
-  /// lane_terms.hpp): demand(), compliance(), rate() and forces(), then record() of what they carried. Of one world
-  /// data holds the links' poses, origins too, and velocities; of lanes qpos and qvel are enough.
+  /// Evaluates a pack's rows at the start of a step, for a caller that solves them together with other terms
+  /// (step_terms.hpp, lane_terms.hpp). It sets demand(), compliance(), rate() and forces(); the caller then passes the
+  /// impulses to record(). For a single world, data must hold the links' poses with origins, and their velocities. For
+  /// lanes qpos and qvel suffice.
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack = 0);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
-  DelassusRows<R>& forces() { return rows_; }                 ///< its blocks
+  DelassusRows<R>& forces() { return rows_; }                 ///< the rows' blocks
   In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
-  /// @param impulse λ = -h x₂ [rows][lane]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities it is made of
+  /// @param impulse λ = -h x₂ [rows][lane]
+  /// @param missed largest |J v⁺ + Σ λ - b|, relative to the velocities that it consists of
   template <class X>
   void record(std::span<const X> impulse, double h, double missed, int pack = 0);
 
-  /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
-  /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.
-  /// @return number of worlds in which it did not get there: their v and next_qpos are the last finite ones tried.
-  /// Where the rows of qpos did not lead there and a turn is large, next_qpos is closed and qpos ⊞ h v is near it
+  /// Moves v along M̂⁻¹ Jᵀ until φ(qpos ⊞ h v) = 0 to tolerance(), and sets next_qpos to that configuration. J and
+  /// M̂ = M₀ + joint_inertia are those of qpos. A chord iteration: one factorisation and a few evaluations of φ.
+  /// @return number of worlds in which it fails: their v and next_qpos are the last finite ones tried. Where the rows
+  /// of qpos do not lead to φ = 0 and a rotation is large, next_qpos satisfies φ = 0 and qpos ⊞ h v is only near it
   int close(BasicData<R>& data, double h, In<R> qpos, In<R> joint_inertia, Out<R> v, Out<R> next_qpos);
-  /// Takes from v what violates the rows at qpos, along M̂⁻¹ Jᵀ: J v = 0 afterwards.
+  /// Projects v along M̂⁻¹ Jᵀ onto J v = 0 at qpos.
   void settle(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> v);
   static constexpr R tolerance() { return sizeof(R) == 8 ? R(1e-12) : R(2e-6); }  ///< of close() [m | rad]
   bool closed(int world) const { return closed_[world]; }                         ///< by the last close()
 
   const EqualitySet& equalities() const { return equalities_; }
   int rows() const { return equalities_.rows(); }
-  // Of the last call, as batch arrays [pack][rows][lane].
+  // Results of the last call, as batch arrays [pack][rows][lane].
   std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on bodies is -Jᵀ x₂
-  /// Σ of the last accelerate() or evaluate(), one pack.
+  /// Σ of one pack, of the last accelerate() or evaluate().
   std::span<const R> compliance() const { return {pack_.sigma.data(), std::size_t(rows()) * width_}; }
-  std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
+  std::span<const R> phi() const { return phi_; }    ///< at the step's start; after close(): at its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
-  /// The worst of the last accelerate() and what followed it.
+  /// The worst status since the last accelerate().
   KktStatus status(int world) const { return status_[world]; }
   /// Whether the last accelerate() eliminated that world's rows branch by branch.
   bool by_branches(int world) const { return by_branches_[world]; }
-  /// Of the last world that was not simply solved: its rank and rows.
+  /// Rank and rows of the last world whose status is not `solved`.
   const MultiplierReport& report() const { return report_; }
 
-  /// max |φ| and max |J q̇| of a world as phi() and rate() have them, with the row of the first.
+  /// max |φ| and max |J q̇| of a world, from phi() and rate(), with the row of the largest |φ|.
   struct Error {
     double position = 0, velocity = 0;
     int row = -1;  ///< of `position`
@@ -98,11 +101,11 @@ class ConstrainedDynamics {
   struct BranchAnswer {  ///< of one pack
     AlignedVector<R> quality, qacc, x2;
   };
-  struct Pack {  ///< scratch of one
+  struct Pack {  ///< scratch of one pack
     AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
         demand;
   };
-  /// One pack's part of accelerate()'s arguments.
+  /// One pack's arguments of accelerate().
   struct Inputs {
     int pack;
     double dt, drift_time;
@@ -132,7 +135,7 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  std::unique_ptr<Branches<R>> branches_;  // null: none apply
+  std::unique_ptr<Branches<R>> branches_;  // null: rows are not eliminated by branches
   BranchAnswer branch_;
   AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
   Pack pack_;
@@ -140,7 +143,7 @@ class ConstrainedDynamics {
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_branches_;
   MultiplierReport report_;
-  int report_world_ = -1;  // that report_ is of, until its next accelerate()
+  int report_world_ = -1;  // the world of report_, until its next accelerate()
 };
 
 extern template class ConstrainedDynamics<double>;

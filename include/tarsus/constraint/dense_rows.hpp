@@ -1,9 +1,9 @@
-// The operator of a step's solve by the rows of some terms alone. With W = M̂⁻¹ Jᵀ, A = J W and y = g - G J x:
+// The operator of a step's solve on the rows of some terms alone. With W = M̂⁻¹ Jᵀ, A = J W and y = g - G J x it solves
 //
-//     (1 + A G) J x = A g     of the rows with a tangent, where they are no more than the DoFs; else
+//     (1 + A G) J x = A g     for the rows with a tangent, if they are at most as many as the DoFs; else
 //     (1 + W G J) x = W g
 //
-// What rows without a tangent carry, or do not, is known.
+// The impulses of rows without a tangent are known.
 #pragma once
 
 #include <optional>
@@ -15,20 +15,22 @@ namespace tarsus {
 
 class DenseRows final : public StepOperator {
  public:
-  /// Of rows of a model with so many DoFs. Must live as long as this is used.
+  /// Matrices of the rows of a model with `dofs` DoFs. They must outlive this object.
   struct Matrices {
-    RowBlocks& blocks;  ///< A, one block of all
+    RowBlocks& blocks;  ///< A, one block of all rows
     const double* J;    ///< [row][dofs, padded to eight with zeros]
-    const double* Jt;   ///< [dof][column], columns as A's
-    const double* W;    ///< so too
+    const double* Jt;   ///< [dof][column], columns as in A
+    const double* W;    ///< as Jt
     int dofs;
   };
   /// @param counts [term] rows
   void begin(const Matrices& matrices, std::span<const int> counts);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   bool takes_changes() const override { return true; }
-  void move(double) override {}  ///< impulses say all
-  RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override { return matrices_->blocks; }  ///< of all
+  void move(double) override {}  ///< the impulses determine x
+  RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override {
+    return matrices_->blocks;
+  }  ///< of all rows
   SweepKind sweeps() const override { return SweepKind::at_once; }
   void keep() override {}
 
@@ -48,11 +50,11 @@ class DenseRows final : public StepOperator {
   int rows_ = 0;
   std::vector<int> unknown_;  ///< rows with a tangent
   DenseFactors factors_;
-  AlignedVector<double> right_, x_, sum_;  ///< right: in the end J x [unknown]
+  AlignedVector<double> right_, x_, sum_;  ///< right_ becomes J x [unknown]
   std::vector<int> picked_;                ///< rows of A_
-  AlignedVector<double> A_;                ///< of unknown rows alone [unknown][unknown, padded]
+  AlignedVector<double> A_;                ///< of unknown rows [unknown][unknown, padded]
   AlignedVector<double> GJ_;               ///< [unknown][dofs, padded]
-  AlignedVector<double> W_;                ///< [row][dofs, padded], once it is asked for
+  AlignedVector<double> W_;                ///< [row][dofs, padded], made when it is first needed
   bool turned_ = false;
   std::vector<double> impulse_;
 };

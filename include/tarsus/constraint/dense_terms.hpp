@@ -1,5 +1,5 @@
-// The terms of a hard step on a small model: its dense matrix (dynamics/dense_trees.hpp) with their tangents, and for
-// sweeps the dense A = J M̂⁻¹ Jᵀ of those that act.
+// The terms of a hard step on a small model: the dense matrix of the model (dynamics/dense_trees.hpp) with the terms'
+// tangents, and for sweeps the dense A = J M̂⁻¹ Jᵀ of the terms that act.
 #pragma once
 
 #include "tarsus/constraint/dense_rows.hpp"
@@ -9,8 +9,11 @@
 
 namespace tarsus {
 
-/// What moves a tree in a step besides its terms, and has not yet where x = v - v⁻, v⁻ the velocity at its start:
-/// v⁰ = v⁻ + M̂⁻¹ (Q - Σ J_lᵀ p_l) (dynamics/stiffened.hpp). Where x = v - v⁰: nothing.
+/// The forces besides the terms that move a tree from v⁻, the velocity at the step's start, to v⁰:
+///
+///     v⁰ = v⁻ + M̂⁻¹ (Q - Σ J_lᵀ p_l)     (dynamics/stiffened.hpp)
+///
+/// Empty where x = v - v⁰, since v⁰ then contains them.
 template <class R>
 struct TreeForces {
   AlignedVector<R> joint, bias;  ///< Q [nv]; p [njoint][6], or empty
@@ -23,24 +26,25 @@ class DenseTerms {
  public:
   explicit DenseTerms(const Model& model);
 
-  /// A step. What is passed must live as long as this is used. @param held J_e [rows][nv] @param diagonal Σ [rows]
-  /// @param forces what moves the tree besides the terms
+  /// Starts a step. The arguments must outlive this object's use.
+  /// @param held J_e of bilateral rows [rows][nv]  @param diagonal Σ [rows]
+  /// @param forces the forces besides the terms
   void begin(const BasicData<R>& data, In<R> joint_inertia, const TreeForces<R>& forces, std::span<const Term> terms,
              const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal);
-  /// H and Q of these tangents, or of none, and forces. @param whole with what moves the tree besides
-  /// @return Q, with zeros where rows held have their demands
+  /// Forms H and Q of these tangents (empty: none) and forces. @param whole includes the forces besides the terms
+  /// @return Q, with zeros in the places of the bilateral rows' demands
   std::span<const double> add_tangents(std::span<const Tangent> tangents, std::span<const double> force, bool whole);
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 
-  /// The rows of these terms. @param terms ascending
+  /// Writes the rows of these terms. @param terms ascending
   void write(std::span<const int> terms, WholeRows& rows);
-  /// And what a DenseRows of them needs.
+  /// The matrices that a DenseRows of these rows needs.
   DenseRows::Matrices matrices(WholeRows& rows) { return {rows, own_J_.data(), own_Jt_.data(), W_.data(), model_.nv}; }
 
  private:
-  struct RowsOf {  ///< a term
-    int at = -1;   ///< its first of J_, -1: not there yet
+  struct RowsOf {  ///< of a term
+    int at = -1;   ///< its first row in J_; -1: not written yet
     int first_place = 0, places = 0;
   };
   const RowsOf& rows_of(int term);
@@ -54,15 +58,15 @@ class DenseTerms {
   const BasicData<R>* data_ = nullptr;
   std::span<const Term> terms_;
   RowGeometry geometry_;
-  std::vector<int> pair_;  ///< [contact] its pair of links in trees_, -1: not there yet
+  std::vector<int> pair_;  ///< [contact] its pair of links in trees_; -1: not there yet
   std::vector<RowsOf> rows_of_;
-  int rows_ = 0, dofs_;      ///< of J_; padded to eight
-  AlignedVector<double> J_;  ///< [row][dofs] of terms as they are asked for
-  std::vector<int> places_;  ///< at which rows have numbers
+  int rows_ = 0, dofs_;      ///< rows of J_; padded to eight
+  AlignedVector<double> J_;  ///< [row][dofs] of the terms requested so far
+  std::vector<int> places_;  ///< DoFs at which the rows have entries
   std::vector<int> acting_;  ///< terms of add_tangents()
   std::vector<DenseTerm> acting_terms_;
-  bool free_ = false;                     ///< add_tangents() had none
-  std::vector<double> forces_, right_;    ///< what moves the tree besides the terms; with them
+  bool free_ = false;                     ///< add_tangents() had no tangents
+  std::vector<double> forces_, right_;    ///< forces besides the terms; right side with the terms
   AlignedVector<double> own_J_, own_Jt_;  ///< of write(): [row][dofs]; [place][row, padded]
   AlignedVector<double> W_;               ///< M̂⁻¹ Jᵀ [place][row, padded]
 };

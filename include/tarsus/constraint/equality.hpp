@@ -1,6 +1,6 @@
-// Equality constraints of a model as rows: φ(q) = 0, its Jacobian as forces on links, its rate and its bias J̇ q̇.
+// Equality constraints of a model as rows: φ(q) = 0, its Jacobian as forces on links, its rate J q̇ and its bias J̇ q̇.
 //
-//   kind             φ                                      rows   what holds
+//   kind             φ                                      rows   meaning
 //   connect          p_a - p_b                              3      two points, of two bodies or of one and the world
 //   weld             p_a - p_b;  s vec(q_b⁻¹ q_a q_rel)     6      position and orientation; vec: of the unit
 //                                                                  quaternion, ½ angle; of sites b is the second site
@@ -12,10 +12,10 @@
 //   screw            (x - x₀) - p/(2π) (θ - θ₀)             1      a slide that a hinge drives by a thread
 //   user             any φ(q), J(q)                         any
 //
-// connect, weld, joint and tendon are MJCF's with its signs and scales (so that rows compare number for number); URDF's
-// mimic is a joint. Rates of p_a - p_b between two links are those in a frame that turns with both in the mean: forces
-// act half way between the points, and momentum stays. r is qpos0. Units: m and rad. A row's name is its constraint's
-// and the row's own: "knee loop (connect) y".
+// connect, weld, joint and tendon are MJCF's with its signs and scales, so that rows compare number for number. URDF's
+// mimic is a joint. Rates of p_a - p_b between two links are taken in a frame that turns with the mean of the two: the
+// forces act half way between the points, and momentum is conserved. r is qpos0. Units: m and rad. A row's name
+// consists of its constraint's name and the row's: "knee loop (connect) y".
 #pragma once
 
 #include <functional>
@@ -30,16 +30,14 @@ namespace tarsus {
 enum class EqualityKind : int { connect, weld, joint, tendon, distance, point_on_plane, screw, user };
 const char* name(EqualityKind kind);
 
-/// SPOOK's softness of a row: ε the inverse of a stiffness [m/N | rad/(N m) | …], τ_d the time in which errors decay,
-/// in steps.
+/// SPOOK's softness of a row: ε is an inverse stiffness [m/N | rad/(N m) | …], τ_d the decay time of errors in steps.
 struct Softness {
   double compliance = 0;
   double damping_steps = 4;  ///< τ_d / h; with compliance 0 it must be positive
 };
 
-/// A user's rows. `joints` are the joints that φ depends on. The function fills phi [nrow], J [nrow][dofs] over
-/// those joints' DoFs in ascending order, in qvel's axes, and Jdot_v [nrow] = J̇ q̇ (empty qvel and Jdot_v: not asked
-/// for).
+/// User-defined rows. `joints` are the joints that φ depends on. `evaluate` fills phi [nrow], J [nrow][dofs] over these
+/// joints' DoFs in ascending order and in qvel's axes, and Jdot_v [nrow] = J̇ q̇. Empty qvel and Jdot_v: not requested.
 struct UserRows {
   int nrow = 1;
   std::vector<int> joints;
@@ -69,35 +67,35 @@ struct RowTarget;
 /// The equality constraints that act on a model.
 class EqualitySet {
  public:
-  /// None.
+  /// No constraints.
   explicit EqualitySet(const Model& model);
-  /// The active ones of the model's own spec. @throws InputError naming each that cannot be: world only, links that
-  /// cannot move against
-  ///   each other, unknown names, numbers that are not finite
+  /// The active equalities of the model's spec.
+  /// @throws InputError naming each that cannot be used: on the world only, between links that cannot move against each
+  /// other, with unknown names or numbers that are not finite
   static EqualitySet of(const Model& model);
   ~EqualitySet();
   EqualitySet(EqualitySet&&) noexcept;
   EqualitySet& operator=(EqualitySet&&) noexcept;
 
-  // Additions; all return the constraint's index. Points are in the body's frame, body 0 is the world. @throws
-  // ValueError
+  // Additions. Each returns the constraint's index. Points are in the body's frame; body 0 is the world.
+  // @throws ValueError
   int add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b);
-  /// X_AB: the pose of b's frame in a's frame that is to hold; position rows are about `anchor`, orientation rows along
+  /// X_AB: pose of b's frame in a's frame that the weld keeps. Position rows are about `anchor`, orientation rows along
   /// the columns of `axes`, both in b's frame.
   int add_weld(const std::string& name, int body_a, int body_b, const Transformd& X_AB, double torque_scale = 1,
                const Vec3d& anchor = {0, 0, 0}, const Mat3d& axes = identity3<double>());
-  /// joint_b -1: a constant, polynomial[0].
+  /// joint_b = -1: joint_a is held at the constant polynomial[0].
   int add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial);
   int add_distance(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,
                    double length);
   int add_point_on_plane(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,
                          const Vec3d& normal);
-  /// The slide moves by `pitch` [m] for every turn of the hinge, from qpos0.
+  /// The slide moves by `pitch` [m] for each turn of the hinge, measured from qpos0.
   int add_screw(const std::string& name, int slide, int hinge, double pitch);
   int add_user(const std::string& name, UserRows rows);
-  /// The model's equality of that index in its spec, active or not. @throws InputError
+  /// Adds the equality of that index in the model's spec, active or not. @throws InputError
   int add_from_spec(int index);
-  /// Adds the forces along tendons [ntendon] that their equalities have with these multipliers [rows] at qpos [nq].
+  /// Adds to `along` [ntendon] the forces along tendons of their equalities, for these multipliers [rows] at qpos [nq].
   void add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
                          std::span<double> along) const;
 
@@ -109,21 +107,23 @@ class EqualitySet {
   void set_softness(int index, const Softness& softness);
   std::string row_name(int row) const;
 
-  /// Rows for DelassusRows, in order; the structure alone. Call once, before other blocks. @throws ValueError if there
-  /// are blocks already
+  /// Adds the structure of all rows to `rows`, in order. Call it once, before other blocks.
+  /// @throws ValueError if there are blocks already
   template <class R>
   void add_blocks(DelassusRows<R>& rows) const;
 
-  /// Forces into the blocks, φ [nrow], and, unless qvel is empty, the rate J q̇ and the bias J̇ q̇ [nrow] (empty spans:
-  /// not asked for). The workspace must hold R, r, o of every link; for rate and bias also v and the accelerations that
-  /// velocities alone bring, gravity included, as kkt's prepare leaves them. Arrays of that pack alone: [n][lane].
+  /// Writes the rows' forces to the blocks, φ [nrow] and, unless qvel is empty, the rate J q̇ and the bias J̇ q̇
+  /// [nrow]. Empty spans: not requested. The workspace must hold R, r, o of every link. For rate and bias it must also
+  /// hold v and the velocity-dependent accelerations, gravity included, as kkt's prepare leaves them. Arrays of one
+  /// pack: [n][lane].
   template <class R>
   void evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi,
                 Out<R> rate, Out<R> bias) const;
 
-  /// What a step of h seconds from qvel to `next` does not resolve of how the rows' forces turn with the links, as
-  /// joint inertia (src/constraint/geometric_inertia.inl). data holds poses, and joint_inertia of the step; its factors
-  /// are lost. @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return some world has it
+  /// Joint inertia for the part of the turning of the rows' forces with the links that a step of h seconds from qvel to
+  /// `next` does not resolve (src/constraint/geometric_inertia.inl). data holds the poses and the step's joint_inertia;
+  /// its factors are overwritten.
+  /// @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return whether any world has such inertia
   template <class R>
   bool geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next, Out<R> inertia) const;
 

@@ -9,28 +9,28 @@
 
 namespace tarsus {
 
-/// In one world.
+/// The force in one world.
 struct ForceRow {
   double force = 0;  ///< at q̈ = 0 [N | N m]
-  double slope = 0;  ///< D: it falls by D J q̈
+  double slope = 0;  ///< D: the force falls by D J q̈
   double low = -kInfinity, high = kInfinity;
   std::span<const int> dofs;
   std::span<const double> arm;  ///< J over the dofs
-  /// Instead of force and slope: the force that makes the velocity along J `target`, between low and high.
+  /// Replaces force and slope: the force, between low and high, that brings the velocity along J to `target`.
   bool rigid = false;
-  double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
-  int tendon_range = -1;         ///< the tendon whose range this is an end of
-  int tendon_friction = -1;      ///< the tendon whose dry friction this is
+  double target = 0, speed = 0;  ///< target: at the step's end; speed: J q̇ at its start [m/s | rad/s]
+  int tendon_range = -1;         ///< tendon of whose range this row is an end; -1: none
+  int tendon_friction = -1;      ///< tendon whose dry friction this is; -1: none
   int on_link = -1;              ///< see PathRow
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
-  int slot = -1;  ///< of Servos::slots(), what it is from step to step
+  int slot = -1;  ///< of Servos::slots(), the same from step to step
 };
 
-/// What a model's force rows may be, the same in all worlds: on these DoFs, or on a link.
+/// What a model's force rows may be, the same in all worlds: their DoFs, or their link.
 struct ForceSlot {
   std::span<const int> dofs;
   int on_link = -1;
-  bool acts = true;  ///< in some step; else nothing ever has it
+  bool acts = true;  ///< false: no step ever uses the slot
 };
 
 }  // namespace tarsus

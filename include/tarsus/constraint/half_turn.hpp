@@ -1,4 +1,4 @@
-// Whether a ball joint is far from the end of its range, by the quaternion and without its angle.
+// Test on the quaternion, without the angle, whether a ball joint is far from the end of its range.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tarsus {
 
-/// Of half of the angle at which a range ends.
+/// Cosine and sine of half the angle at which a range ends.
 struct HalfTurn {
   double cosine, sine;
   explicit HalfTurn(double end)
@@ -17,8 +17,9 @@ struct HalfTurn {
         sine(elementary::sin(std::min(end, std::numbers::pi) / 2)) {}
 };
 
-/// A turn whose quaternion has that |w| is short of the range's end by more than `way` [rad]: w, the cosine of half its
-/// angle, is above cos((end - way) / 2), which is cosine + way/2 sine at most.
+/// Whether a rotation whose quaternion has this |w| is short of the range's end by more than `way` [rad]. w is the
+/// cosine of half the angle, and so the condition is w > cos((end - way) / 2). That cosine is at most cosine + way/2
+/// sine, which the test uses.
 template <class T>
 TARSUS_INLINE Mask<T> ends_before(T w, T way, T cosine, T sine) {
   return w > mul_add(way * T(Real<T>(0.5)), sine, cosine + T(8 * kUnitRounding<Real<T>>));

@@ -1,6 +1,6 @@
-// Islands of a step: trees that contacts and tendons join. What islands carry does not depend on one another. Piles,
-// islands of many trees, are solved by sweeps, the others by Newton's method. With equality constraints, which are part
-// of every solve, a step stays whole.
+// Islands of a step: sets of trees that contacts and tendons join. The impulses of one island do not depend on those of
+// another. Large contact islands, of many trees, are solved by sweeps, the others by Newton's method. A step with
+// equality constraints is not split, since these are part of every solve.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace tarsus {
 /// [link] the first link of its tree.
 std::vector<int> tree_roots(const Model& model);
 
-/// Terms of one solve, and where their rows act.
+/// The terms of one solve, and where their rows act.
 struct TermSet : StepProblem {
   RowGeometry geometry;
   std::span<double> y, impulse;  ///< [row], in and out
@@ -25,23 +25,26 @@ class Islands {
  public:
   explicit Islands(const Model& model);
 
-  /// @param least trees of a pile @param together one island decides for all: bilateral rows are of every solve
-  /// @return terms in piles, of all
+  /// Finds the large islands.
+  /// @param least number of trees of a large island
+  /// @param together one large island makes all terms large: bilateral rows are part of every solve
+  /// @return number of terms in large islands
   int find_piles(const TermSet& all, int least, bool together);
-  /// Those in piles, or the others, numbered anew; their y and impulses are copies. Until the next call.
+  /// The terms in large islands, or the others, renumbered, with copies of y and the impulses. Valid until the next
+  /// call.
   TermSet part(const TermSet& all, bool piles);
-  /// y and impulses of the last part() back to where they are from.
+  /// Copies y and the impulses of the last part() back.
   void put_back(const TermSet& all) const;
 
  private:
   int link_of(const RowGeometry& geometry, int term) const;
 
   const Model& model_;
-  std::vector<int> root_;    ///< [link] of its tree
+  std::vector<int> root_;    ///< [link] root of its tree
   UnionFind sets_;           ///< of roots
-  std::vector<int> trees_;   ///< [least root of a set] its trees
+  std::vector<int> trees_;   ///< [least root of a set] number of its trees
   std::vector<char> piled_;  ///< [term]
-  // Of the last part().
+  // Of the last part():
   PartOfTerms part_;
   std::vector<ContactRows> contacts_;
   std::vector<JointRows> joints_;

@@ -1,4 +1,4 @@
-// What a row feels of the links and joints that it acts on: a scale for its compliance and for its natural map.
+// Inverse masses that a row feels at its links and joints. They scale its compliance and its natural map.
 #pragma once
 
 #include <span>
@@ -8,17 +8,19 @@
 
 namespace tarsus {
 
-/// Inverse masses of one link in the model's reference pose, without drives; the first three by its articulated
-/// inertia. Constants: rows can be laid out before anything of the step is factored.
+/// Inverse masses of one link in the model's reference pose, without drives; the first three follow from its
+/// articulated inertia. They are constant, so that rows can be laid out before the step's factorisation.
 struct ReferenceMass {
-  double linear = 0;   ///< one over the mean of what it is in all directions [1/kg]
-  double angular = 0;  ///< one over the mean about all axes at the link's origin [1/(kg m²)]
-  double joint = 0;    ///< mass along the axis of a hinge or slide, mean about a ball's, no armature [kg m² | kg]
+  double linear = 0;  ///< inverse of the mass, averaged over all directions [1/kg]
+  double angular =
+      0;  ///< inverse of the moment of inertia, averaged over all axes through the link's origin [1/(kg m²)]
+  double joint =
+      0;  ///< mass along the axis of a hinge or slide, mean over a ball's axes, without armature [kg m² | kg]
   // MuJoCo's body_invweight0 and dof_invweight0, for the law of solref and solimp:
-  double weight = 0;        ///< mean of J M⁻¹ Jᵀ at its centre of mass [1/kg]
-  double joint_weight = 0;  ///< mean of its joint's diagonal of M⁻¹, of rotations alone in a free joint
+  double weight = 0;        ///< mean of J M⁻¹ Jᵀ at the link's centre of mass [1/kg]
+  double joint_weight = 0;  ///< mean over the diagonal of M⁻¹ of its joint; of a free joint, over the rotations
 };
-inline constexpr int kReferenceNumbers = 5;  ///< of a link, in that order, in arrays of numbers
+inline constexpr int kReferenceNumbers = 5;  ///< of a link, in the order above
 template <class R>
 std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
   std::vector<R> out;
@@ -29,7 +31,7 @@ std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
 
 /// [link]. O(nlink).
 std::vector<ReferenceMass> reference_masses(const Model& model);
-/// [world][link] of worlds with masses of their own, side by side, to the bit as of models with these.
+/// [world][link] for worlds with their own masses, bit for bit as for models with these masses.
 /// @param inertia [world][link]
 std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia);
 

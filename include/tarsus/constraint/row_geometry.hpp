@@ -9,33 +9,33 @@
 
 namespace tarsus {
 
-/// Rows on one joint: e · its velocity; of a rotation with three rows, the velocity itself in world axes.
+/// Rows on one joint: e · (the joint's velocity); a rotation with three rows: its velocity in world axes.
 struct JointRows {
   enum class Part : std::uint8_t {
     axial,
     linear,
     angular
-  };  ///< hinge, slide; free's translation; ball, free's rotation
+  };  ///< axial: hinge, slide; linear: a free joint's translation; angular: ball, a free joint's rotation
   int joint = 0;
   Part part = Part::axial;
   int nrow = 1;
   Vec3d e{};  ///< axial: e.x = ±1; else world axes
 };
 
-/// A row along a generalised direction, J over the dofs.
+/// A row along a generalised direction, with J over the dofs.
 struct PathRow {
   std::span<const int> dofs;
   std::span<const double> arm;
-  int on_link = -1;  ///< if J is `wrench` on one link: at its origin, world axes
+  int on_link = -1;  ///< the link, if J is `wrench` on one link at its origin, in world axes; else -1
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
 };
 
-/// Of all terms: first those of `contacts`, then those of `joints`, then those of `paths`.
+/// Of all terms: first `contacts`, then `joints`, then `paths`.
 struct RowGeometry {
-  std::span<const ContactRows> contacts;  ///< those of one pair of links are neighbours
+  std::span<const ContactRows> contacts;  ///< contacts of one pair of links are neighbours
   std::span<const JointRows> joints;
   std::span<const PathRow> paths;
-  int first_joint() const { return int(contacts.size()); }  ///< terms
+  int first_joint() const { return int(contacts.size()); }  ///< index of a term
   int first_path() const { return first_joint() + int(joints.size()); }
 };
 

@@ -2,8 +2,8 @@
 //
 //     G v⁺ + Σ λ = b,   b = -4/(h (1 + 4τ/h)) g + 1/(1 + 4τ/h) G v,   Σ = 4 ε / (h² (1 + 4τ/h))
 //
-// λ is an impulse. A row at rest sinks by g = -ε λ/h under the force λ/h, whatever the step; an error of position
-// decays over a few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
+// λ is an impulse. A row at rest under the force λ/h has g = -ε λ/h, whatever the step. A position error decays over a
+// few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Spook {
 /// Default of τ/h.
 inline constexpr double kDampingSteps = 4;
 
-/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
+/// Largest recovery speed of shapes that begin deep in one another, if no compliance in m/N is given [m/s].
 inline constexpr double kContactReturn = 3;
 
 /// τ for steps of h.
@@ -26,13 +26,13 @@ inline double damping_time(const Spook& spook, double h) {
   return spook.damping_time > 0 ? spook.damping_time : kDampingSteps * h;
 }
 
-/// g, but no deeper than is undone at `fastest` [m/s | rad/s]: shapes that begin deep in one another, or a joint far
-/// outside its range, come back slowly.
+/// g, limited to the depth that is recovered at `fastest` [m/s | rad/s]. Shapes that begin deep in one another, or a
+/// joint far outside its range, then return slowly.
 inline double recoverable(const Spook& spook, double g, double h, double fastest) {
   return std::max(g, -fastest * damping_time(spook, h));
 }
 
-/// What a row's numbers become for one step.
+/// Right-hand side and compliance of a row for one step.
 struct SpookRow {
   double target = 0;      ///< b [m/s | rad/s]
   double compliance = 0;  ///< Σ
@@ -44,13 +44,13 @@ inline SpookRow spook_bilateral(const Spook& spook, double g, double speed, doub
   return {share * (speed - 4 / h * g), 4 * spook.compliance * share / (h * h)};
 }
 
-/// How far a row that keeps g >= 0 lets two into one another in one step, at whatever speed they come [m | rad]: of the
-/// speed SPOOK keeps 1/(1 + 4τ/h), which is deep for what is fast.
+/// Largest depth that a row g >= 0 reaches in one step, at any approach speed [m | rad]. SPOOK alone keeps 1/(1 + 4τ/h)
+/// of that speed, which lets fast bodies penetrate deeply.
 inline constexpr double kDeepestStep = 0.01;
 
-/// A row that keeps g >= 0. While it is open the two may just close the gap, without compliance. With restitution, two
-/// that would meet within the step faster than `threshold` [m/s] part at that speed times `restitution` instead: at
-/// once, since closing the gap first would take the speed away.
+/// A row that keeps g >= 0. While g > 0, the two may just close the gap, without compliance. With restitution, two that
+/// would meet within the step faster than `threshold` [m/s] separate at that speed times `restitution` at once: closing
+/// the gap first would remove the speed.
 inline SpookRow spook_unilateral(const Spook& spook, double g, double speed, double h, double restitution = 0,
                                  double threshold = 0) {
   SpookRow row = g > 0 ? SpookRow{-g / h, 0} : spook_bilateral(spook, g, speed, h);

@@ -1,13 +1,19 @@
-// The operator of a step's solve (solver/step_newton.hpp) for one articulated world: M̂ and the terms' rows on a tree.
+// The operator of a step's solve (solver/step_newton.hpp) for one articulated world: M̂ with the tangents of the terms'
+// rows on a tree.
 //
-// Tangents of terms on joints are joint-space inertia. Those of contacts with the world are stiffness added to the
-// links' articulated inertias (dynamics/stiffened.hpp): one pair of ABA's passes an iteration, however many there are.
-// What no link's own inertia can be goes as k extra rows through the factors of that stiffened tree
-// (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
-// bilateral rows, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which
-// is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
-// (dynamics/coupled.hpp, decision 511), and where bilateral rows join many trees, these and paths are as well; on small
-// models, where a step is hard, all of it is one dense matrix over the DoFs (constraint/dense_terms.hpp, decision 512).
+// Four solvers share the work:
+//
+// - Tangents of terms on joints are joint-space inertia. Tangents of contacts with the world are stiffness, added to
+//   the links' articulated inertias (dynamics/stiffened.hpp). An iteration then costs one pair of ABA passes, whatever
+//   the number of contacts.
+// - Some rows cannot be expressed as the inertia of one link: contacts between two links, paths of tendons, bilateral
+//   rows, and the coupling of friction to the normal force u c nᵀ of a contact that slides on the world, which is not
+//   symmetric. These k extra rows are solved by their Schur complement through the factors of the stiffened tree, at
+//   O(k d + k³) (dynamics/delassus.hpp).
+// - Where contacts make many extra rows, all contacts are eliminated together with the joints (dynamics/coupled.hpp,
+//   decision 511). Bilateral rows and paths are eliminated as well where they join many trees.
+// - In hard steps of small models, everything is one dense matrix over the DoFs (constraint/dense_terms.hpp,
+//   decision 512).
 #pragma once
 
 #include <algorithm>
@@ -22,13 +28,13 @@
 
 namespace tarsus {
 
-/// Stiffnesses of the links that have one, as solve_stiffened() takes them.
+/// Contact stiffness of the links that have one, as solve_stiffened() takes it.
 template <class R>
 class LinkStiffnesses {
  public:
   explicit LinkStiffnesses(int links) : of_link_(links, -1), stiffness_(links) {}
   void clear() { used_ = 0, std::fill(of_link_.begin(), of_link_.end(), -1); }
-  /// Where that link's stiffness is.
+  /// Index of that link's stiffness.
   int at(int link) {
     int& stiffness = of_link_[link];
     if (stiffness < 0) stiffness_[stiffness = used_++].clear();
@@ -50,24 +56,25 @@ inline constexpr int kDenseDofs = 64, kManyTrees = 32, kWholeRows = 2048;
 template <class R>
 class TreeOperator final : public StepOperator {
  public:
-  /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard @param many_trees from
-  /// so many on bilateral rows are nodes of their graph @param whole_rows so many at most are swept over one matrix
+  /// @param dense_dofs models with at most this many DoFs use one dense matrix in hard steps
+  /// @param many_trees with at least this many trees, bilateral rows are nodes of the elimination graph
+  /// @param whole_rows at most this many rows are swept over one matrix
   explicit TreeOperator(const Model& model, int dense_dofs = kDenseDofs, int many_trees = kManyTrees,
                         int whole_rows = kWholeRows);
 
-  /// A step of h seconds, x = v - v⁰. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as
-  /// maba() leaves them; solves take the place of both. What is passed must live until the solve is over.
-  /// @param joint_force not empty: x = v - v⁻, v⁻ the velocity at the step's start; data is as
-  ///   VelocityProducts::begin_step() leaves it, not yet moved by its bias forces and these [nv]. Not beside bilateral
-  ///   rows
+  /// Starts a step of h seconds with x = v - v⁰. data holds the factors of M̂, qacc = q̈⁰ and the links' motion under
+  /// it, as maba() leaves them; solves overwrite both. The arguments must live until the solve is over.
+  /// @param joint_force if not empty [nv]: x = v - v⁻ with the velocity v⁻ at the step's start. data is then as
+  /// VelocityProducts::begin_step() leaves it, without the effect of its bias forces and of joint_force. Not with
+  /// bilateral rows
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
              const RowGeometry& geometry, const BilateralRows<R>& bilateral, In<R> joint_force = {});
   void restart();  ///< the same problem from x = 0
   /// Moves x = 0 from v⁻ to v⁰. @param change J (v⁰ - v⁻), or empty  @return v⁰ - v⁻
   In<R> settle(std::span<double> change);
-  /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, and the
-  /// bilateral rows, as begin() and solve() then will. It gives up where it would take several times as many, or many
-  /// times in all.
+  /// Whether `operations` are enough to eliminate these contacts once, or those that act at y, together with the
+  /// bilateral rows, as begin() and solve() then will. solve() refuses an elimination that takes several times as many
+  /// operations, and further ones once a step has taken many times as many in all.
   bool eliminates(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral,
                   std::span<const double> y, double operations);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
@@ -86,7 +93,7 @@ class TreeOperator final : public StepOperator {
   void keep() override { iterates_.kept = iterates_.now; }
 
   In<R> change() const { return iterates_.kept.x; }                               ///< [nv] x of the best iterate
-  const BilateralImpulse& bilateral() const { return iterates_.kept.bilateral; }  ///< with it
+  const BilateralImpulse& bilateral() const { return iterates_.kept.bilateral; }  ///< of the best iterate
 
  private:
   bool is_between(const ContactRows& contact) const;  ///< two trees
@@ -95,33 +102,33 @@ class TreeOperator final : public StepOperator {
     BilateralImpulse bilateral;
   };
   struct Places {                        ///< of contacts
-    std::vector<ContactPlace> three;     ///< that have three rows
-    std::vector<ContactPlace> acting;    ///< that are not idle, by find_acting()
+    std::vector<ContactPlace> three;     ///< with three rows
+    std::vector<ContactPlace> acting;    ///< not idle, by find_acting()
     std::vector<ContactPlace> on_links;  ///< acting ones with three rows, on the world
     std::vector<CoupledPlace> coupled;   ///< of acting ones
-    int unknowns = 0;                    ///< so many rows of acting ones would be extra rows
-    int rows = 0;                        ///< of acting ones
+    int unknowns = 0;                    ///< number of extra rows that the acting ones would make
+    int rows = 0;                        ///< number of rows of acting ones
   };
   struct Operations {
-    double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
+    double given = kUnbounded, left = kUnbounded;  ///< limit of eliminates(); what is left in this step
   };
   struct Graph {
     CoupledTrees all, still;                    ///< still: without contacts, for solves without tangents
-    CoupledTrees free;                          ///< without terms, for their rows
+    CoupledTrees free;                          ///< without terms, to read their rows
     bool free_factored = false;                 ///< in this step
     std::vector<CoupledTrees::LinkPair> pairs;  ///< of contacts
-    bool acting_only = false;                   ///< these are of contacts that act, not of all that are near
+    bool acting_only = false;                   ///< pairs: of contacts that act, not of all that are near
     bool many_trees = false;
-    RowNodes nodes;                   ///< of bilateral rows and paths where there are many trees
-    RowNodes of_free;                 ///< of any
+    RowNodes nodes;                   ///< bilateral rows and paths, where there are many trees
+    RowNodes of_free;                 ///< bilateral rows and paths, for any number of trees
     LinkRows rows;                    ///< of terms that are swept
     std::vector<double> joint_force;  ///< [nv]
-    std::vector<double> left;         ///< of a right side
+    std::vector<double> left;         ///< residual of a right side
     explicit Graph(const Model& model) : all(model), still(model), free(model) {}
   };
   struct Iterates {
     Iterate now, next, kept;
-    bool first = true;  ///< there is no now yet
+    bool first = true;  ///< no iterate yet
     void move(double t);
   };
   void add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
@@ -135,7 +142,8 @@ class TreeOperator final : public StepOperator {
   void add_contact_blocks(std::span<const Tangent> tangents, std::span<const double> force);
   CoupledTrees& factor_free();
   bool is_of_bodies(const ContactRows& contact) const;
-  /// Where the matrix of rows comes from: else of the dense matrix, whose solves lose nothing in float.
+  /// Whether the matrix of rows comes from the graph. If not, it comes from the dense matrix, whose solves lose no
+  /// digits in float.
   bool by_graph() const { return !small_ || (wide_ && sizeof(R) == sizeof(double) && bilateral().at.empty()); }
   void add_rows(int term, const CoupledTrees& trees);
   void write_whole(std::span<const int> terms);
@@ -150,7 +158,7 @@ class TreeOperator final : public StepOperator {
 
   const Model& model_;
   bool small_;  ///< hard steps may be dense
-  bool wide_;   ///< joints have two DoFs or more, in the mean
+  bool wide_;   ///< joints have two DoFs or more on average
   BasicData<R>* data_ = nullptr;
   In<R> joint_inertia_;
   std::span<const Term> terms_;
@@ -162,15 +170,15 @@ class TreeOperator final : public StepOperator {
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
   struct {
-    int most;         ///< rows that have one matrix
-    WholeRows rows;   ///< theirs
-    DenseRows alone;  ///< by these
+    int most;         ///< largest number of rows with one matrix
+    WholeRows rows;   ///< the rows of that matrix
+    DenseRows alone;  ///< the operator on these rows alone
   } whole_;
   struct {
-    bool dense = false;          ///< it has gone to the dense matrix
-    bool exact = false;          ///< it is to go there, of any size, for elimination in R has lost digits
-    int solves = 0;              ///< with tangents
-    bool hard_is_dense = false;  ///< as the last of them found it
+    bool dense = false;          ///< this step uses the dense matrix
+    bool exact = false;          ///< this step must use it at any size: elimination in R has lost digits
+    int solves = 0;              ///< number of solves with tangents
+    bool hard_is_dense = false;  ///< as the last of these solves decided
   } of_step_;
   TreeForces<R> forces_, none_;  ///< none_: no forces
   std::vector<double> solution_;

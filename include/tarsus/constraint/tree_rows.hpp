@@ -1,13 +1,14 @@
-// Rows of terms as sweeps see them (solver/sweeps.hpp).
+// Rows of terms in the form that sweeps use (solver/sweeps.hpp).
 //
-// A free body is six numbers, v and ω about the point where they are not coupled, and a contact between such bodies is
-// a block of its own: it reads its point's velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row
-// written down.
+// The motion of a free body is six numbers: v and ω about the point at which they are not coupled. A contact between
+// such bodies is a block of its own. It reads the velocity at its point and adds M̂⁻¹ times its impulse to its two
+// bodies; no row is stored.
 //
-// Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has numbers on the way to its
-// root alone: it reads J x = D⁻¹ Wᵀ u, and an impulse on it is u += W λ. A contact of a tree with a free body has both.
+// Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has entries on its path to
+// the root alone. It reads J x = D⁻¹ Wᵀ u, and an impulse λ adds W λ to u. A contact of a tree with a free body has
+// both.
 //
-// Pushes move what is free; after each sweep bilateral rows are held again, through a graph that has them as nodes.
+// Bilateral rows are restored after each sweep, through an elimination graph that has them as nodes.
 #pragma once
 
 #include <vector>
@@ -24,15 +25,16 @@ class TreeRows final : public RowBlocks {
  public:
   explicit TreeRows(const Model& model);
 
-  /// No rows. @return the list that bilateral ones are to be written to
+  /// Removes all rows. @return the list to which the bilateral rows are to be written
   DelassusRows<R>& clear();
-  /// Holds those rows. data has the factors of M̂. @param diagonal Σ @param trees that have the rows as nodes, first,
-  /// and are factored without terms; both must live as long
+  /// Keeps those bilateral rows satisfied. data has the factors of M̂.
+  /// @param diagonal Σ
+  /// @param trees graph with the rows as its first nodes, factored without terms; both must outlive their use
   void hold(const BasicData<R>& data, std::span<const double> diagonal, CoupledTrees& trees);
-  /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
+  /// Writes the rows of these terms, with x = 0. The arguments must outlive the rows' use. @param terms ascending
   void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
 
-  /// The world, or a free body without children.
+  /// Whether the link is the world, or a free body without children.
   bool is_alone(int link) const { return link < 0 || alone_[link]; }
   bool one_tree(int a, int b) const { return root_[a] == root_[b]; }
 
@@ -55,24 +57,24 @@ class TreeRows final : public RowBlocks {
  private:
   struct Block {
     int terms;
-    int rows = -1;   ///< block of rows_, of what acts on trees
-    int point = -1;  ///< of points_, of a contact that acts on bodies
+    int rows = -1;   ///< block of rows_, if it acts on trees
+    int point = -1;  ///< index in points_, of a contact that acts on bodies
   };
-  struct Extrapolated {  ///< before an extrapolation, and by what it moves them
+  struct Extrapolated {  ///< the values before an extrapolation, and its increments
     AlignedVector<R> u, u_by;
-    std::vector<double> motion;  ///< [body] ω, v before; by what it moves them
+    std::vector<double> motion;  ///< [body] ω, v before; the increments
   };
-  struct Bilateral {  ///< bilateral rows by a graph of trees
+  struct Bilateral {  ///< bilateral rows, by a graph of trees
     CoupledTrees* trees = nullptr;
     std::span<const double> diagonal;  ///< Σ
     struct Block {
       typename DelassusRows<R>::Block rows;
-      bool on_trees;  ///< not on bodies alone
+      bool on_trees;  ///< it acts on more than free bodies
     };
     std::vector<Block> blocks;
     std::vector<double> solution;
     AlignedVector<R> rows, impulse, impulse_before,
-        impulse_by;  ///< [row]; before an extrapolation, and by what it moves
+        impulse_by;  ///< [row]; before an extrapolation, and its increments
   };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
@@ -82,9 +84,10 @@ class TreeRows final : public RowBlocks {
   bool take_body(const LinkState<R>& link, std::size_t i);
 
   const Model& model_;
-  std::vector<int> root_;              ///< [link] of its tree
-  std::vector<char> alone_, is_body_;  ///< [link] a free joint without children; without rows but contacts
-  std::vector<Vec3d> centre_;          ///< [link] of a body, from its origin
+  std::vector<int> root_;  ///< [link] of its tree
+  std::vector<char> alone_,
+      is_body_;  ///< [link] alone_: a free joint without children; is_body_: alone, with contacts as its only rows
+  std::vector<Vec3d> centre_;  ///< [link] of a body, from its origin
   std::vector<Block> blocks_;
   std::vector<ContactRows> points_;
   DelassusRows<R> rows_;

@@ -1,24 +1,25 @@
 // Contacts of free rigid bodies: projected Gauss-Seidel in graph-coloured batches, one contact point a SIMD lane.
 //
-// The same rows as RowProblem's (theory.md, section 4; normal and disc of friction), in a form that needs no row
-// numbers: a contact is a normal n, the arms r_A and r_B from the centres of mass, and an impulse P = λ_n n + λ_t, λ_t
-// ⊥ n.
+// The rows are those of RowProblem (theory.md, section 4; normal and disc of friction), without row storage: a contact
+// is a normal n, the arms r_A and r_B from the centres of mass, and an impulse P = λ_n n + λ_t, λ_t ⊥ n.
 //
 //   v = (v_A + ω_A × r_A) - (v_B + ω_B × r_B),   K = ∂v/∂P (3 × 3)
 //   λ_n ← max(0, λ_n - ω (n·v + Σ λ_n - b)/d_n),            d_n = nᵀ K n + Σ
 //   λ_t ← disc(μ λ_n, λ_t - ω v_t/d_t),                     d_t the larger eigenvalue of K's tangential block
 //
-// and, where a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, against ω_A - ω_B:
+// If a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, acts against ω_A - ω_B, with
+// I_A⁻¹ + I_B⁻¹ in the place of K:
 //
-//   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ),   I_A⁻¹ + I_B⁻¹ for
-//   K
+//   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ)
 //
-// Round contacts (spheres about their centres of mass): K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ), so
-// that λ_n does not move v_t; a body's record of eight numbers is all that is loaded. [theory.md: d_n and d_t of
-// spheres]
+// Sphere contacts (`round`: spheres about their centres of mass) have
 //
-// Contacts of one colour share no body: their order does not matter, so that the result does not depend on the number
-// of threads nor of lanes (but for the rounding of fused multiply-adds, which not every instruction set has).
+//   K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ).
+//
+// λ_n then does not change v_t, and the kernel loads only eight numbers a body. [theory.md: d_n and d_t of spheres]
+//
+// Contacts of one colour share no body, and their order does not matter. The result therefore does not depend on the
+// number of threads or lanes, except for the rounding of fused multiply-adds, which not every instruction set has.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ namespace tarsus {
 template <class R>
 struct ContactKernelArgs;
 
-/// What a contact's pair of surfaces is made of.
+/// Parameters of the contact of two surfaces.
 struct ContactMaterial {
   double friction = 0.5;    ///< μ >= 0, isotropic
   double restitution = 0;   ///< e in [0, 1]: v_n⁺ >= -e v_n for approaches faster than the threshold
@@ -57,12 +58,12 @@ struct ContactMoment {
   R moment[3] = {0, 0, 0};
 };
 
-/// One contact point. R: float or double. As small as it can be: large scenes are bound by memory.
+/// One contact point. R: float or double. The struct is kept small, since memory bandwidth bounds large scenes.
 template <class R>
 struct BodyContact {
   int body_a = 0, body_b = -1;  ///< -1: the world, which does not move
-  int slot = -1;                ///< of a ContactGroup; -1: none, the solver colours it
-  bool round = false;  ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0]: lengths
+  int slot = -1;                ///< of a ContactGroup; -1: none, the solver colours the contact
+  bool round = false;  ///< arms are -|r_A| n and |r_B| n (lengths in arm_a[0], arm_b[0]), inertias multiples of 1
   std::uint16_t material = 0;
   R normal[3];            ///< from B to A
   R arm_a[3], arm_b[3];   ///< [m] from the centre of mass to the contact point
@@ -70,9 +71,10 @@ struct BodyContact {
   R relative_compliance;  ///< [s²]: ε += this × (inverse effective mass), the same for light and heavy bodies
 };
 
-/// Contacts that a caller has sorted into slots: those of one slot share no body but the world, and neither do those of
-/// two groups of one phase. Groups are solved slot by slot, those of a phase on several threads, phases in their order;
-/// contacts without a slot come last. A group that is near in space keeps its bodies in the cache.
+/// Contacts that the caller has sorted into slots. Contacts of one slot share no body but the world, and neither do
+/// contacts of two groups of one phase. Groups are solved slot by slot. The groups of a phase run on several threads,
+/// the phases one after another; contacts without a slot come last. If a group is compact in space, its bodies stay in
+/// the cache.
 struct ContactGroup {
   int phase = 0;  ///< ascending
   int first_slot = 0, slots = 0;
@@ -81,49 +83,50 @@ struct ContactGroup {
 struct BodyContactOptions {
   double dt = 1.0 / 60;
   int max_iterations = 10;
-  double tolerance = 0;  ///< [m/s] on the largest change of relative velocity that one contact makes in a sweep
+  double tolerance = 0;  ///< [m/s] on the largest change of relative velocity of one contact in a sweep
   double relaxation = 1;
   double restitution_threshold = 0.5;  ///< [m/s]
-  double deepest_step = kUnbounded;    ///< how far two may go into one another in one step [m]
+  double deepest_step = kUnbounded;    ///< largest penetration that one step may add [m]
 };
 
 struct BodyContactReport {
   int iterations = 0;
-  double change = 0;        ///< of the last sweep [m/s]
-  double first_change = 0;  ///< of the first
+  double change = 0;        ///< of the last sweep: see BodyContactOptions::tolerance [m/s]
+  double first_change = 0;  ///< of the first sweep [m/s]
   int colours = 0;
 };
 
-/// Velocities of bodies, eight numbers each: vx vy vz 1/m ωx ωy ωz 1/I. (1/I is used by round contacts only.)
+/// Velocities of bodies, eight numbers each: vx vy vz 1/m ωx ωy ωz 1/I. (Only sphere contacts use 1/I.)
 template <class R>
 class BodyContactSolver {
  public:
-  /// Makes room; all velocities and inverse masses zero.
+  /// Allocates; all velocities and inverse masses are zero.
   void resize(int bodies);
   int bodies() const { return bodies_; }
   R* velocity(int body) { return velocity_.data() + 8 * std::size_t(body); }
   const R* velocity(int body) const { return velocity_.data() + 8 * std::size_t(body); }
-  /// World inverse inertia about the centre of mass: xx xy xz yy yz zz, two unused. Read by contacts that are not
-  /// round.
+  /// Inverse inertia about the centre of mass in world axes: xx xy xz yy yz zz, two unused. Only contacts that are not
+  /// `round` read it.
   R* inverse_inertia(int body) { return inertia_.data() + 8 * std::size_t(body); }
 
   std::vector<BodyContact<R>> contacts;
-  /// [contact] in: where to start; out: the solution. Missing ones count as zero.
+  /// [contact] in: initial values; out: the solution. Missing ones count as zero.
   std::vector<ContactImpulse<R>> impulses;
-  /// [contact] the same, if any material turns(); else empty.
+  /// [contact] moments in and out, if any material turns(); else empty.
   std::vector<ContactMoment<R>> moments;
-  int active = -1;  ///< only the first so many contacts take part; the others keep their impulses. -1: all
+  int active = -1;  ///< only the first `active` contacts take part, the others keep their impulses; -1: all
   std::vector<ContactMaterial> materials;
-  /// Groups of the slots that contacts name: slots from 0 on, group by group. Before the velocities are set.
+  /// Sets the groups of the contacts' slots, which are numbered from 0 on, group by group. Call it before setting the
+  /// velocities.
   void set_groups(std::vector<ContactGroup> groups);
 
-  /// Colours the contacts and computes b, Σ and d from the velocities at the step's start. Then add forces to the
-  /// velocities and call solve().
+  /// Colours the contacts and computes b, Σ and d from the velocities at the step's start. The caller then adds forces
+  /// to the velocities and calls solve().
   void prepare(const BodyContactOptions& options, ThreadTeam& team);
-  /// Starts from the contacts' impulses and sweeps; leaves velocities and impulses.
+  /// Sweeps from the contacts' initial impulses; writes velocities and impulses.
   BodyContactReport solve(const BodyContactOptions& options, ThreadTeam& team);
 
-  /// Round or not × with the world or not; then those with a moment, with a body or the world.
+  /// Kinds: round or not × with the world or not; then those with a moment, with a body or with the world.
   static constexpr int kKinds = 6;
 
  private:

@@ -1,4 +1,4 @@
-// The mass as the solvers see it: something that turns a generalised force into an acceleration.
+// The mass as the solvers use it: an operator from a generalised force to an acceleration.
 #pragma once
 
 #include <span>
@@ -6,15 +6,15 @@
 
 namespace tarsus {
 
-/// M^-1 as an operator on velocity-space vectors of length size(). Particles have a diagonal one; an articulated tree
-/// applies ABA with its cached factors. Zero inverse mass (a pinned coordinate) is allowed.
+/// M^-1 as an operator on velocity-space vectors of length size(). For particles it is diagonal; for an articulated
+/// tree it applies ABA with stored factors. A zero inverse mass (a pinned coordinate) is allowed.
 class MassOperator {
  public:
   virtual ~MassOperator() = default;
   virtual int size() const = 0;
   /// out = M^-1 in. `in` and `out` do not overlap.
   virtual void apply_inverse(std::span<const double> in, std::span<double> out) const = 0;
-  /// The diagonal of M^-1 where M is diagonal, else empty. Solvers take sparse paths where it is there.
+  /// The diagonal of M^-1 if M is diagonal, else empty. Solvers use sparse methods if it is not empty.
   virtual std::span<const double> inverse_diagonal() const { return {}; }
 };
 

@@ -1,7 +1,7 @@
-// Nonlinear equality rows σ_k(x) = 0 as the solvers see them: numbers and an evaluator, never a model.
+// Nonlinear equality rows σ_k(x) = 0 as the solvers see them: values and gradients, without the model.
 //
-// x is a configuration of nx() numbers; velocities and rows live in the tangent space of nv() numbers. For particles
-// both are 3 N coordinates and retract() is addition; for an articulated loop x = qpos and retract() is q ⊞ dv.
+// x is a configuration of nx() numbers. Velocities and rows live in the tangent space of nv() numbers. For particles
+// both are 3 N coordinates and retract() is addition. For an articulated loop x = qpos and retract() is q ⊞ dv.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace tarsus {
 
-/// Which tangent coordinates each row touches, by rows (CSR), fixed for the problem's life.
+/// The tangent coordinates that each row depends on, by rows (CSR). The pattern is constant.
 struct RowPattern {
   std::vector<int> start{0};  ///< [nrow + 1]
   std::vector<int> column;    ///< [start.back()]
@@ -29,23 +29,23 @@ class Problem {
   virtual const RowPattern& pattern() const = 0;
   int nrow() const { return pattern().nrow(); }
 
-  /// One row: σ_k(x), and its gradient at the pattern's columns of that row unless `gradient` is empty.
+  /// One row: returns σ_k(x), and writes its gradient at the row's columns of the pattern unless `gradient` is empty.
   virtual double evaluate_row(int row, std::span<const double> x, std::span<double> gradient) const = 0;
-  /// Every row: sigma [nrow], jacobian [pattern().nonzeros()] or empty.
+  /// All rows: sigma [nrow], jacobian [pattern().nonzeros()] or empty.
   virtual void evaluate(std::span<const double> x, std::span<double> sigma, std::span<double> jacobian) const;
-  /// What |σ_k| is divided by to be dimensionless: d² for σ = (r² - d²)/2.
+  /// The divisor that makes |σ_k| dimensionless: d² for σ = (r² - d²)/2.
   virtual double scale(int row) const = 0;
-  /// The smallest |σ_k|/scale that rounding of x lets anyone reach.
+  /// The smallest |σ_k|/scale that the rounding of x permits.
   virtual double rounding_floor(int row, std::span<const double> x) const = 0;
-  /// For messages: "distance 12 (particles 3, 4)".
+  /// Name of the row for messages: "distance 12 (particles 3, 4)".
   virtual std::string describe(int row) const = 0;
-  /// |curvature| of σ_k: the largest eigenvalue of its Hessian, 0 where unknown. With the multiplier it bounds ω_max.
+  /// Curvature of σ_k: the largest |eigenvalue| of its Hessian, 0 if unknown. With the multiplier it bounds ω_max.
   virtual double curvature(int row) const = 0;
   /// out = x ⊞ dv. `x` and `out` may be the same.
   virtual void retract(std::span<const double> x, std::span<const double> dv, std::span<double> out) const;
 };
 
-/// max_k |σ_k(x)|/scale_k with its row; NaN counts as infinite.
+/// max_k |σ_k(x)|/scale_k and its row; NaN counts as infinite.
 struct Violation {
   double value = 0.0;
   int row = -1;

@@ -1,4 +1,4 @@
-// Which rows say nothing new, and whether leaving them out is safe.
+// Which constraint rows are redundant, and whether they can be left out safely.
 #pragma once
 
 #include <span>
@@ -12,13 +12,13 @@ namespace tarsus {
 struct Redundancy {
   int rank = 0;
   std::vector<int> dependent;  ///< rows that follow from the others at x, ascending
-  /// True if the dependent rows are independent at a nearby configuration off x: then x is a singular geometry
-  /// (three distances along one line), the rows do mean something, and leaving them out would be wrong.
+  /// True if the dependent rows are independent at a nearby configuration off x. x is then a singular geometry (three
+  /// distances along one line), and leaving the rows out would be wrong.
   bool singular_geometry = false;
 };
 
-/// Needs a diagonal mass. Cost of one sparse factorization; O(m³) for each component of m rows that looks dependent.
-/// @param spread how far the second look moves the coordinates, in their unit (a tenth of a bond is good)
+/// Needs a diagonal mass. Costs one sparse factorisation, and O(m³) for each component of m rows that looks dependent.
+/// @param spread how far the second test moves the coordinates, in their unit (a tenth of a bond is a good value)
 Redundancy find_redundant_rows(const Problem& problem, const MassOperator& mass, std::span<const double> x,
                                double spread);
 

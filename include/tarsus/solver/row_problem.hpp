@@ -1,12 +1,13 @@
-// Mixed linear complementarity rows: what contacts, limits, drives, loops and bounded joints look like to a solver.
+// Mixed linear complementarity rows: contacts, limits, drives, loops and bounded joints as a row solver sees them.
 //
 // The mass enters through coordinates in which its inverse is diagonal:
 //
 //     v⁺ = v + M̂⁻¹ Jᵀ λ     with     M̂⁻¹ = L⁻ᵀ D⁻¹ L⁻¹,   W = J L⁻ᵀ (one row of numbers for each row),   u = L⁻¹ M̂ v
 //     residual r = W D⁻¹ u + Σ λ - b,     u += Wᵀ Δλ
 //
-// Particles: L = 1. Free bodies: L turns into the principal axes of inertia. Trees: L D Lᵀ is ABA's factor of M̂, and a
-// row's W has entries at the degrees of freedom of its branches only.     [Lacoursière 2013, eq. 23 to 30]
+// Particles: L = 1. Free bodies: L rotates into the principal axes of inertia. Trees: L D Lᵀ is ABA's factorisation of
+// M̂, and a row's W has entries only at the degrees of freedom on its paths to the root.
+// [Lacoursière 2013, eq. 23 to 30]
 //
 // Rows come in blocks that are projected together:
 //
@@ -14,7 +15,7 @@
 //   box        |λ_i| <= μ λ_ref, each row by itself                  [eq. 36]
 //   ball       ‖λ‖ <= μ λ_ref over the block's rows: a disc for two tangents
 //
-// with λ_ref the current multiplier of another row. At a solution, for each block, λ = P(λ - r/d) for every d > 0.
+// λ_ref is the current multiplier of another row. A solution satisfies λ = P(λ - r/d) for each block and every d > 0.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct RowBlock {
   double coefficient = 0;  ///< μ
 };
 
-/// One row's numbers. Units: λ is an impulse (N s, N m s for torsional rows), b a velocity, Σ velocity per impulse.
+/// Parameters of one row. Units: λ is an impulse (N s; N m s for torsional rows), b a velocity, Σ a velocity per
+/// impulse.
 struct RowNumbers {
   double compliance = 0;        ///< Σ >= 0
   double target = 0;            ///< b
@@ -47,11 +49,11 @@ class RowProblem {
   /// @param inverse_mass [nu] D⁻¹ >= 0, finite
   explicit RowProblem(std::vector<double> inverse_mass = {});
 
-  /// Empties the rows, keeps their storage.
+  /// Removes the rows and keeps their storage.
   void clear(std::span<const double> inverse_mass);
-  /// Opens a block; the rows added next belong to it. @return its number
+  /// Opens a block, to which the next rows are added. @return its number
   int add_block(RowCone cone, int reference = -1, double coefficient = 0);
-  /// Adds a row to the last block: W's entries by coordinate. An interval row uses lower and upper.
+  /// Adds a row to the last block: W's entries by coordinate. Rows of an interval block use lower and upper.
   /// @return its number  @throws ShapeError, ValueError for a column outside u, and before any block
   int add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers);
 
@@ -70,10 +72,10 @@ class RowProblem {
   void apply(int row, double change, std::span<double> u) const;
   /// Σ_k W_ik D⁻¹_k W_jk, + Σ_i if i = j: an entry of the Delassus matrix. O(entries of both)
   double delassus(int i, int j) const;
-  /// What the block's rows are divided by in a step: the diagonal for interval and box (one for each row, at `steps`),
-  /// the one common d of a ball, its block's largest eigenvalue (for more than two rows a bound of it) in all places.
+  /// Divisors of the block's rows in a relaxation. Interval and box: the diagonal of each row, one number a row in
+  /// `steps`. Ball: one d in all places, the block's largest eigenvalue (a bound of it for more than two rows).
   void steps(const RowBlock& block, std::span<double> steps) const;
-  /// P: what `multiplier` (all rows) has in the block's places is replaced by its projection.
+  /// P: replaces the block's part of `multiplier` [nrow] by its projection.
   void project(const RowBlock& block, std::span<double> multiplier) const;
 
  private:
@@ -91,7 +93,7 @@ class RowProblem {
   std::vector<RowBlock> blocks_;
 };
 
-/// max over rows of |λ - P(λ - r/d)| d, in units of velocity: zero at a solution and nowhere else. Needs no solver.
+/// max over rows of |λ - P(λ - r/d)| d, in units of velocity: zero at a solution and nowhere else. It needs no solver.
 double natural_residual(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier);
 
 }  // namespace tarsus

@@ -1,8 +1,9 @@
-// Solvers of RowProblem behind one interface. They find λ, and u with it; baselines/row_solvers.hpp has more.
+// Solvers of RowProblem behind one interface. They compute λ and the u that belongs to it. baselines/row_solvers.hpp
+// has more.
 //
 // | name                   | method                                                    | friction   | for             |
 // | gauss_seidel           | projected Gauss-Seidel, alg. 2.1 and 2.2, matrix-free     | box, ball  | everything      |
-// | gauss_seidel_symmetric | there and back in turns                                   | box, ball  | long chains     |
+// | gauss_seidel_symmetric | sweeps forwards and backwards alternately                 | box, ball  | long chains     |
 // | gauss_seidel_nesterov  | symmetric sweeps, accelerated, with restart               | box, ball  | accuracy        |
 #pragma once
 
@@ -16,23 +17,23 @@ namespace tarsus {
 
 struct RowSolveOptions {
   int max_iterations = 50;  ///< sweeps, Newton iterations or pivots; at least 1
-  double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only the count stops it
+  double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only max_iterations stops the solver
   double relaxation = 1;    ///< in (0, 2): above 1 over-relaxed
 };
 
 enum class RowSolveStatus {
-  converged,            ///< residual within tolerance
-  too_many_iterations,  ///< the count stopped it; the best answer so far is returned
-  unsupported,          ///< this solver does not know these bounds; nothing was changed
+  converged,            ///< the residual is within the tolerance
+  too_many_iterations,  ///< max_iterations reached; the best iterate is returned
+  unsupported,          ///< the solver does not support these bounds; nothing was changed
   no_solution,          ///< pivoting ended on a ray, or a singular system; nothing was changed
-  not_finite,           ///< the input was not finite; nothing was changed
+  not_finite,           ///< the input is not finite; nothing was changed
 };
 const char* name(RowSolveStatus status);
 
 struct RowSolveReport {
   RowSolveStatus status = RowSolveStatus::converged;
   int iterations = 0;
-  double residual = 0;  ///< natural_residual() of what is returned [m/s]
+  double residual = 0;  ///< natural_residual() of the returned λ [m/s]
 };
 
 class RowSolver {
@@ -40,7 +41,7 @@ class RowSolver {
   virtual ~RowSolver() = default;
   virtual std::string_view name() const = 0;
   /// @param u [nu] in: unconstrained, WITHOUT the effect of `multiplier`; out: with the solution's
-  /// @param multiplier [nrow] in: where to start (zeros, or the last step's: a warm start); out: the solution
+  /// @param multiplier [nrow] in: initial values (zeros, or the last step's as a warm start); out: the solution
   /// @throws ShapeError, ValueError for options out of range
   virtual RowSolveReport solve(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
                                const RowSolveOptions& options) = 0;

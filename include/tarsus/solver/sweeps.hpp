@@ -2,13 +2,13 @@
 //
 //     y_k ← P(y_k - (u_k + R_k (y_k - c_k) - b_k)/ρ_k),   v += M̂⁻¹ J_kᵀ (change of y_k)
 //
-// Rows that a law projects together change together (a contact's normal, then its friction), with ρ no less than what
-// they feel of each other. Which contact opens, sticks or slips is a local question, which sweeps answer quickly; how
-// large the impulses are they answer slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
+// Rows that a law projects together change together (a contact's normal, then its friction), with ρ at least their
+// mutual inverse mass. Which contact opens, sticks or slips is a local question, which few sweeps decide. The size of
+// the impulses converges slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
 //
-// Rows of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it changed once a sweep, O(d) a
-// row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ. On small models one block has all rows, and a sweep is a
-// kernel's. Contacts of free bodies, of which there may be many, are points with all their numbers side by side.
+// The rows of one pair of links are a block. Once a sweep it reads its J v and applies M̂⁻¹ Jᵀ of its changes, O(d) a
+// row; within the block its own A = J M̂⁻¹ Jᵀ couples the rows. On small models one block has all rows, and one kernel
+// does a sweep. Contacts of free bodies, of which there may be many, are points whose data is stored side by side.
 #pragma once
 
 #include <array>
@@ -29,18 +29,18 @@ enum class SweepKind : std::uint8_t;
 struct StepProblem;
 struct Relaxation;
 
-/// M̂⁻¹ of a free body about its centre, and x there.
+/// M̂⁻¹ of a free body about its centre, and its velocity w (angular), v there.
 struct FreeBody {
   double inverse_mass = 0;
   Sym3d inverse_inertia{};
   Vec3d w{0, 0, 0}, v{0, 0, 0};
 };
 
-/// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they
-/// moved by in the last step, they go on by β p, and p becomes that and what the sweep has moved them by.
+/// One step of conjugate gradients between two sweeps, on numbers that depend linearly on one another. With the last
+/// step's increment p, each number moves by β p; p becomes β p plus the increment of the sweep.
 struct Extrapolation {
   double beta = 0;
-  bool restart = true;  ///< β = 0, and p is forgotten
+  bool restart = true;  ///< β = 0, and p is dropped
 
   template <class T>
   void operator()(T& x, T& before, T& p) const {
@@ -50,11 +50,11 @@ struct Extrapolation {
   }
 };
 
-/// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
+/// Rows of some terms in blocks, with an x that impulses change: x = M̂⁻¹ Jᵀ y, with the bilateral rows satisfied.
 class RowBlocks {
  public:
-  /// A = J M̂⁻¹ Jᵀ of rows, symmetric: [row][stride], stride a multiple of eight, zeros beyond the rows, and kBeyond
-  /// numbers after the last that are read and not used.
+  /// A = J M̂⁻¹ Jᵀ, symmetric: [row][stride]. The stride is a multiple of eight with zeros beyond the rows. kBeyond
+  /// numbers after the last are read and not used.
   struct Mass {
     const double* A = nullptr;
     int stride = 0;
@@ -63,31 +63,31 @@ class RowBlocks {
   std::vector<FreeBody> bodies;
   virtual ~RowBlocks() = default;
   virtual int blocks() const = 0;
-  virtual int terms(int block) const = 0;  ///< so many of the terms, in their order
-  /// A not null: that of all rows, which are one block. Of what follows nothing is asked then.
+  virtual int terms(int block) const = 0;  ///< how many of the terms, in their order
+  /// A of all rows if they are one block, else null. With A, none of the functions below is called.
   virtual Mass whole() const { return {}; }
-  /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
+  /// Not null: the block is a contact that acts on `bodies` alone, and no other function is called for it.
   virtual const ContactRows* point([[maybe_unused]] int block) const { return nullptr; }
-  /// The bodies on which another block acts, -1: none.
+  /// The bodies on which a block without point() acts, -1: none.
   virtual std::array<int, 2> bodies_of([[maybe_unused]] int block) const { return {-1, -1}; }
   /// @param A out: [row of the block][stride]
   virtual void own_mass([[maybe_unused]] int block, [[maybe_unused]] double* A, [[maybe_unused]] int stride) {}
   virtual void rest() {}                             ///< x = 0
-  virtual void extrapolate(const Extrapolation&) {}  ///< x, if it does so after every sweep since rest()
+  virtual void extrapolate(const Extrapolation&) {}  ///< of x; called after every sweep since rest()
   virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
   virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
-  /// After each sweep, where a push alone does not hold the bilateral rows: x back onto them.
+  /// Called after each sweep: projects x onto the bilateral rows, if push() alone does not keep them.
   virtual void hold() {}
 };
 
-/// One block of all rows.
+/// All rows as one block.
 class WholeRows final : public RowBlocks {
  public:
   void clear() { counts.clear(), rows_ = 0; }
   void add(int nrow) { counts.push_back(nrow), rows_ += nrow; }  ///< a term
   int rows() const { return rows_; }
   int stride() const { return (rows_ + 7) / 8 * 8; }
-  /// A, to be written once all terms are there.
+  /// A, to be written after all terms have been added.
   double* mass() {
     at_least(A_, std::size_t(rows_) * std::size_t(stride()) + kBeyond);
     return A_.data();
@@ -103,75 +103,80 @@ class WholeRows final : public RowBlocks {
   AlignedVector<double> A_;
 };
 
-/// Of a problem that is solved by sweeps alone.
+/// Options of a problem that is solved by sweeps alone.
 struct SweepOptions {
   int max_sweeps = 20;
   double tolerance = 1e-6;  ///< [m/s]
-  int most_sweeps = 60;     ///< as long as one changes a velocity by more than
-  double coarse = 0.1;      ///< [m/s], as where something strikes
+  int most_sweeps = 60;     ///< limit as long as a sweep changes a velocity by more than `coarse`
+  double coarse = 0.1;      ///< [m/s], as at an impact
 };
 
 struct SweepReport {
   bool finite = true;
   int sweeps = 0;
-  double residual = 0;  ///< largest natural residual of what is returned [m/s | rad/s]
+  double residual = 0;  ///< largest natural residual of the result [m/s | rad/s]
 };
 
 class Sweeps {
  public:
   Sweeps();
   ~Sweeps();
-  /// A new step: nothing is known of its mass.
-  /// @param all terms act
+  /// Starts a step, whose mass is not known yet.
+  /// @param all all terms act
   void begin(const StepProblem& problem, bool all = false);
-  void forget_mass() { stale_ = true; }  ///< The operator was asked for other rows.
-  /// Iterations begin again.
+  void forget_mass() { stale_ = true; }  ///< The operator was used for other rows.
+  /// Restarts the count of iterations.
   void restart();
-  /// How many go before Newton's next iteration: none before the seventh, of bodies and crowds the fifth, unless
-  /// `early`, the residual of contacts where they may come sooner [m/s], is large, without a bound after a step that
-  /// was shortened; then none while it is small. None where the residual falls to a tenth; where it does not fall to
-  /// half, twice as many, and every second such iteration none.
+  /// Number of sweeps before Newton's next iteration:
+  ///
+  /// - none before the seventh; of bodies and crowds, none before the fifth;
+  /// - sooner if `early`, the residual of contacts at which they may start [m/s], is large, and in any case after a
+  ///   shortened step; then none while it is small;
+  /// - none if the residual falls to a tenth;
+  /// - if it does not fall to half, twice as many, and none in every second such iteration.
+  ///
   /// @param residuals of the iterations so far
   int due(std::span<const double> residuals, double early, SweepKind kind);
-  bool early() const { return due_.early; }  ///< they came before the seventh
-  /// Terms with an impulse, or which would have one, or had in this step; ascending.
+  bool early() const { return due_.early; }  ///< they started before the seventh iteration
+  /// The terms that act: with an impulse now or earlier in this step, or whose law gives one. Ascending.
   std::span<const int> acting(const StepProblem& problem, std::span<const double> velocity,
                               std::span<const double> impulse);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
-  /// All of a step by sweeps, until one changes no velocity by more than the tolerance, or as many as are allowed.
-  /// @param y [row] out: impulse before projection @param impulse [row] in: where to start; out
+  /// Solves a step by sweeps alone, until a sweep changes no velocity by more than the tolerance or the number of
+  /// sweeps is reached.
+  /// @param y [row] out: impulse before projection @param impulse [row] in: initial values; out: the solution
   SweepReport solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options, std::span<double> y,
                     std::span<double> impulse);
 
  private:
   struct Block {
-    int at = 0, nrow = 0, first = 0, end = 0;  ///< first row of these terms'; of relaxations_
-    std::size_t own = 0;                       ///< of own_
+    int at = 0, nrow = 0, first = 0, end = 0;  ///< first row among the acting terms; range in relaxations_
+    std::size_t own = 0;                       ///< offset in own_
     int stride = 0;
-    int of = 0;     ///< the operator's
-    int place = 0;  ///< among those of the points
+    int of = 0;     ///< index among the operator's blocks
+    int place = 0;  ///< index among the points
   };
   struct Point {
-    int contact;        ///< of points_
-    int at, row, nrow;  ///< first row of these terms', of its term
+    int contact;        ///< index in points_
+    int at, row, nrow;  ///< first row among the acting terms; row in the problem
   };
-  struct Rows {  ///< [row of these terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
+  struct Rows {  ///< [row of the acting terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
     std::vector<double> inverse, diagonal, keep, start;
   };
-  struct Conjugate {  ///< y_ and z_ before an Extrapolation, and by what it moves them
+  struct Conjugate {  ///< y_ and z_ before an Extrapolation, and its increments
     std::vector<double> y, y_by;
-    std::vector<double> z, z_by;  ///< where one block has all rows
-    Extrapolation of_points;      ///< in their next sweep,
-    bool due = false;             ///< if any
+    std::vector<double> z, z_by;  ///< if one block has all rows
+    Extrapolation of_points;      ///< applied in the points' next sweep,
+    bool due = false;             ///< if due
   };
   struct Due {                ///< before Newton's iterations
-    int count = 0, done = 0;  ///< before this one, if any; in this step
-    double settled = 0;       ///< no more once none of the rows changes by more [m/s]
-    bool early = false;       ///< before the seventh
+    int count = 0, done = 0;  ///< before the present iteration; in this step
+    double settled = 0;       ///< stop once no row changes by more [m/s]
+    bool early = false;       ///< before the seventh iteration
     bool of_crowd = false;    ///< SweepKind
-    bool without = false;     ///< this one goes without
+    bool without = false;     ///< this iteration has no sweeps
   };
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
@@ -186,8 +191,8 @@ class Sweeps {
   void sweep(bool back);
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
-  std::vector<int> terms_;   ///< these terms
-  bool stale_ = true;        ///< there are more of them than blocks, or the operator was asked for others
+  std::vector<int> terms_;   ///< the acting terms
+  bool stale_ = true;        ///< blocks_ is not up to date: more terms act, or the operator was used for other rows
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
   std::vector<Relaxation> relaxations_;
@@ -195,8 +200,8 @@ class Sweeps {
   std::vector<Point> point_;            ///< where each of them is
   AlignedVector<double> own_;           ///< Z of each block: relax.hpp
   Rows rows_;
-  std::vector<double> y_;       ///< [row of these terms] impulses
-  AlignedVector<double> z_;     ///< of one block
+  std::vector<double> y_;       ///< [row of the acting terms] impulses
+  AlignedVector<double> z_;     ///< of a single block
   std::vector<double> change_;  ///< of one block
   Conjugate conjugate_;
   double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)

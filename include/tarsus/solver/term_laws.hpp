@@ -1,5 +1,5 @@
-// The laws of all terms of a problem at once (term.hpp): contacts that may slide side by side in SIMD lanes, the others
-// one by one.
+// The laws of all terms of a problem at once (term.hpp). Contacts that may slide are evaluated in SIMD lanes, the other
+// terms one by one.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace tarsus {
 
 struct StepProblem;
 
-/// A contact with three rows, of one R along both tangents.
+/// A contact with three rows and the same R along both tangents.
 struct SlidingTerm {
   int term, first_row;
 };
@@ -23,20 +23,21 @@ struct TermResidual {
 
 class TermLaws {
  public:
-  /// Sorts the problem's terms. It and others with terms of the same kinds and rows may then be asked about.
+  /// Sorts the problem's terms. The functions below then accept it and any problem with terms of the same kinds and
+  /// rows.
   void sort(const StepProblem& problem);
-  /// G where the impulses before projection are y, and g = γ + G J (v - v⁰).
+  /// G at the impulses before projection y, and g = γ + G J (v - v⁰).
   void law(const StepProblem& problem, std::span<const double> y, std::span<Tangent> tangents,
            std::span<double> g) const;
   /// Σ ρ² N² of the natural map at this velocity and impulse, and G of Newton's step on it.
-  /// @param changes carried is γ̄; else g = γ̄ + G J (v - v⁰)
+  /// @param changes true: `carried` is γ̄; false: it is g = γ̄ + G J (v - v⁰)
   double tangents(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse,
                   bool changes, std::span<Tangent> tangents, std::span<double> carried) const;
   /// Σ ρ² N² alone.
   double map(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) const;
   TermResidual residual(const StepProblem& problem, std::span<const double> velocity,
                         std::span<const double> impulse) const;
-  /// carried - G x.
+  /// impulse = carried - G x.
   void impulses(const StepProblem& problem, std::span<const Tangent> tangents, std::span<const double> carried,
                 std::span<const double> x, std::span<double> impulse) const;
 
