@@ -405,7 +405,8 @@ void bench_limits() {
         fmt::print(
             "{{\"bench\": \"limits\", \"model\": \"{}\", \"kp\": {:g}, \"limit\": {:g}, \"status\": \"{}\", \"steps\": "
             "{}, "
-            "\"iterations\": {:.3f}, \"most_iterations\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, \"top_speed\": "
+            "\"iterations\": {:.3f}, \"most_iterations\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, "
+            "\"top_speed\": "
             "{:.4g}, "
             "\"ns_limited\": {:.1f}, \"ns_unlimited\": {:.1f}, \"ratio\": {:.3f}}}\n",
             name, kp, limit, tarsus::name(r.status), r.qpos.size(), r.iterations / steps, r.most_iterations, r.residual,

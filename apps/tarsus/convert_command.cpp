@@ -59,7 +59,10 @@ void run(const Convert& convert) {
 void add_convert_command(CLI::App& app) {
   auto convert = std::make_shared<Convert>();
   CLI::App* command = app.add_subcommand("convert", "Read a model and write it as MJCF (.xml) or URDF (.urdf)");
-  command->add_option("from", convert->from, "MJCF or URDF file, or a built-in scene such as box_stack:5 (tarsus scene --list)")->required();
+  command
+      ->add_option("from", convert->from,
+                   "MJCF or URDF file, or a built-in scene such as box_stack:5 (tarsus scene --list)")
+      ->required();
   command->add_option("to", convert->to, "File to write: .xml or .mjcf gives MJCF, .urdf URDF")->required();
   command->add_flag("--json", convert->json, "One JSON object: sizes and warnings");
   add_read_options(*command, convert->options);

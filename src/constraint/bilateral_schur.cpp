@@ -110,7 +110,7 @@ void BilateralSchur<R>::step_again(const Solve& solve, std::span<double> solutio
 }
 
 template <class R>
-void BilateralSchur<R>::settle(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
+void BilateralSchur<R>::refine(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
                                BilateralImpulse& next) {
   const int held = count();
   const bool from_now = !contradict_ && now.miss <= kHolds * size_;

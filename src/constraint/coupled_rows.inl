@@ -15,13 +15,13 @@ constexpr double kMoreAct =
 
 /// Finds the contacts with a tangent or a force.
 template <class R>
-void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<const double> force) {
-  places_.acting.clear(), places_.unknowns = places_.rows = 0;
+void TreeOperator<R>::find_active(std::span<const Tangent> tangents, std::span<const double> force) {
+  places_.active.clear(), places_.unknowns = places_.rows = 0;
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const int nrow = geometry_.contacts[c].nrow, first = terms_[c].first_row;
     if (idle(tangents[c], &force[first], nrow)) continue;
     const bool extra = geometry_.contacts[c].b >= 0 || couples(tangents[c], nrow);
-    places_.acting.push_back({int(c), first, -1, extra});
+    places_.active.push_back({int(c), first, -1, extra});
     places_.rows += nrow;
     if (extra) places_.unknowns += geometry_.contacts[c].b >= 0 ? nrow : 1;
   }
@@ -53,11 +53,11 @@ void TreeOperator<R>::lay_out(std::span<const Term> terms, const RowGeometry& ge
 template <class R>
 bool TreeOperator<R>::eliminates(std::span<const Term> terms, const RowGeometry& geometry,
                                  const BilateralRows<R>& bilateral, std::span<const double> y, double operations) {
-  graph_.acting_only = false, operations_.given = operations;
+  graph_.active_only = false, operations_.given = operations;
   lay_out(terms, geometry, bilateral);
   find_pairs(geometry.contacts, [](std::size_t) { return true; });
   if (graph_.all.analyze(graph_.pairs, graph_.nodes, operations)) return true;
-  graph_.acting_only = true;
+  graph_.active_only = true;
   find_pairs(geometry.contacts, [&](std::size_t c) { return y[terms[c].first_row] > 0; });
   return graph_.all.analyze(graph_.pairs, graph_.nodes, operations);
 }
@@ -68,7 +68,7 @@ bool TreeOperator<R>::find_order(std::span<const Tangent> tangents, std::span<co
   const auto rests = [&](std::size_t c) {
     return idle(tangents[c], &force[terms_[c].first_row], geometry_.contacts[c].nrow);
   };
-  find_pairs(geometry_.contacts, [&](std::size_t c) { return !graph_.acting_only || !rests(c); });
+  find_pairs(geometry_.contacts, [&](std::size_t c) { return !graph_.active_only || !rests(c); });
   const double most = std::min(kMoreAct * operations_.given, operations_.left);
   if (!graph_.all.analyze(graph_.pairs, graph_.nodes, most)) return false;
   operations_.left -= graph_.all.operations();
@@ -82,13 +82,13 @@ void TreeOperator<R>::add_contact_blocks(std::span<const Tangent> tangents, std:
   places_.coupled.clear();
   for (std::size_t c = 0, k = 0; c < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
-    const bool acts = k < places_.acting.size() && places_.acting[k].contact == int(c);
-    if (graph_.acting_only && !acts) continue;
+    const bool acts = k < places_.active.size() && places_.active[k].contact == int(c);
+    if (graph_.active_only && !acts) continue;
     if (contact.b >= 0 && (pair < 0 || graph_.pairs[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
     if (acts) places_.coupled.push_back(trees.place(contact.a, contact.b, pair)), ++k;
   }
-  constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.acting.data(), places_.coupled.data(),
-                                        int(places_.acting.size()), tangents.data(), force.data(),
+  constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.active.data(), places_.coupled.data(),
+                                        int(places_.active.size()), tangents.data(), force.data(),
                                         trees.blocks().data()->data(), trees.forces());
 }
 
@@ -184,7 +184,7 @@ bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const
     trees.solve(false, {}, left);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += left[i];
   };
-  extra_.bilateral().settle(solve, solution_, int(first), iterates_.now.bilateral, iterates_.next.bilateral);
+  extra_.bilateral().refine(solve, solution_, int(first), iterates_.now.bilateral, iterates_.next.bilateral);
   trees.finish<R>(solution_, *data_, iterates_.next.x);
   return true;
 }

@@ -97,19 +97,19 @@ std::span<const double> DenseTerms<R>::add_tangents(std::span<const Tangent> tan
   free_ = tangents.empty();
   if (!free_) trees_.clear();
   whole ? void(right_ = forces_) : right_.assign(forces_.size(), 0.0);
-  acting_.clear();
+  active_.clear();
   for (int t = 0; t < int(terms_.size()); ++t) {
     if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;
-    if (rows_of(t).places > 0) acting_.push_back(t);
+    if (rows_of(t).places > 0) active_.push_back(t);
   }
-  acting_terms_.clear();  // after all rows are written, since they may move in memory
-  for (const int t : acting_) {
+  active_terms_.clear();  // after all rows are written, since they may move in memory
+  for (const int t : active_) {
     const RowsOf& rows = rows_of_[t];
-    acting_terms_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
+    active_terms_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
                              &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0],
                              &force[terms_[t].first_row]});
   }
-  trees_.add(acting_terms_, dofs_, right_.data());
+  trees_.add(active_terms_, dofs_, right_.data());
   if (!free_) trees_.factor();
   return right_;
 }

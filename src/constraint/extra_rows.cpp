@@ -106,15 +106,15 @@ void ExtraRows<R>::clear() {
 }
 
 template <class R>
-void ExtraRows<R>::add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents) {
+void ExtraRows<R>::add_contacts(std::span<const ContactPlace> active, std::span<const Tangent> tangents) {
   const std::span<const ContactRows> contacts = geometry_.contacts;
-  for (std::size_t k = 0; k < acting.size();) {  // contacts of one pair of links are neighbours and form one block
+  for (std::size_t k = 0; k < active.size();) {  // contacts of one pair of links are neighbours and form one block
     const std::size_t first = extras_.size();
-    const int a = contacts[acting[k].contact].a, b = contacts[acting[k].contact].b, row = rows_.rows();
+    const int a = contacts[active[k].contact].a, b = contacts[active[k].contact].b, row = rows_.rows();
     int count = 0;
-    for (; k < acting.size() && contacts[acting[k].contact].a == a && contacts[acting[k].contact].b == b; ++k) {
-      if (!acting[k].extra) continue;
-      extras_.push_back({acting[k].contact, row + count, 0, b >= 0 ? contacts[acting[k].contact].nrow : 2, 0});
+    for (; k < active.size() && contacts[active[k].contact].a == a && contacts[active[k].contact].b == b; ++k) {
+      if (!active[k].extra) continue;
+      extras_.push_back({active[k].contact, row + count, 0, b >= 0 ? contacts[active[k].contact].nrow : 2, 0});
       count += extras_.back().nrow;
     }
     if (count == 0) continue;
@@ -207,7 +207,7 @@ void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<con
   write_system(tangents, force);
   const int k = int(unknown_.size());
   factors_.factor(k, leading_);
-  bilateral_.settle([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
+  bilateral_.refine([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
   impulse_.assign(rows_.rows(), R(0));
   for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(right_[i]);
 }

@@ -57,7 +57,7 @@ class LaneLinks {
   /// The same for any contact, from one motion of each link.
   Vec3<T> along(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<false>(c, motion); }
   Vec3<T> about(const LaneContact<T>& c, const LinkMotions<T>& motion) const { return of<true>(c, motion); }
-  /// Starts a linear problem without acting contacts.
+  /// Starts a linear problem without active contacts.
   void begin() {
     nextra_ = nextra_spin_ = nitem_ = 0;
     std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);

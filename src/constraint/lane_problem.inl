@@ -564,7 +564,7 @@ class LaneProblem {
       const LaneJointRow<T>& r = s_.row[i];
       if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
       if (r.kind == LaneJointRow<T>::Kind::limit)
-        limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActingChange<R>)));
+        limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActiveChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
         saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
     }

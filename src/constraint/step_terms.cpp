@@ -225,7 +225,7 @@ void StepTerms<R>::count_carried() {
     const double* at = &impulse_[terms_[i].first_row];
     if (names_[i].kind == Kind::contact) report_.touching += at[0] > 0;
     if (names_[i].kind == Kind::limit || names_[i].kind == Kind::user_limit)
-      report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActingChange<double>;
+      report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActiveChange<double>;
     if (names_[i].kind != Kind::drive) continue;
     const double size = terms_[i].nrow == 3 ? std::sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) : at[0];
     report_.saturated +=

@@ -19,9 +19,9 @@ inline constexpr double kLimitReturn = 5;
 /// Relative to the inertia that a drive moves. A drive with an explicit spring alone would otherwise be a constant
 /// force.
 inline constexpr double kLeastStiffness = 1e-9;
-/// Least change of speed by a limit that counts as acting; less is rounding [m/s | rad/s].
+/// Least change of speed by a limit that counts as active; less is rounding [m/s | rad/s].
 template <class R>
-inline constexpr R kActingChange = sizeof(R) == 8 ? R(1e-9) : R(1e-6);
+inline constexpr R kActiveChange = sizeof(R) == 8 ? R(1e-9) : R(1e-6);
 /// Relative to the inverse mass. In float it is √ε: the compliance's velocity then equals the effect of rounding on the
 /// force.
 template <class R>

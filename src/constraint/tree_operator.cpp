@@ -18,11 +18,11 @@ namespace {
 
 constexpr int kEasy = 2;  ///< iterations of a step that is not hard
 /// A small model's step uses the dense matrix if it has more extra rows, bilateral rows counted twice, than DoFs. A
-/// hard step uses it if kHardShare times the extra rows, or kActingShare times the rows of all acting contacts, exceed
+/// hard step uses it if kHardShare times the extra rows, or kActiveShare times the rows of all active contacts, exceed
 /// the DoFs.
-constexpr int kHardShare = 4, kActingShare = 2;
-constexpr int kTiny = 10;  ///< DoFs up to which a step with many acting rows is dense from the first iteration on
-/// Largest number of rows of acting terms that are solved alone; the second if there are bilateral rows.
+constexpr int kHardShare = 4, kActiveShare = 2;
+constexpr int kTiny = 10;  ///< DoFs up to which a step with many active rows is dense from the first iteration on
+/// Largest number of rows of active terms that are solved alone; the second if there are bilateral rows.
 constexpr int kFewRows = 24, kFewBesideBilateral = 40;
 constexpr int kCrowd = 24;         ///< unknowns of contacts at which the Schur complement costs as much as the graph
 constexpr int kBetween = 8;        ///< contacts between two trees that make a crowd of them
@@ -100,10 +100,10 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   int coupled = 0;
   bool dense = of_step_.dense;
   if (!tangents.empty()) {
-    find_acting(tangents, force);
+    find_active(tangents, force);
     const int extra = places_.unknowns + extra_.bilateral().count();
-    of_step_.hard_is_dense = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
-    const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
+    of_step_.hard_is_dense = small_ && std::max(kHardShare * extra, kActiveShare * places_.rows) > model_.nv;
+    const bool tiny = model_.nv <= kTiny && kActiveShare * places_.rows > model_.nv;
     const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
     coupled = places_.unknowns,
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.bilateral().count() > model_.nv;
@@ -125,12 +125,12 @@ SweepKind TreeOperator<R>::sweeps() const {
   if (has_nodes()) return SweepKind::of_crowd;
   if (places_.unknowns < kCrowd) return SweepKind::of_trees;
   int of_bodies = 0, between = 0;
-  for (const ContactPlace& place : places_.acting) {
+  for (const ContactPlace& place : places_.active) {
     const ContactRows& contact = geometry_.contacts[place.contact];
     of_bodies += is_of_bodies(contact), between += is_between(contact);
   }
   if (between < kBetween) return SweepKind::of_trees;
-  return of_bodies > kOfBodies * double(places_.acting.size()) ? SweepKind::of_bodies : SweepKind::of_crowd;
+  return of_bodies > kOfBodies * double(places_.active.size()) ? SweepKind::of_bodies : SweepKind::of_crowd;
 }
 
 template <class R>
@@ -168,7 +168,7 @@ void TreeOperator<R>::solve_tree(const TreeForces<R>& forces, std::span<const Ta
     add_contact_forces(force);
   } else {
     add_stiffness(tangents, force);
-    if (places_.unknowns > 0) extra_.add_contacts(places_.acting, tangents);
+    if (places_.unknowns > 0) extra_.add_contacts(places_.active, tangents);
   }
   add_row_stiffness(tangents, force);
   extra_.add_paths(tangents, force);
@@ -196,25 +196,25 @@ void TreeOperator<R>::solve_dense(const TreeForces<R>& forces, std::span<const T
   const int first = dense_.trees().place_of_row(0);
   solution_.assign(right.begin(), right.end());
   std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);
-  held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.bilateral,
+  held.refine([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.bilateral,
               iterates_.next.bilateral);
   dense_.trees().template finish<R>(solution_, *data_, iterates_.next.x);
 }
 
 template <class R>
-StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
+StepOperator* TreeOperator<R>::reduced(std::span<const int> terms) {
   int rows = 0;
   for (const int t : terms) rows += terms_[t].nrow;
   if (!small_ || rows > (extra_.bilateral().count() > 0 ? kFewBesideBilateral : kFewRows)) return nullptr;
   if (by_graph()) {
     write_whole(terms);
-    whole_.alone.begin({whole_.rows, nullptr, nullptr, nullptr, rows}, whole_.rows.counts);
+    whole_.reduced.begin({whole_.rows, nullptr, nullptr, nullptr, rows}, whole_.rows.counts);
   } else {
     begin_dense();
     dense_.write(terms, whole_.rows);
-    whole_.alone.begin(dense_.matrices(whole_.rows), whole_.rows.counts);
+    whole_.reduced.begin(dense_.matrices(whole_.rows), whole_.rows.counts);
   }
-  return &whole_.alone;
+  return &whole_.reduced;
 }
 
 template <class R>
@@ -261,7 +261,7 @@ void TreeOperator<R>::Iterates::move(double t) {
 template <class R>
 void TreeOperator<R>::add_stiffness(std::span<const Tangent> tangents, std::span<const double> force) {
   places_.on_links.clear();
-  for (ContactPlace place : places_.acting) {
+  for (ContactPlace place : places_.active) {
     const ContactRows& contact = geometry_.contacts[place.contact];
     if (contact.b >= 0) continue;
     if (contact.nrow != 3) {

@@ -109,7 +109,7 @@ bool FrictionPath::is_over() const { return factorisations_ >= most_ || spent();
 void FrictionPath::clear(std::size_t terms) { acted_.assign(terms, 0), work_ = 0; }
 
 bool FrictionPath::join(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
-  return mark_acting(problem.terms, problem.rows, velocity, impulse, acted_);
+  return mark_active(problem.terms, problem.rows, velocity, impulse, acted_);
 }
 
 /// Collects the rows of the terms on the path. It perturbs their free velocities by shares of `rounding`, which breaks

@@ -51,7 +51,7 @@ inline double miss(const TermRow& row, double velocity, double impulse) {
 /// Whether the term has an impulse, or P(z) of the natural map is not zero.
 bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 /// Marks the terms that act. @param acted [term] in and out  @return whether there are more than before
-bool mark_acting(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
+bool mark_active(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
                  std::span<const double> impulse, std::span<char> acted);
 
 /// Distance of `impulse` from its set, relative to the set's size; for intervals and balls.

@@ -139,7 +139,7 @@ bool acts(const Term& term, const TermRow* rows, const double* velocity, const d
   return nonzero(term, projected);
 }
 
-bool mark_acting(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
+bool mark_active(std::span<const Term> terms, std::span<const TermRow> rows, std::span<const double> velocity,
                  std::span<const double> impulse, std::span<char> acted) {
   bool more = false;
   for (std::size_t i = 0; i < terms.size(); ++i) {

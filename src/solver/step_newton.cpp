@@ -1,5 +1,5 @@
 // Semismooth Newton method of a step; step_newton.hpp has the equations and the phases. The first kOwnIterations start
-// from the last step's impulses. If they fail, start_anew() solves the frictionless problem and continues from there,
+// from the last step's impulses. If they fail, restart() solves the frictionless problem and continues from there,
 // if need be along the friction path. If nothing converges within the limits on iterations and operations, the result
 // is the best iterate with its residual.
 #include "tarsus/solver/step_newton.hpp"
@@ -14,14 +14,14 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kHalvings = 5;           ///< largest number of step lengths tried
+constexpr int kStepLengths = 5;        ///< largest number of step lengths tried
 constexpr double kExcess = 2e-10;      ///< tolerance for impulses outside their set, relative to the set's size
 constexpr int kEarlyIterations = 12;   ///< iterations in which sweeps may precede the second one
-constexpr int kActingRounds = 4;       ///< how often the acting terms are solved alone,
-constexpr int kActingIterations = 16;  ///< with at most this many iterations each time;
-constexpr int kBeforeActing =
-    2;  ///< iterations on all terms before the first time; sooner, and with sweeps first, if contacts
-constexpr double kFarOff = 1e-2;                     ///< miss by more [m/s]
+constexpr int kActiveAttempts = 4;     ///< how often the active terms are solved alone,
+constexpr int kActiveIterations = 16;  ///< with at most this many iterations each time;
+/// Iterations on all terms before the first time; none, but sweeps first, where contacts miss by more than kFarOff.
+constexpr int kBeforeActive = 2;
+constexpr double kFarOff = 1e-2;                     ///< [m/s]
 constexpr int kOwnIterations = 40;                   ///< from the last step's impulses
 constexpr int kOtherIterations = 30;                 ///< from another start
 constexpr int kFrictionlessIterations = 300;         ///< without friction, until the residual
@@ -98,14 +98,14 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
   const double far = !early ? 0 : short_ ? kUnbounded : contact_residual_;
-  const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, far, mass.sweeps());
+  const int sweeps = restart_.begun ? 0 : sweeps_.due(history_, far, mass.sweeps());
   if (sweeps > 0) sweep(mass, sweeps);
   const bool changes = mass.takes_changes();
   const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
   linear_solve(mass, changes), short_ = false;
-  if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
+  if (early && sweeps_.early() && !restart_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
-  for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
+  for (int k = 0; k < kStepLengths; ++k, t *= 0.5) {
     point(t, trial_);
     const double there = laws_.map(problem_, trial_.velocity, trial_.impulse);
     if (there < least) least = there, best = t;
@@ -139,89 +139,89 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
     history_.push_back(now);
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
-    if (judged && solve_acting(mass, tolerance, end - iterations_)) continue;
+    if (judged && solve_active(mass, tolerance, end - iterations_)) continue;
     newton(mass, judged && mass.sweeps() == SweepKind::at_once);
   }
 }
 
-/// Solves the acting terms alone, by their rows, then all terms at their impulses. @return whether it did so
-bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
+/// Solves the active terms alone, by their rows, then all terms at their impulses. @return whether it did so
+bool StepNewton::solve_active(StepOperator& mass, double tolerance, int most) {
   const bool far = short_ || contact_residual_ > kFarOff;
-  if (acting_.rounds == kActingRounds) return false;
-  if (acting_.rounds == 0 && !far && int(history_.size()) <= kBeforeActing) return false;
-  const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
-  if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.part.terms.size())) return false;
-  StepOperator* const rows = mass.alone(terms);
+  if (active_.attempts == kActiveAttempts) return false;
+  if (active_.attempts == 0 && !far && int(history_.size()) <= kBeforeActive) return false;
+  const std::span<const int> terms = sweeps_.active(problem_, now_.velocity, now_.impulse);
+  if (terms.empty() || (active_.attempts > 0 && terms.size() == active_.part.terms.size())) return false;
+  StepOperator* const rows = mass.reduced(terms);
   if (!rows) return false;
-  ++acting_.rounds;
-  if (!acting_.newton) acting_.newton = std::make_unique<StepNewton>();
-  StepNewton& inner = *acting_.newton;
-  PartOfTerms& part = acting_.part;
+  ++active_.attempts;
+  if (!active_.newton) active_.newton = std::make_unique<StepNewton>();
+  StepNewton& inner = *active_.newton;
+  PartOfTerms& part = active_.part;
   part.clear();
   for (const int t : terms) part.add(problem_.terms[t], problem_.rows);
   part.take(now_.velocity, inner.now_.velocity), part.take(now_.impulse, inner.now_.impulse);
-  const bool met = inner.refine(*rows, acting_, far, tolerance, std::min(most, kActingIterations));
+  const bool met = inner.refine(*rows, active_, far, tolerance, std::min(most, kActiveIterations));
   iterations_ += inner.iterations_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   part.put(inner.best_.impulse, now_.impulse);
   apply_impulses(mass, problem_, now_.impulse, now_.velocity), short_ = false;
-  if (!met) acting_.rounds = kActingRounds;
+  if (!met) active_.attempts = kActiveAttempts;
   return true;
 }
 
 /// Iterates from the present iterate. @param far sweep first
-bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most) {
-  acting.free_velocity.resize(acting.part.rows.size());
-  own_ = problem_ = {acting.part.terms, acting.part.rows, acting.free_velocity};
+bool StepNewton::refine(StepOperator& mass, Active& active, bool far, double tolerance, int most) {
+  active.free_velocity.resize(active.part.rows.size());
+  own_ = problem_ = {active.part.terms, active.part.rows, active.free_velocity};
   begin_problem();
-  best_ = now_, acting_.rounds = kActingRounds;
-  mass.solve({}, now_.impulse, acting.free_velocity);
-  for (std::size_t i = 0; i < acting.free_velocity.size(); ++i)
-    acting.free_velocity[i] = now_.velocity[i] - acting.free_velocity[i];
+  best_ = now_, active_.attempts = kActiveAttempts;
+  mass.solve({}, now_.impulse, active.free_velocity);
+  for (std::size_t i = 0; i < active.free_velocity.size(); ++i)
+    active.free_velocity[i] = now_.velocity[i] - active.free_velocity[i];
   sweeps_.begin(problem_, true);
   history_.clear(), short_ = far;
   return iterate(mass, tolerance, most, true);
 }
 
 /// Iterates from the present impulses, without sweeps.
-bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bool judged) {
+bool StepNewton::iterate_from_impulses(StepOperator& mass, double tolerance, int most, bool judged) {
   apply_impulses(mass, problem_, now_.impulse, now_.velocity), history_.clear(), short_ = false;
-  anew_.begun = true, acting_.rounds = kActingRounds;
+  restart_.begun = true, active_.attempts = kActiveAttempts;
   return iterate(mass, tolerance, most, judged);
 }
 
 /// The fallback if friction prevents convergence. Without friction the problem is convex. From that solution, solves
 /// the problem with friction directly, or from the end of the friction path that begins there.
-void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
+void StepNewton::restart(StepOperator& mass, const NewtonOptions& options) {
   const auto most = [&](int wanted) { return std::min(wanted, options.max_iterations - iterations_); };
-  anew_.terms.assign(own_.terms.begin(), own_.terms.end());
-  for (Term& term : anew_.terms) {
+  restart_.terms.assign(own_.terms.begin(), own_.terms.end());
+  for (Term& term : restart_.terms) {
     if (term.law == Law::contact) term.friction = term.torsional = term.rolling = 0;
   }
-  problem_.terms = anew_.terms;
+  problem_.terms = restart_.terms;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  iterate_anew(mass, kFrictionlessTolerance, most(kFrictionlessIterations), false);
+  iterate_from_impulses(mass, kFrictionlessTolerance, most(kFrictionlessIterations), false);
   problem_.terms = own_.terms;
   if (!std::isfinite(history_.back())) return;
-  if (!anew_.path) anew_.path = std::make_unique<FrictionPath>();
-  FrictionPath& path = *anew_.path;
+  if (!restart_.path) restart_.path = std::make_unique<FrictionPath>();
+  FrictionPath& path = *restart_.path;
   path.clear(own_.terms.size()), path.join(own_, now_.velocity, now_.impulse);
   sweeps_.forget_mass();
-  anew_.impulse = now_.impulse;
+  restart_.impulse = now_.impulse;
   for (bool other = false;; other = true) {  // the other metric
-    iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+    iterate_from_impulses(mass, options.tolerance, most(kOtherIterations), true);
     for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
-      now_.impulse = anew_.impulse;
+      now_.impulse = restart_.impulse;
       const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);
       iterations_ += path.factorisations();
       apply_impulses(mass, own_, now_.impulse, now_.velocity);
       if (!there || !path.join(own_, now_.velocity, now_.impulse))
         ++k;  // or repeat the path with the terms that act at its end
-      if (there && most(1) > 0) iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
+      if (there && most(1) > 0) iterate_from_impulses(mass, options.tolerance, most(kOtherIterations), true);
     }
     if (met_ || costly_ || path.spent() || most(1) == 0 || other || own_.sliding_share == 1) return;
     own_.sliding_share = problem_.sliding_share = 1;
-    now_.impulse = anew_.impulse;
+    now_.impulse = restart_.impulse;
   }
 }
 
@@ -261,7 +261,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 }
 
 void StepNewton::begin_problem() {
-  iterations_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
+  iterations_ = 0, costly_ = restart_.begun = false, active_.attempts = 0;
   best_residual_ = kUnbounded, met_ = false;
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
@@ -279,7 +279,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   begin(mass, y);
   iterate(mass, options.tolerance, std::min(kOwnIterations, options.max_iterations) - 1, true);
   if (!met_ && !costly_ && best_residual_ < kUnbounded) {
-    start_anew(mass, options);
+    restart(mass, options);
     if (!met_ && !costly_ && best_residual_ > options.kLost) end_by_sweeps(mass);
     if (!met_ && !costly_) bound_impulses(mass);
   }

@@ -77,9 +77,9 @@ int Sweeps::due(std::span<const double> residuals, double early, SweepKind kind)
   return count;
 }
 
-std::span<const int> Sweeps::acting(const StepProblem& problem, std::span<const double> velocity,
+std::span<const int> Sweeps::active(const StepProblem& problem, std::span<const double> velocity,
                                     std::span<const double> impulse) {
-  if (!mark_acting(problem.terms, problem.rows, velocity, impulse, acted_)) return terms_;
+  if (!mark_active(problem.terms, problem.rows, velocity, impulse, acted_)) return terms_;
   terms_.clear(), stale_ = true;
   for (std::size_t i = 0; i < acted_.size(); ++i) {
     if (acted_[i]) terms_.push_back(int(i));
@@ -126,7 +126,7 @@ static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis)
   return axis * body.inverse_mass + cross(body.inverse_inertia * cross(arm, axis), arm);
 }
 
-/// @param row the term's first row among the acting terms
+/// @param row the term's first row among the active terms
 void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
   const int c = points_->add(at);
@@ -322,7 +322,7 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
 
 void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
                  std::span<double> impulse) {
-  if (acting(problem, velocity, impulse).empty()) return;
+  if (active(problem, velocity, impulse).empty()) return;
   if (stale_)
     make_blocks(mass, problem);
   else

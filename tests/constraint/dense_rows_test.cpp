@@ -111,7 +111,7 @@ class AllRows final : public StepOperator {
     choose(terms);
     return blocks_;
   }
-  StepOperator* alone(std::span<const int> terms) override {
+  StepOperator* reduced(std::span<const int> terms) override {
     choose(terms);
     rows_.begin({blocks_, own_.data(), turned_.data(), responses_.data(), int(J.cols())}, own_counts_);
     after_alone = 0;

@@ -409,7 +409,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
         }
         at += term.nrow;
       }
-      StepOperator* const alone = dense.alone(std::span(some).first(own.size()));
+      StepOperator* const alone = dense.reduced(std::span(some).first(own.size()));
       if (!alone) continue;
       ++alones;
       Eigen::VectorXd Jx(at);

@@ -64,7 +64,8 @@ std::array<double, 2> by_solver(const TwoDrives& p, LimitReport& report, const s
 
 const TwoDrives kCycling{0.5, {-3, -2}, {0.5, 100}, {0.25, 2}};
 
-/// The active-set iteration without a line search, as one would write it first. True if it settles within 1,000 iterations.
+/// The active-set iteration without a line search, as one would write it first. True if it settles within 1,000
+/// iterations.
 bool plain_active_set_settles(const TwoDrives& p) {
   int side[2] = {0, 0};
   for (int round = 0; round < 1000; ++round) {
@@ -265,7 +266,8 @@ void expect_lanes_equal_scalars() {
       DriveLimiter<R> single(c.model, one);
       single.solve(one, c.drives, c.h, q, v, g, gv, tau, alone);
       ASSERT_EQ(lane, alone) << "seed " << seed << ", world " << world;
-      ASSERT_EQ(limiter.report(world).iterations, single.report(0).iterations) << "seed " << seed << ", world " << world;
+      ASSERT_EQ(limiter.report(world).iterations, single.report(0).iterations)
+          << "seed " << seed << ", world " << world;
       ASSERT_EQ(limiter.report(world).saturated, single.report(0).saturated);
     }
   }

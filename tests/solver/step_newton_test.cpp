@@ -94,7 +94,7 @@ class DenseOperator : public StepOperator {
     return rows;
   }
   SweepKind sweeps() const override { return rows.at_once ? SweepKind::at_once : SweepKind::of_trees; }
-  StepOperator* alone(std::span<const int> chosen) override {
+  StepOperator* reduced(std::span<const int> chosen) override {
     if (!offers_alone) return nullptr;
     own = std::make_unique<DenseOperator>();
     own->M = M, own->E = E, own->e = VectorXd::Zero(E.rows()), own->rows.at_once = true;

@@ -83,7 +83,8 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     report.status = stepper.status(0);
     if (report.status != WorldStatus::ok) return report;
     const LimitReport limit = *stepper.limit_report(0);
-    ++report.steps, report.iterations += limit.iterations, report.most_iterations = std::max(report.most_iterations, limit.iterations);
+    ++report.steps, report.iterations += limit.iterations,
+        report.most_iterations = std::max(report.most_iterations, limit.iterations);
     report.residual = std::max(report.residual, limit.residual), report.saturated += limit.saturated;
     for (const Joint& joint : model.joints) {
       for (int k = joint.type == JointType::free ? 3 : 0; k < joint.nv(); ++k) {

@@ -52,7 +52,7 @@ class BilateralSchur {
   /// Applies `solve` to the right side `solution`; the bilateral rows start at `first`. Each solve is a proximal step,
   /// which removes the effect of the raised Σ_e on the change. The first one starts from the impulses `now` if the rows
   /// held with them, and from zero if they did not: contradictory rows would take larger impulses each time.
-  void settle(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
+  void refine(const Solve& solve, std::span<double> solution, int first, const BilateralImpulse& now,
               BilateralImpulse& next);
 
  private:

@@ -63,8 +63,8 @@ class DenseTerms {
   int rows_ = 0, dofs_;      ///< rows of J_; padded to eight
   AlignedVector<double> J_;  ///< [row][dofs] of the terms requested so far
   std::vector<int> places_;  ///< DoFs at which the rows have entries
-  std::vector<int> acting_;  ///< terms of add_tangents()
-  std::vector<DenseTerm> acting_terms_;
+  std::vector<int> active_;  ///< terms of add_tangents()
+  std::vector<DenseTerm> active_terms_;
   bool free_ = false;                     ///< add_tangents() had no tangents
   std::vector<double> forces_, right_;    ///< forces besides the terms; right side with the terms
   AlignedVector<double> own_J_, own_Jt_;  ///< of write(): [row][dofs]; [place][row, padded]

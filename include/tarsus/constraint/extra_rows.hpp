@@ -27,8 +27,8 @@ class ExtraRows {
   BilateralSchur<R>& bilateral() { return bilateral_; }
 
   void clear();  ///< keeps the bilateral rows alone
-  /// @param acting ascending; adds those marked `extra`
-  void add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents);
+  /// @param active ascending; adds those marked `extra`
+  void add_contacts(std::span<const ContactPlace> active, std::span<const Tangent> tangents);
   /// Adds the paths that do not act on one link alone.
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   int rows() const { return rows_.rows(); }

@@ -86,7 +86,7 @@ class TreeOperator final : public StepOperator {
   bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
                     std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;
-  StepOperator* alone(std::span<const int> terms) override;
+  StepOperator* reduced(std::span<const int> terms) override;
   SweepKind sweeps() const override;
   double sliding_share() const override;
   void move(double t) override { iterates_.move(t); }
@@ -103,11 +103,11 @@ class TreeOperator final : public StepOperator {
   };
   struct Places {                        ///< of contacts
     std::vector<ContactPlace> three;     ///< with three rows
-    std::vector<ContactPlace> acting;    ///< not idle, by find_acting()
-    std::vector<ContactPlace> on_links;  ///< acting ones with three rows, on the world
-    std::vector<CoupledPlace> coupled;   ///< of acting ones
-    int unknowns = 0;                    ///< number of extra rows that the acting ones would make
-    int rows = 0;                        ///< number of rows of acting ones
+    std::vector<ContactPlace> active;    ///< not idle, by find_active()
+    std::vector<ContactPlace> on_links;  ///< active ones with three rows, on the world
+    std::vector<CoupledPlace> coupled;   ///< of active ones
+    int unknowns = 0;                    ///< number of extra rows that the active ones would make
+    int rows = 0;                        ///< number of rows of active ones
   };
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< limit of eliminates(); what is left in this step
@@ -117,7 +117,7 @@ class TreeOperator final : public StepOperator {
     CoupledTrees free;                          ///< without terms, to read their rows
     bool free_factored = false;                 ///< in this step
     std::vector<CoupledTrees::LinkPair> pairs;  ///< of contacts
-    bool acting_only = false;                   ///< pairs: of contacts that act, not of all that are near
+    bool active_only = false;                   ///< pairs: of contacts that act, not of all that are near
     bool many_trees = false;
     RowNodes nodes;                   ///< bilateral rows and paths, where there are many trees
     RowNodes of_free;                 ///< bilateral rows and paths, for any number of trees
@@ -134,7 +134,7 @@ class TreeOperator final : public StepOperator {
   void add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
   void add_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
-  void find_acting(std::span<const Tangent> tangents, std::span<const double> force);
+  void find_active(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
   void lay_out(std::span<const Term> terms, const RowGeometry& geometry, const BilateralRows<R>& bilateral);
@@ -170,9 +170,9 @@ class TreeOperator final : public StepOperator {
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
   struct {
-    int most;         ///< largest number of rows with one matrix
-    WholeRows rows;   ///< the rows of that matrix
-    DenseRows alone;  ///< the operator on these rows alone
+    int most;           ///< largest number of rows with one matrix
+    WholeRows rows;     ///< the rows of that matrix
+    DenseRows reduced;  ///< the operator on these rows alone
   } whole_;
   struct {
     bool dense = false;          ///< this step uses the dense matrix

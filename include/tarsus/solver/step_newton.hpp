@@ -23,7 +23,7 @@
 //             and every second such iteration goes without. On one dense matrix, sweeps start before the second
 //             iteration or after a shortened step, and steps are not shortened from then on (decision 512). Contacts of
 //             free bodies, and of trees that bear on one another, get more sweeps (decisions 511, 522).
-//   acting    Where few terms act, these are solved as a problem of their own, by their rows alone. An iteration on all
+//   active    Where few terms act, these are solved as a problem of their own, by their rows alone. An iteration on all
 //             terms at their impulses follows, then again one on the terms that act by then.
 //   anew      If this does not converge either: the problem without friction, which is convex. From its impulses the
 //             problem itself is solved by Newton's iterations alone, or along the curve of solutions that begins there
@@ -87,7 +87,7 @@ class StepOperator {
   virtual double sliding_share() const { return kSlidingShare; }
   /// The operator on these terms' rows alone, with x = 0, if that is cheaper than solve(); else null. Otherwise as
   /// row_blocks().
-  virtual StepOperator* alone([[maybe_unused]] std::span<const int> terms) { return nullptr; }
+  virtual StepOperator* reduced([[maybe_unused]] std::span<const int> terms) { return nullptr; }
   /// Marks the present x as the best so far, which the caller will read.
   virtual void keep() = 0;
 };
@@ -163,24 +163,24 @@ class StepNewton {
     std::vector<Tangent> tangent;         ///< [term] G
     std::vector<double> carried, change;  ///< [row] g; in a problem for changes: γ̄, and its increment of γ
   };
-  struct Anew {                          ///< state of start_anew()
+  struct Restart {                       ///< state of restart()
     bool begun = false;                  ///< in this problem: no more sweeps
     std::vector<Term> terms;             ///< without friction
     std::vector<double> impulse;         ///< of the solution without friction
     std::unique_ptr<FrictionPath> path;  ///< made when it is first needed
   };
-  struct Acting {  ///< the terms that act, as a problem of their own
+  struct Active {  ///< the terms that act, as a problem of their own
     std::unique_ptr<StepNewton> newton;
     PartOfTerms part;
     std::vector<double> free_velocity;
-    int rounds = 0;  ///< iterations of this phase in this step
+    int attempts = 0;  ///< iterations of this phase in this step
   };
   bool iterate(StepOperator& mass, double tolerance, int most, bool judged);
-  bool solve_acting(StepOperator& mass, double tolerance, int most);
-  bool refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most);
+  bool solve_active(StepOperator& mass, double tolerance, int most);
+  bool refine(StepOperator& mass, Active& active, bool far, double tolerance, int most);
   void begin_problem();
-  void start_anew(StepOperator& mass, const NewtonOptions& options);
-  bool iterate_anew(StepOperator& mass, double tolerance, int most, bool judged);
+  void restart(StepOperator& mass, const NewtonOptions& options);
+  bool iterate_from_impulses(StepOperator& mass, double tolerance, int most, bool judged);
   void end_by_sweeps(StepOperator& mass);
   void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
@@ -200,9 +200,9 @@ class StepNewton {
   double best_residual_ = 0, contact_residual_ = 0;  ///< contact: of the contacts of this iterate
   bool met_ = false;                                 ///< the best iterate is within the tolerance
   std::vector<double> history_;                      ///< residuals since the last start
-  Anew anew_;
+  Restart restart_;
   Sweeps sweeps_;
-  Acting acting_;
+  Active active_;
   int iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened
   bool costly_ = false;

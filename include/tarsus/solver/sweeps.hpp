@@ -139,7 +139,7 @@ class Sweeps {
   int due(std::span<const double> residuals, double early, SweepKind kind);
   bool early() const { return due_.early; }  ///< they started before the seventh iteration
   /// The terms that act: with an impulse now or earlier in this step, or whose law gives one. Ascending.
-  std::span<const int> acting(const StepProblem& problem, std::span<const double> velocity,
+  std::span<const int> active(const StepProblem& problem, std::span<const double> velocity,
                               std::span<const double> impulse);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
@@ -152,7 +152,7 @@ class Sweeps {
 
  private:
   struct Block {
-    int at = 0, nrow = 0, first = 0, end = 0;  ///< first row among the acting terms; range in relaxations_
+    int at = 0, nrow = 0, first = 0, end = 0;  ///< first row among the active terms; range in relaxations_
     std::size_t own = 0;                       ///< offset in own_
     int stride = 0;
     int of = 0;     ///< index among the operator's blocks
@@ -160,9 +160,9 @@ class Sweeps {
   };
   struct Point {
     int contact;        ///< index in points_
-    int at, row, nrow;  ///< first row among the acting terms; row in the problem
+    int at, row, nrow;  ///< first row among the active terms; row in the problem
   };
-  struct Rows {  ///< [row of the acting terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
+  struct Rows {  ///< [row of the active terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
     std::vector<double> inverse, diagonal, keep, start;
   };
   struct Conjugate {  ///< y_ and z_ before an Extrapolation, and its increments
@@ -191,7 +191,7 @@ class Sweeps {
   void sweep(bool back);
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
-  std::vector<int> terms_;   ///< the acting terms
+  std::vector<int> terms_;   ///< the active terms
   bool stale_ = true;        ///< blocks_ is not up to date: more terms act, or the operator was used for other rows
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
@@ -200,7 +200,7 @@ class Sweeps {
   std::vector<Point> point_;            ///< where each of them is
   AlignedVector<double> own_;           ///< Z of each block: relax.hpp
   Rows rows_;
-  std::vector<double> y_;       ///< [row of the acting terms] impulses
+  std::vector<double> y_;       ///< [row of the active terms] impulses
   AlignedVector<double> z_;     ///< of a single block
   std::vector<double> change_;  ///< of one block
   Conjugate conjugate_;
