@@ -65,9 +65,7 @@ class Servos {
   /// Slots for all rows that any step may have; may_have_rows() tells whether a row can be active.
   std::span<const ForceSlot> slots() const { return slots_.all; }
   bool may_have_rows() const { return is_.may_have_rows; }
-  bool passive() const {
-    return !actuation_.passive().empty();
-  }  ///< there are passive forces, with or without actuators
+  bool passive() const { return !actuation_.passive().empty(); }  ///< the model has passive forces
 
   /// Advances data.act by dt seconds in the worlds for which `advance` returns true; data.qvel is that of the step's
   /// end.
