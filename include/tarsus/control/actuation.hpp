@@ -34,7 +34,7 @@ class Actuation {
   const MotorStep& motor(int actuator) const { return motors_[actuator]; }  ///< of an actuator that is a motor
   /// Clamped to the joints' actuatorfrcrange, including the gravity compensation that belongs to actuators.
   std::span<const double> actuator_force() const { return qfrc_actuator_; }
-  /// Total passive force, including joint springs and dampers. Calls evaluate() or evaluate_passive() first.
+  /// Total passive force, including joint springs and dampers. Call evaluate() first.
   void passive_force(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) const;
   /// Whether the gravity compensation of a DoF belongs to its actuators.
   bool compensates(int dof) const { return compensated_by_actuator_[dof]; }
