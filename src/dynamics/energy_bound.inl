@@ -3,17 +3,23 @@
 // A step moves q by h v with v constant in the joints' coordinates, and evaluates velocity products at the resulting q.
 // For small h the momentum and kinetic energy that the first adds are removed by the second. If a branch turns by
 // radians within the step, as a light one may after an impact, both can add. Let v⁰ = v + h q̈ be the velocity from the
-// products and the forces Q, p momentum, F the forces on free joints and W the work of all forces. A rigid body would
-// satisfy
+// products and the forces Q, p momentum, F the forces on free joints and W the work of all forces. The exact motion
+// would satisfy
 //
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
 // The bound is enforced for each tree, with its own λ, in this order:
 //
-//   1. A tree on a free joint gets the linear momentum above, because an error in it changes the energy in proportion to the speed of the whole tree. Gravity's part of W also uses this momentum: at q, v may move the whole tree many times as fast.
-//   2. If the energy is still too large, internal damping reduces the joints' rates: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, where D is the joints' own articulated inertia, reduced for joints that turn little. It preserves momentum.
-//   3. If no λ suffices, the momentum is wrong. Trees on a free joint get the momentum above by a rigid motion of the whole tree. The joints are damped again, starting from their undamped rates or, if that does not suffice either, from the damped ones.
-//   4. Any remaining excess is removed from all motion within the tree about its centre of mass, and with it angular momentum.
+// 1. A tree on a free joint gets the linear momentum above, because an error in it changes the energy in proportion to
+//    the speed of the whole tree. Gravity's part of W also uses this momentum: at q, v may move the whole tree many
+//    times as fast.
+// 2. If the energy is still too large, internal damping reduces the joints' rates: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰,
+//    where D is the joints' own articulated inertia, reduced for joints that turn little. It preserves momentum.
+// 3. If no λ suffices, the momentum is wrong. Trees on a free joint get the momentum above by a rigid motion of the
+//    whole tree. The joints are damped again, starting from their undamped rates or, if that does not suffice either,
+//    from the damped ones.
+// 4. Any remaining excess is removed from all motion within the tree about its centre of mass, and with it angular
+//    momentum.
 //
 // Contacts and limits that follow only remove energy, so nothing gains any.
 #pragma once
@@ -26,13 +32,13 @@ namespace tarsus {
 inline namespace TARSUS_ISA {
 
 inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link above which the bound is evaluated
-inline constexpr double kChainAngle = 4;    ///< over the DoFs on the way to the world, where it is less, for what a
-                                            ///< joint adds the next ones multiply
+/// Or this over the number of DoFs on the path to the world, if less: each joint multiplies the error of those before.
+inline constexpr double kChainAngle = 4;
 inline constexpr double kFirstDamping = 1.5;
 inline constexpr double kMoreDamping = 4;  ///< factor between successive λ
 inline constexpr int kDampings = 4;        ///< number of λ tried
-/// Parameters of the damping. Trees in loops use less, because the loops open if the trees keep only what the bound
-/// allows.
+/// Parameters of the damping. Trees in loops keep less of their motion, because the loops open if the trees keep as
+/// much as the bound allows.
 struct Dampings {
   double least_share;  ///< fraction of its inertia with which a slow joint is damped
   double momentum;     ///< excess relative to the energy within a tree, above which momentum is corrected

@@ -56,7 +56,7 @@ void resolve_path(const Model& model, const TendonSpec& spec, Tendon& tendon) {
   }
 }
 
-/// A straight part of a path, between what two of its points are fixed to.
+/// A straight part of a path, and the links to which its end points are fixed.
 struct PathPart {
   Vec3d from, to;
   int from_point, to_point;
