@@ -11,7 +11,7 @@ namespace tarsus {
 
 namespace {
 
-// Above these numbers and ratios a complete search is faster than an update.
+// A complete search is faster than an update below kFewBodies, and above the fractions 1/kMovers and 1/kLoose.
 constexpr std::size_t kMovers = 16, kLoose = 24, kFewBodies = 256;
 constexpr double kMixed = 3;  // largest radius over the mean: cells would hold too many spheres
 

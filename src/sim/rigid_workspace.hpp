@@ -153,12 +153,12 @@ struct RigidWorld<R>::Workspace {
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
   std::vector<int> head, next;                 // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: given back if it fails
-  AlignedVector<R> push;              // [body][8] what forces add to a record of BodyContactSolver
+  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: restored if it fails
+  AlignedVector<R> push;              // [body][8] change due to forces of a record of BodyContactSolver
 
-  // Sleepers' contacts stay as they are while nobody touches their poses: they are not looked for.
-  std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if none
-  std::vector<ShapePose> rest_pose;     // [body] of sleepers, in the last step
+  // Contacts of sleeping bodies are kept without detection, as long as their poses are not changed from outside.
+  std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if there is none
+  std::vector<ShapePose> rest_pose;     // [body] of sleeping bodies, in the last step
   std::vector<BodyContact<R>> resting;  // the last step's contacts from last_active on
   std::size_t last_active = 0, kept_from = 0;
   std::array<double, 4> rules{};  // options that contacts were made with
