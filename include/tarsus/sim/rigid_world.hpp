@@ -136,7 +136,7 @@ class RigidWorld {
   const std::vector<ContactMoment<R>>& moments() const { return lanes_.moments; }
   /// Combined material of the contact's two surfaces.
   const ContactMaterial& material(const BodyContact<R>& contact) const { return lanes_.materials[contact.material]; }
-  /// Distance between the contact's shapes [m]; the contact's own distance does not include their margin.
+  /// Distance between the contact's shapes [m]. BodyContact::distance is this minus their margin.
   double separation(const BodyContact<R>& contact) const;
   /// The two shapes of each contact; the normal points from `second` to `first`.
   struct ContactPair {
