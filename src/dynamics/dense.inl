@@ -65,7 +65,7 @@ void dense_add_kernel(const DenseTermOf<T>* terms, int count, int ld, T* product
   }
 }
 
-/// columns[j] -= Σ L_k (entry k of column j), for `count` columns k from `first` on; L has their last entries.
+/// column -= Σ_k L_k column[k] over `count` columns k of L from `first` on. L has their entries below the diagonal.
 template <int kCount, class T>
 TARSUS_INLINE void dense_update(int count, int first, int ld, const T* L, T* column) {
   using P = WidestPack<T>;

@@ -334,8 +334,8 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
-/// Speed of the length if the joints move as a force along it would move them, none faster than kTendonReturn. Arms
-/// vanish where a length is extremal, and a range beyond the extremum cannot be reached.
+/// Speed of the length if the joints move as a force along it would move them, none faster than kTendonReturn. It is
+/// zero where the length is extremal, because the arms vanish there: a range beyond the extremum cannot be reached.
 template <class R>
 double Servos<R>::tendon_return(int world, int t) const {
   const std::vector<int>& dofs = actuation_.tendons()[t].dofs;
