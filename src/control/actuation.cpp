@@ -57,7 +57,7 @@ void Actuation::evaluate(std::span<const double> qpos, std::span<const double> q
   for (int i = 0; i < actuators_.size(); ++i) {
     const Actuator& a = actuators_[i];
     velocity_[i] = 0;
-    if (!a.active && a.computed) continue;  // actuation is off: MuJoCo reads 0
+    if (!a.active && a.computed) continue;  // actuation is disabled: MuJoCo reads 0
     for (std::size_t k = 0; k < a.dofs.size(); ++k) velocity_[i] += moment_[a.first + k] * qvel[a.dofs[k]];
   }
   forces(ctrl, act, dt);
@@ -100,7 +100,7 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
   }
 }
 
-/// Actuators on one tendon share what its total may be.
+/// Scales the forces of actuators on one tendon so that their sum stays within its range.
 void Actuation::limit_tendon_forces() {
   std::vector<double> total(tendons().size(), 0);
   for (int i = 0; i < actuators_.size(); ++i) {

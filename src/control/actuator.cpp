@@ -70,7 +70,7 @@ void resolve_target(const Model& model, const TendonSet& tendons, const Actuator
   }
 }
 
-/// 2π |gear| where the length is of a rotation alone and the law that of a position servo; else 0.
+/// 2π |gear| if the length is purely that of a rotation and the law that of a position servo; else 0.
 double servo_period(const Model& model, const Actuator& a, const std::string& kind) {
   const bool servo = a.motor ? !a.motor->electric
                              : kind != "dcmotor" && a.gain_law == ActuatorLaw::fixed &&
@@ -82,7 +82,7 @@ double servo_period(const Model& model, const Actuator& a, const std::string& ki
   return turns && a.gear[0] == 0 && a.gear[1] == 0 && a.gear[2] == 0 ? turn(3) : 0;
 }
 
-/// Length and moment of one transmission, the moment added to a dense row.
+/// Computes length and moment of one transmission; adds the moment to a dense row.
 class TransmissionWalk {
  public:
   TransmissionWalk(const Model& model, const LinkState<double>* links, std::span<const double> qpos, double* row)
@@ -110,11 +110,11 @@ class TransmissionWalk {
       add(a.site.link, X.p, X.R * push, X.R * twist, 1);
       return 0;
     }
-    // A force between the two sites, each at its own place, along the reference's axes.
+    // A force between the two sites, each at its own position, along the reference's axes.
     const Transformd X_ref = world_pose(links_, a.reference);
     add(a.site.link, X.p, X_ref.R * push, X_ref.R * twist, 1);
     add(a.reference.link, X_ref.p, X_ref.R * push, X_ref.R * twist, -1);
-    for (const int v : a.common) row_[v] = 0;  // what moves both changes nothing between them
+    for (const int v : a.common) row_[v] = 0;  // DoFs that move both sites have no effect between them
     double length = dot(transpose_mul(X_ref.R, X.p - X_ref.p), push);
     if (norm(twist) > 0) length += dot(log_map(quaternion(transpose(X_ref.R) * X.R)), twist);
     return length;
@@ -158,7 +158,7 @@ ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
   find_unit_accelerations(model, tendons);
 }
 
-/// Servos on one joint are not plain where one of them has a range: each is held within its own.
+/// Servos on one joint are not plain if one of them has a range, because each must be clamped to its own.
 void ActuatorSet::keep_ranges_apart() {
   const auto is_servo = [](const Actuator& a) {
     return a.plain && a.active && (falls(a.stiffness(0), a.damping(0)) || a.gain[2] != 0);

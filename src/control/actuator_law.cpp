@@ -1,4 +1,4 @@
-// Force and activation of one actuator. Muscles: force-length-velocity curves by pieces of parabolas, MuJoCo's.
+// Force and activation of one actuator. Muscles have MuJoCo's piecewise quadratic force-length-velocity curves.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ double normalised_length(const MuscleLaw& m, const std::array<double, 2>& range,
   return m.low + (length - range[0]) / at_least(optimal_length(m, range));
 }
 
-/// A bump: 0 at lmin and lmax, 1 at 1.
+/// Bump function: 0 at lmin and lmax, 1 at 1.
 double length_curve(double L, double lmin, double lmax) {
   if (L < lmin || L > lmax) return 0;
   const double a = (lmin + 1) / 2, b = (1 + lmax) / 2;
@@ -62,7 +62,7 @@ double passive_force(const MuscleLaw& m, const std::array<double, 2>& range, dou
   return -m.force * m.fpmax * (0.5 + (L - b) / at_least(b - 1));
 }
 
-/// From 0 to 1 over 0 <= x <= 1, twice differentiable.
+/// Smooth step from 0 to 1 over 0 <= x <= 1, twice differentiable.
 double smooth_step(double x) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;

@@ -56,7 +56,8 @@ void check_times(const MotionClip& clip, const Where& where, Diagnostics& errors
   }
 }
 
-/// Unit length and one sign along the clip. Normalisation within kRounding is what printed digits explain: no note.
+/// Gives quaternions unit length and a continuous sign. Normalisation within kRounding is due to printed digits and is
+/// not reported.
 void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& where, Diagnostics& errors) {
   constexpr double kRounding = 1e-5;
   double worst = 0;

@@ -1,7 +1,7 @@
-// A bound clip between its frames: position and its exact derivative. A scalar or vector is a polynomial in u, from 0
-// to 1 over a segment. A rotation is q0 Exp(b1 w1) Exp(b2 w2) Exp(b3 w3) with the cumulative Bernstein basis; each
-// factor turns about a fixed vector, so the body rate is the sum of b' w, each carried through the factors to its
-// right.  [Kim, Kim, Shin 1995]
+// Interpolation of a bound clip between its frames: position and its exact derivative. A scalar or vector is a
+// polynomial in u, from 0 to 1 over a segment. A rotation is q0 Exp(b1 w1) Exp(b2 w2) Exp(b3 w3) with the cumulative
+// Bernstein basis. Each factor rotates about a fixed vector, so the angular velocity in the body frame is the sum of b'
+// w, each transformed by the factors to its right.  [Kim, Kim, Shin 1995]
 #pragma once
 
 #include "control/kernel_table.hpp"
@@ -11,12 +11,12 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// What `count` cycles do to a root: Rz(count heading), and the sum of Rz(j heading) shift over j = 0 … count - 1. A
-/// geometric series, so that a clip may run for any number of cycles:
-/// sum of exp(i j θ) = exp(i (count - 1) θ/2) sin(count θ/2) / sin(θ/2).
+/// Displacement of a root by `count` cycles: Rz(count heading), and the sum of Rz(j heading) shift over j = 0 … count -
+/// 1. It is a geometric series, so that a clip may run for any number of cycles: sum of exp(i j θ) = exp(i (count - 1)
+/// θ/2) sin(count θ/2) / sin(θ/2).
 template <class T>
 struct ManyCycles {
-  T half_s, half_c, shift_x, shift_y;  ///< sine and cosine of half the whole turn
+  T half_s, half_c, shift_x, shift_y;  ///< sine and cosine of half the total turn
 
   TARSUS_INLINE ManyCycles(const ClipCycle<Real<T>>& one, T count) {
     const T half = T(Real<T>(0.5) * one.heading);
@@ -46,8 +46,8 @@ TARSUS_INLINE void clip_rotation(const T* x, T u, T rate, Quat<T>& q, Vec3<T>& w
   w = mul_add(w3, scale * u2, transpose_mul(rotation(e3), w));
 }
 
-/// qpos [nq], and qvel [nv] unless null, at u in the segments whose numbers are rows[lane], after `count` cycles.
-/// @param rate u a second  @param space [row] of packs
+/// qpos [nq], and qvel [nv] unless null, at u in the segments with the coefficients rows[lane], after `count` cycles.
+/// @param rate du/dt  @param space [row] of packs
 template <class T>
 void clip_pose_kernel(const ClipView<Real<T>>& m, const Real<T>* const* rows, const T* u, const T* rate, const T* count,
                       T* space, T* qpos, T* qvel) {
@@ -59,7 +59,7 @@ void clip_pose_kernel(const ClipView<Real<T>>& m, const Real<T>* const* rows, co
     rows_to_lanes(rows, m.row, space);
   for (int i = 0; i < m.nq; ++i) qpos[i] = T(m.rest[i]);
   for (int i = 0; qvel && i < m.nv; ++i) qvel[i] = zero;
-  const bool first_cycle = all_lanes(*count == zero);  // else lanes in the first cycle keep their bits all the same
+  const bool first_cycle = all_lanes(*count == zero);  // otherwise lanes in the first cycle still give the same bits
   for (int p = 0; p < m.npiece; ++p) {
     const ClipPiece<Real<T>>& piece = m.piece[p];
     const T* x = row + piece.at;

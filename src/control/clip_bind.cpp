@@ -1,4 +1,4 @@
-// From a clip's channels to knots in a model's coordinates.
+// Converts a clip's channels to knots in a model's coordinates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void store(double* p, const Vec3d& v) { p[0] = v.x, p[1] = v.y, p[2] = v.z; }
 bool is_identity(const Quatd& q) { return q.x == 0 && q.y == 0 && q.z == 0; }
 bool is_rotational(ChannelKind kind) { return kind == ChannelKind::rotation || kind == ChannelKind::angle; }
 
-/// Angle in (-pi, pi] of the part of q that turns about `axis` (unit).
+/// Angle in (-pi, pi] of the rotation of q about `axis` (unit).
 double twist(const Quatd& q, const Vec3d& axis) {
   const double s = dot(q.vec(), axis);
   return std::remainder(2 * elementary::atan2(s, q.w), 2 * kPi);
@@ -53,7 +53,7 @@ std::string joint_label(const Model& model, int joint) {
   return name.empty() ? fmt::format("#{}", joint) : name;
 }
 
-/// Fills a ClipBinding. One use.
+/// Fills a ClipBinding. Single use.
 class ClipBinder {
  public:
   ClipBinder(const Model& model, const MotionClip& clip, const ClipMapping& mapping)
@@ -75,7 +75,7 @@ class ClipBinder {
   }
 
  private:
-  /// A joint with its sources found.
+  /// A joint with its source channels resolved.
   struct Plan {
     const JointMapping* item;
     const Joint* joint;
@@ -85,7 +85,7 @@ class ClipBinder {
     enum class How { rotate, twist, scalar, along } how = How::rotate;
     double factor = 1, add = 0;  ///< scalar: value * factor + add
     int rotation_piece = -1, position_piece = -1, scalar_piece = -1;
-    double lost = 0;  ///< largest rotation that a twist drops [rad]
+    double lost = 0;  ///< largest rotation that a twist discards [rad]
   };
 
   Location mapping_where() const {
@@ -107,7 +107,7 @@ class ClipBinder {
     }
   }
 
-  /// Rotation that takes source axes to x forward, y left, z up.
+  /// Sets the rotation from source axes to x forward, y left, z up.
   void set_basis() {
     const Vec3d up = mapping_.up.value_or(clip_.up), forward = mapping_.forward.value_or(clip_.forward);
     if (!(std::abs(norm(up) - 1) < 1e-6) || !(std::abs(norm(forward) - 1) < 1e-6) ||
@@ -175,17 +175,17 @@ class ClipBinder {
     }
     if (!turns_on_axis(type)) return true;
     plan.how = Plan::How::twist;
-    plan.add = plan.joint->reference;  // a source's angle counts from the pose that the model file draws
+    plan.add = plan.joint->reference;  // a source's angle is relative to the initial pose of the model file
     if (!one_angle) return true;
     const ClipChannel& first = *plan.from[0];
     const bool known = norm(first.axis) > 0;
     if (!known && !item.axis && is_identity(item.pre) && is_identity(item.post)) {
-      plan.how = Plan::How::scalar, plan.add = 0;  // a channel without an axis holds the joint's own coordinate
+      plan.how = Plan::How::scalar, plan.add = 0;  // a channel without an axis has the joint's own coordinate
       return true;
     }
     if (!known)
       return refuse(fmt::format("the axis of angle channel '{}' is not known, so it cannot be turned", first.name));
-    // An angle about the hinge's own axis is taken as it is: no wrapping at half a turn.
+    // An angle about the hinge's own axis is used directly, without wrapping at half a turn.
     const double along = dot(rotate(item.pre * basis_, first.axis * (1 / norm(first.axis))), plan.axis);
     if (std::abs(along) > 1 - 1e-6 && is_identity(item.pre * item.post)) {
       plan.how = Plan::How::scalar, plan.factor = along > 0 ? 1 : -1;
@@ -284,7 +284,7 @@ class ClipBinder {
 
   void fill_scalar(int i, Plan& plan, const double* frame) {
     double value = source_scalar(plan, frame) * plan.item->sign + plan.add + plan.item->offset;
-    if (i > 0 && plan.how == Plan::How::twist) {  // a twist is known up to whole turns: the nearest to the last frame's
+    if (i > 0 && plan.how == Plan::How::twist) {  // known up to whole turns: take the nearest to the last frame's
       const double last = *knot(i - 1, plan.scalar_piece);
       value = last + std::remainder(value - last, 2 * kPi);
     }
@@ -296,7 +296,7 @@ class ClipBinder {
     return d < 0 ? Quatd{-q.w, -q.x, -q.y, -q.z} : q;
   }
 
-  /// Finds each root's displacement of one cycle, then makes the last frame equal to the first one so displaced.
+  /// Finds the displacement of each root in one cycle, then makes the last frame equal to the displaced first frame.
   void close_loop() {
     const int last = out_.frame_count() - 1;
     for (const Plan& plan : plans_) {
@@ -330,7 +330,7 @@ class ClipBinder {
   }
 
   double window() const { return std::min(ClipBinding::kSeamWindow, 0.5 * out_.duration()); }
-  /// Share of the seam's gap that frame i takes: 0 up to the window, 1 at the end, smooth at both.
+  /// Fraction of the seam's gap added to frame i: 0 up to the window, 1 at the end, smooth at both.
   double share(int i) const {
     const double x = std::clamp(1 - (out_.duration() - out_.times_[i]) / window(), 0.0, 1.0);
     return x * x * (3 - 2 * x);
@@ -367,7 +367,7 @@ class ClipBinder {
   void close_scalar(const Plan& plan) {
     const int last = out_.frame_count() - 1, piece = plan.scalar_piece;
     const double whole = *knot(last, piece) - *knot(0, piece);
-    // Whole turns of a hinge are progress (a wheel), the rest is the seam.
+    // Whole turns of a hinge are progress (a wheel); the rest is the gap at the seam.
     if (turns_on_axis(plan.joint->type)) out_.pieces_[piece].turn = 2 * kPi * std::round(whole / (2 * kPi));
     const double gap = out_.pieces_[piece].turn - whole;
     if (turns_on_axis(plan.joint->type)) note_turn(gap, plan);
@@ -375,7 +375,7 @@ class ClipBinder {
     *knot(last, piece) = *knot(0, piece) + out_.pieces_[piece].turn;
   }
 
-  /// Mean slope from frame i to i + 1 (rotation: in the body's axes, the same at both ends).
+  /// Mean slope from frame i to i + 1 (rotation: in the body's axes, equal at both ends).
   Vec3d slope(int i, int piece) {
     const double h = 1 / (out_.times_[i + 1] - out_.times_[i]);
     const double *a = knot(i, piece), *b = knot(i + 1, piece);
@@ -397,7 +397,7 @@ class ClipBinder {
         const int count = piece.kind == ClipPieceKind::scalar ? 1 : 3;
         for (int c = 0; c < count; ++c) rate(i, p)[c] = v[c];
       };
-      // Each end's slope weighed by the other side's duration: exact for parabolas.
+      // Each side's slope is weighted by the other side's duration, which is exact for parabolas.
       const auto blend = [](const Vec3d& before, double h_before, const Vec3d& after, double h_after) {
         return (before * h_after + after * h_before) * (1 / (h_before + h_after));
       };
@@ -413,8 +413,8 @@ class ClipBinder {
     }
   }
 
-  /// The numbers of each segment: cubic Hermite polynomials in u from rates in u. Of a rotation w1 and w3 follow from
-  /// the rates, and w2 is what then reaches the next frame.
+  /// Computes the coefficients of each segment: cubic Hermite polynomials in u from rates in u. For a rotation, w1 and
+  /// w3 follow from the rates, and w2 is the remaining rotation to the next frame.
   void set_segments() {
     const int count = std::max(out_.frame_count() - 1, 1);
     out_.segments_.assign(std::size_t(count) * out_.row_, 0.0);
@@ -460,7 +460,7 @@ class ClipBinder {
         unused.push_back(c.name);
     }
     const auto self = [](const std::string& s) { return s; };
-    // Whoever writes a mapping knows what it leaves out; equal names that happen to fit are no choice of the user's.
+    // The author of a mapping knows what it omits; channels that match by name are not the user's choice.
     const Severity severity = mapping_.file == clip_.file ? Severity::warning : Severity::note;
     if (!rest.empty()) {
       remark(severity, mapping_where(), fmt::format("not driven, at rest: {}", listed(rest, self)));

@@ -1,4 +1,4 @@
-// Sampling a bound clip: where a time lies; the interpolation itself is a kernel (clip.inl).
+// Sampling of a bound clip: finds the segment of a time. The interpolation itself is a kernel (clip.inl).
 
 #include <algorithm>
 #include <cmath>

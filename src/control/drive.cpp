@@ -53,7 +53,7 @@ void Drives::check(const Model& model) const {
 
 namespace {
 
-/// Gains in the kernels' precision, for the length of one call.
+/// Gains converted to the kernels' precision for one call.
 template <class R>
 struct Gains {
   std::vector<R> kp, kd;

@@ -1,4 +1,4 @@
-// What drives, springs, damping and armature put into MABA: Q and K by joint.  [Yin 2020, eq. 38, 40]
+// Contributions of drives, springs, damping and armature to MABA's Q and K, joint by joint.  [Yin 2020, eq. 38, 40]
 #pragma once
 
 #include "control/kernel_table.hpp"
@@ -8,7 +8,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): how far past its target the rotation will be. q and q̄ may have any length.
+/// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): error of the predicted rotation relative to its target. q and q̄ may have any length.
 template <class T>
 TARSUS_INLINE Vec3<T> rotation_error(const T* q, const T* target, const Vec3<T>& omega, T h) {
   return logarithm(conjugate(unit(get_quat(target))) * (unit(get_quat(q)) * exponential(omega * h)));
@@ -19,13 +19,13 @@ TARSUS_INLINE Vec3<T> minus_target(const Vec3<T>& v, const T* target) {
   return target ? v - get3(target) : v;
 }
 
-/// -kp e - kd w for three DoFs with one pair of gains, added to force.
+/// Adds -kp e - kd w to force, for three DoFs with common gains.
 template <class T>
 TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* force) {
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
-/// Gains of one joint: those of all worlds, times each world's own factor where there is one (kWithOwn: there may be).
+/// Gains of one joint: those common to all worlds times each world's own factor (kWithOwn: there may be factors).
 template <bool kWithOwn, class T>
 struct JointGain {
   const Real<T>* shared;
@@ -40,7 +40,7 @@ template <bool kWithOwn, class T>
 TARSUS_INLINE JointGain<kWithOwn, T> damping_at(const DriveView<Real<T>>& drive, int dof) {
   return {drive.kd + dof, drive.kd_scale ? reinterpret_cast<const T*>(drive.kd_scale) + dof : nullptr};
 }
-/// One number for all of a joint's DoFs.
+/// One value for all DoFs of a joint.
 template <class T>
 struct SameGain {
   T value;
@@ -78,14 +78,14 @@ TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real
     inertia[0] += T(h) * kd[0] + T(h2) * kp[0];
     return;
   }
-  const int n = qvel_count(joint), rotation = turns_freely(joint) ? 0 : 3;  // whose gains are those of its first DoF
+  const int n = qvel_count(joint), rotation = turns_freely(joint) ? 0 : 3;  // rotations use the gains of the first DoF
   for (int k = 0; k < n; ++k) {
     const int gain = k < rotation ? k : rotation;
     inertia[k] += T(h) * kd[gain] + T(h2) * kp[gain];
   }
 }
 
-/// The model's own spring and damper of one joint. The damper is implicit; the spring: spring_rule().
+/// Adds the model's own spring and damper of one joint. The damper is implicit; the spring follows spring_rule().
 /// @param rate2 as LinkConstants' spring_rate2
 template <class T>
 TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T rate2, T damping,
@@ -105,7 +105,7 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
   stiffen<T>(link.joint, k_inertia, d, h, false, K);
 }
 
-/// Some gain of a joint is not zero.
+/// Whether some gain of a joint is not zero.
 template <class R>
 TARSUS_INLINE bool drives_joint(const DriveView<R>& drive, const LinkConstants<R>& link) {
   const int end = link.qvel + qvel_count(link.joint);
@@ -115,8 +115,8 @@ TARSUS_INLINE bool drives_joint(const DriveView<R>& drive, const LinkConstants<R
   return false;
 }
 
-/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none).
-/// kWithOwn: the lanes may have gains or damping of their own.
+/// Q and K of one step: applied tau (null: none), the model's springs and damping, drives (kp null: none). kWithOwn:
+/// the lanes may have their own gains or damping.
 template <bool kWithOwn, class T>
 TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos,
                                   const T* qvel, const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
@@ -150,7 +150,7 @@ void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     drive_terms_of<false>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);
 }
 
-/// The drives' force alone at the end of the step: pull() less (h kd + h² kp) q̈.
+/// The force of the drives at the end of the step: pull() minus (h kd + h² kp) q̈.
 template <class T>
 void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
                         const T* target, const T* target_velocity, const T* qacc, T* force) {

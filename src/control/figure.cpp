@@ -16,7 +16,7 @@ const MeshSpec* mesh_of(const ModelSpec& spec, const GeomSpec& geom) {
   return nullptr;
 }
 
-/// Points of a shape, in its body's frame, that its ends are among; and a radius around all of them.
+/// Points that include the ends of a shape, in its body's frame, and the radius around all of them.
 std::pair<std::vector<Vec3d>, double> ends_of_shape(const ModelSpec& spec, const GeomSpec& geom, bool corners) {
   std::vector<Vec3d> points;
   double radius = 0;
@@ -49,7 +49,7 @@ std::pair<std::vector<Vec3d>, double> ends_of_shape(const ModelSpec& spec, const
   return {points, radius};
 }
 
-/// The bodies that move with `body`: itself and what is welded to it.
+/// The bodies that move with `body`: itself and all bodies welded to it.
 std::vector<int> welded(const Model& model, int body) {
   std::vector<int> out{body};
   for (int b = body + 1; b < model.nbody(); ++b) {

@@ -1,4 +1,4 @@
-// A model posed: points fixed to its bodies, where its shapes end, and how low they reach.
+// A model in a pose: points fixed to its bodies, the ends of its shapes, and their lowest heights.
 #pragma once
 
 #include <Eigen/Core>
@@ -10,7 +10,7 @@
 
 namespace tarsus {
 
-/// A point of the model: fixed to a body.
+/// A point fixed to a body of the model.
 struct ModelPoint {
   int body = 0;
   Vec3d local{0, 0, 0};
@@ -20,21 +20,22 @@ class Figure {
  public:
   explicit Figure(const Model& model);
 
-  /// A node for each body with joints: its name and theirs, the place of its first joint in the model's own pose.
+  /// A node for each body with joints: its name and those of its joints, and the position of its first joint in the
+  /// model's own pose.
   const std::vector<SkeletonNode>& nodes() const { return nodes_; }
   int body(int node) const { return body_of_[std::size_t(node)]; }
 
   void pose(std::span<const double> qpos) { kinematics(model_, data_, qpos); }
   Vec3d place(const ModelPoint& p) const;
-  /// The point of a body that is at a place of the world.
+  /// The point of a body that is at a given position in the world.
   ModelPoint fixed_to(int b, const Vec3d& place) const;
-  /// [3][nv], of the pose.
+  /// Jacobian of a point, [3][nv], in the current pose.
   Eigen::MatrixXd jacobian_of(const ModelPoint& p);
-  /// Of a body's first joint; a free joint's is the body's origin.
+  /// Anchor of a body's first joint; for a free joint the body's origin.
   ModelPoint anchor(int b) const;
   /// The end of the body's shapes farthest from its anchor; the anchor itself without shapes.
   ModelPoint far_end(int b) const;
-  /// Height of the lowest point of a body's shapes (and of what is welded to it); of its anchor without shapes.
+  /// Height of the lowest point of a body's shapes (and of bodies welded to it), or of its anchor if it has none.
   double lowest(int b) const;
 
  private:

@@ -25,11 +25,11 @@ std::array<Complex, 2> step_eigenvalues(double m, double kp, double kd, bool pla
   return {trace / 2 + root, trace / 2 - root};
 }
 
-/// Phase of q̄ -> q at angular frequency w: of the step minus that of the oscillator itself, in (-π, π].
+/// Phase of q̄ -> q at angular frequency w: the step's minus the oscillator's own, in (-π, π].
 double phase_difference(double m, double kp, double kd, bool plain, double h, double w) {
   const Complex z = std::exp(Complex(0, w * h)), s(0, w);
   const double mass = m + h * kd + (plain ? 0 : h * h * kp);
-  const Complex V = (1.0 - 1.0 / z) / h;  // v of q = 1
+  const Complex V = (1.0 - 1.0 / z) / h;  // v for q = 1
   const Complex discrete = kp * z / (mass * V * (z - 1.0) / h + kp * (1.0 + h * V) + kd * V);
   const Complex continuous = kp / (m * s * s + kd * s + kp);
   return std::arg(discrete / continuous);
@@ -49,7 +49,7 @@ void warn(GainReport& r, bool plain, double h) {
              r.largest_stable_step));
     return;
   }
-  const double resolved = r.frequency * h;  // cycles a step
+  const double resolved = r.frequency * h;  // cycles per step
   if (r.kp > 0 && resolved > 0.5) {
     r.warnings.push_back(text(
         "%.3g Hz was asked for, a step of this size shows %.3g Hz at most: the step sets the response, not the gains",
@@ -72,7 +72,7 @@ void warn(GainReport& r, bool plain, double h) {
     r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
 }
 
-/// [njoint] of all that a joint carries, about its origin, in world axes. Poses are there. O(njoint)
+/// [njoint] composite inertias about the joints' origins, in world axes. Poses must be set. O(njoint)
 std::vector<RigidInertia<double>> composite_inertias(const Model& model, Data& data) {
   prepare_stiffened(model, data);
   std::vector<RigidInertia<double>> out;
@@ -84,14 +84,14 @@ std::vector<RigidInertia<double>> composite_inertias(const Model& model, Data& d
   return out;
 }
 
-/// The block of M⁻¹ that a joint's own DoFs have, E M⁻¹ Eᵀ of their unit rows E, with the factors in data. The lower
-/// triangle only. O(depth)
+/// The block of M⁻¹ for a joint's own DoFs, E M⁻¹ Eᵀ with their unit rows E, from the factors in data. Lower triangle
+/// only. O(depth)
 Eigen::MatrixXd own_inverse(const Model& model, const Data& data, DelassusRows<double>& rows, int joint) {
   const int n = model.joints[joint].nv();
   rows.clear();
   const auto block = rows.block(rows.add_joint_block({&joint, 1}, n));
   std::fill_n(block.joint, block.dofs.size() * std::size_t(block.stride), 0.0);
-  for (int k = 0; k < n; ++k) block.joint[k * block.stride + k] = 1;  // the way to the root begins with the joint
+  for (int k = 0; k < n; ++k) block.joint[k * block.stride + k] = 1;  // the path to the root begins with the joint
   rows.sweep(model, data);
   Eigen::MatrixXd gram(block.stride, n);
   rows.own_gram(0, gram.data());
@@ -102,7 +102,7 @@ Eigen::Matrix3d dense(const Sym3d& s) {
   return Eigen::Matrix3d{{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
 }
 
-/// Smallest and largest; of a symmetric matrix, of which the lower triangle is read.
+/// Smallest and largest eigenvalue of a symmetric matrix, of which the lower triangle is read.
 std::pair<double, double> eigenvalue_range(const Eigen::MatrixXd& A) {
   const Eigen::VectorXd values =
       Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(A, Eigen::EigenvaluesOnly).eigenvalues();
@@ -148,7 +148,7 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
     const Joint& joint = model.joints[i];
     const RigidInertia<double>& carried = composite[std::size_t(i)];
     const Eigen::MatrixXd inverse = own_inverse(model, data, rows, i);
-    // What moves with the DoFs from `first` on, with all others held, and their block of M⁻¹.
+    // The inertia of the DoFs from `first` on with all others held, and their block of M⁻¹.
     const auto add = [&](int first, const std::pair<double, double>& moved, const Eigen::MatrixXd& limp,
                          const char* part) {
       GainReport r = analyse_gains(moved.first + joint.armature, drives.kp[first], drives.kd[first], drives.plain, dt);

@@ -1,4 +1,4 @@
-// The kernels of this room; see tarsus/math/kernels.hpp.
+// The kernels of src/control; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "tarsus/control/clip_piece.hpp"
@@ -7,14 +7,14 @@
 
 namespace tarsus {
 
-/// Drives of one step as kernels see them: gains by DoF, shared by all worlds; kp null: no drives.
+/// Drives of one step as kernels see them: gains by DoF, common to all worlds; kp null: no drives.
 template <class R>
 struct DriveView {
   const R* kp;
   const R* kd;
   bool plain;
   R dt;
-  const R* kp_scale = nullptr;  ///< [nv][lane] worlds' own factors; null: 1
+  const R* kp_scale = nullptr;  ///< [nv][lane] factors of each world; null: 1
   const R* kd_scale = nullptr;
 };
 
@@ -23,32 +23,32 @@ template <class R>
 struct LimitView {
   const R* low;
   const R* high;
-  const R* inverse_size;  ///< 1 / largest limit, 0 where there is none
+  const R* inverse_size;  ///< 1 / largest limit, 0 without a limit
   R tolerance;            ///< on the residual, relative to the limit
   int max_iterations;
   R spin_damping;            ///< Drives::spin_damping
-  bool rotations;            ///< some ball or free joint's rotation has a limit
-  const R* scale = nullptr;  ///< [nv][lane] worlds' own factors on low and high; null: 1
+  bool rotations;            ///< the rotation of some ball or free joint has a limit
+  const R* scale = nullptr;  ///< [nv][lane] factors of each world on low and high; null: 1
 };
 
-/// Where limited_maba() keeps one pack's numbers: arrays of the pack's [nv][lane] each, and what it reports.
+/// Memory of limited_maba() for one pack: arrays of [nv][lane] each, and its report.
 template <class R>
 struct LimitSpace {
-  R* demand;  ///< the unclamped force of the last solve: the next one's first guess
-  R *free_force, *free_inertia, *drive_force, *drive_inertia;  ///< Q and K without and of the drives
-  R *Q, *K, *rank_one;                                         ///< of the piece in use
+  R* demand;  ///< the unclamped force of the last solve, with which the next one starts
+  R *free_force, *free_inertia, *drive_force, *drive_inertia;  ///< Q and K without drives, and of the drives
+  R *Q, *K, *rank_one;                                         ///< of the current active set
   R *gradient, *direction, *image;
-  R* composite;   ///< [12 nlink][lane] subtrees' inertias and largest squared spins, absolute and relative to the root
+  R* composite;   ///< [12 nlink][lane] composite inertias, largest squared spins (absolute, relative to the root)
   R* applied;     ///< the drives' force
-  R* iterations;  ///< [lane] solves done
+  R* iterations;  ///< [lane] number of solves
   R* residual;    ///< [lane]
 };
 
 /// A bound clip as kernels see it.
 template <class R>
 struct ClipView {
-  int nq, nv, npiece, row;    ///< row: numbers of a segment
-  const R* rest;              ///< [nq] of what the clip does not drive
+  int nq, nv, npiece, row;    ///< row: numbers per segment
+  const R* rest;              ///< [nq] of coordinates that the clip does not drive
   const ClipPiece<R>* piece;  ///< [npiece]
   const ClipCycle<R>* cycle;
 };

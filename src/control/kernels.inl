@@ -1,4 +1,4 @@
-// Every kernel of control/kernel_table.hpp, for the sources that CMake writes.
+// Includes every kernel of control/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
 #include "control/clip.inl"

@@ -1,24 +1,25 @@
-// MABA with force limits that hold at the end of the step: the minimiser x = q̈ of the convex function
-//   f(x) = ½ xᵀ M x + (C - Q)ᵀ x + Σ ψ_i(x_i),   ψ_i' = -u_i(x_i) = -clamp(t_i(x_i)),   t_i = drive_force_i -
-//   drive_inertia_i x_i
-// with M, C and Q without the drives (springs, damping, armature inside). Hinges and slides, and a free joint's three
-// translations, clamp each DoF to [low, high]; a ball's three DoFs and a free joint's rotations scale t back to the
-// length `high`.
+// MABA with force limits that hold at the end of the step. Finds the minimiser x = q̈ of the convex function
+//   f(x) = ½ xᵀ M x + (C - Q)ᵀ x + Σ ψ_i(x_i),   ψ_i' = -u_i(x_i) = -clamp(t_i(x_i)),
+//   t_i = drive_force_i - drive_inertia_i x_i
+// M, C and Q are those without the drives (springs, damping and armature included). Hinges and slides, and the three
+// translations of a free joint, clamp each DoF to [low, high]. The three DoFs of a ball and the rotations of a free
+// joint scale t to at most the length `high`.
 //
-// Each joint is on a piece where u_i = Q_i - K_i x_i: inside its limit K_i = drive_inertia_i; at its limit K_i = 0 and
-// Q_i the limit, but for a rotation K_i = k (τ/|t|)(1 - n nᵀ), n = t/|t|: k' 1 - b bᵀ, `rank_one` holding b. A round is
-// passes 2 and 3 of ABA with these K. The first takes the last step's pieces; if its x lies on them it is the answer,
-// at the cost of plain MABA.
+// The active set assigns each joint a regime, in which u_i = Q_i - K_i x_i. Within its limit K_i = drive_inertia_i. At
+// its limit K_i = 0 and Q_i is the limit; a rotation has K_i = k (τ/|t|)(1 - n nᵀ) with n = t/|t|, written as k' 1 - b
+// bᵀ with b in `rank_one`. An iteration is passes 2 and 3 of ABA with these K. The first iteration uses the last step's
+// active set. If its x agrees with that set, it is the solution, at the cost of plain MABA.
 //
-// Rounds of sweeps: pass 3 goes outward with each joint's own law, so that a joint picks its next piece knowing its
-// parent's acceleration and its children's pieces (sweep_outward). A joint that went from one limit to the other gets
-// the secant of its law between the two instead of a tangent, without which such joints cycle. A fixed point of this is
-// the minimiser: where the piece was right, the law's x is the piece's. Most steps end here, balls quadratically.
+// Iterations of sweeps: pass 3 goes outward and applies each joint's own law, so that a joint chooses its next regime
+// knowing its parent's acceleration and its children's regimes (sweep_outward). A joint that changed from one limit to
+// the other gets the secant of its law between the two instead of a tangent; without this such joints cycle. A fixed
+// point is the minimiser, because x of the law and of the regime agree if the regime is right. Most steps end here; for
+// balls the convergence is quadratic.
 //
-// Where sweeps do not settle, Newton: f's gradient at the x of the last pieces is g_i = (Q_i - K_i x_i) - u_i(x_i),
-// with no RNEA, and rounds solve H d = -g; since H = M + K, also M d = -g - K d comes free, so that the line search and
-// the next gradient cost O(n) multiplications and nothing of the tree.  [theory: convex, hence one minimiser; the
-// search makes f fall, hence it is found]
+// If the sweeps do not converge, Newton's method follows. f's gradient at the x of the last active set is g_i = (Q_i -
+// K_i x_i) - u_i(x_i), which needs no RNEA, and the iterations solve H d = -g. Since H = M + K, the product M d = -g -
+// K d needs no further pass, so the line search and the next gradient cost O(n) multiplications and no pass over the
+// tree.  [theory: f is convex, hence has one minimiser; the line search decreases f, hence finds it]
 #pragma once
 
 #include <limits>
@@ -29,7 +30,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// K = k 1 - b bᵀ of a joint's rotation, b in the joint's axes, in world axes.
+/// K = k 1 - b bᵀ of a joint's rotation in world axes, from b in the joint's axes.
 template <class T>
 TARSUS_INLINE Sym3<T> rotational_inertia(const Mat3<T>& R, T k, const T* b) {
   const T zero = T(Real<T>(0));
@@ -81,11 +82,11 @@ class LimitedMaba {
 
  private:
   static T zero() { return T(R(0)); }
-  static constexpr int kSweeps = 7;   ///< rounds of sweeps before the line search takes over
-  static constexpr R kTurned = R(2);  ///< |change of u|² / limit² beyond which a rotation gets its secant
+  static constexpr int kSweeps = 7;   ///< iterations of sweeps before the line search
+  static constexpr R kTurned = R(2);  ///< |change of u|² / limit² above which a rotation gets its secant
   static T tiny() { return T(sizeof(R) == 8 ? R(1e-300) : R(1e-36)); }
 
-  /// Calls axial(dof) for each DoF with limits of its own and rotation(dof) for each three that share one.
+  /// Calls axial(dof) for each DoF with its own limits and rotation(dof) for each three DoFs with a common limit.
   template <class A, class B>
   TARSUS_INLINE void each_limit(A axial, B rotation) const {
     for (int i = 0; i < m_.nlink; ++i) {
@@ -100,8 +101,8 @@ class LimitedMaba {
     }
   }
 
-  /// Rounds of Newton's method with its line search, from the last sweep's pieces, for the lanes where sweeps did not
-  /// settle.
+  /// Newton iterations with line search, from the active set of the last sweep, for lanes in which the sweeps did not
+  /// converge.
   void descend(Mask<T> busy, int round, T& rounds, T* x) {
     for (bool first = true; round < limits_.max_iterations && any_lane(busy); ++round, first = false) {
       rounds = select(busy, rounds + T(R(1)), rounds);
@@ -121,7 +122,7 @@ class LimitedMaba {
     }
   }
 
-  /// Q and K without the drives, and the drives' own.
+  /// Q and K without the drives, and those of the drives.
   void terms(const T* qpos, const T* qvel, const T* target, const T* target_velocity, const T* tau) {
     DriveView<R> none = drive_;
     none.kp = nullptr;
@@ -137,17 +138,17 @@ class LimitedMaba {
     }
   }
 
-  /// The links' own inertias, which pass 2 overwrites, wait in Ic.
+  /// Stores the links' own inertias, which pass 2 overwrites, in Ic.
   void keep_rigid() {
     for (int i = 0; i < m_.nlink; ++i) {
       const ArticulatedInertia<T>& A = state_[i].IA;
       state_[i].Ic = {A.M.xx, {A.H.zy, A.H.xz, A.H.yx}, A.I};
     }
   }
-  /// Joint damping c = α h ω² D against the energy that explicit velocity-product forces bring: see
-  /// Drives::spin_damping. D is the composite inertia that the joint carries, ω the fastest spin in it; for a free
-  /// joint the fastest relative to its own body, so that rigid rotation is left alone. On a free root it is a torque
-  /// from outside: without it free chains blow up (docs/force_limits.md).
+  /// Joint damping c = α h ω² D against the energy that explicit velocity-product forces add; see Drives::spin_damping.
+  /// D is the composite inertia that the joint carries, and ω the largest angular velocity in it. For a free joint ω is
+  /// relative to its own body, so that rigid rotation is not damped. On a free root this is an external torque; without
+  /// it free chains diverge (docs/force_limits.md).
   void damp_spin(const T* qvel) {
     RigidInertia<T>* composite = reinterpret_cast<RigidInertia<T>*>(space_.composite);
     T *spin = reinterpret_cast<T*>(space_.composite) + 10 * m_.nlink, *relative = spin + m_.nlink;
@@ -155,7 +156,7 @@ class LimitedMaba {
       LinkState<T>& s = state_[i];
       s.u = m_.link[i].parent < 0
                 ? s.v.w
-                : state_[m_.link[i].parent].u;  // the root's spin, where pass 2 will put something else
+                : state_[m_.link[i].parent].u;  // the root's angular velocity, stored where pass 2 writes later
       const Vec3<T> w = s.v.w, dw = w - s.u;
       composite[i] = state_[i].Ic;
       spin[i] = dot(w, w), relative[i] = dot(dw, dw);
@@ -183,7 +184,7 @@ class LimitedMaba {
     return (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(0.5));  // no axis has more than half the trace
   }
   void keep_bias() {
-    Force<T>* bias = reinterpret_cast<Force<T>*>(space_.composite);  // which damp_spin() needs no longer
+    Force<T>* bias = reinterpret_cast<Force<T>*>(space_.composite);  // damp_spin() needs this memory no longer
     for (int i = 0; i < m_.nlink; ++i) bias[i] = state_[i].pA;
   }
   void restore(bool with_bias) {
@@ -198,7 +199,7 @@ class LimitedMaba {
     return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
   }
 
-  /// A limit, times the lane's own factor.
+  /// A limit times the lane's own factor.
   TARSUS_INLINE T of(const R* limit, int v) const {
     return limits_.scale ? T(limit[v]) * reinterpret_cast<const T*>(limits_.scale)[v] : T(limit[v]);
   }
@@ -206,15 +207,15 @@ class LimitedMaba {
     const T inverse = T(limits_.inverse_size[v]);
     return limits_.scale ? inverse / reinterpret_cast<const T*>(limits_.scale)[v] : inverse;
   }
-  /// The clamped force, t already being there; rotations by their length.
+  /// The clamped force for given t; rotations clamp the length.
   TARSUS_INLINE T clamp_axial(int v, T t) const { return clamp(t, of(limits_.low, v), of(limits_.high, v)); }
   TARSUS_INLINE Vec3<T> clamp_rotation(int v, const Vec3<T>& t) const {
     const T limit = of(limits_.high, v), square = dot(t, t);
     return t * select(square > limit * limit, limit / square_root(square + tiny()), T(R(1)));
   }
 
-  /// Q, K and b of the piece that `demand` lies on; K with the free part. `secant`: of the law between the demand
-  /// before, in g, and this one, where the force turned round between the two.
+  /// Q, K and b of the regime that contains `demand`; K includes the part without drives. `secant`: use the secant of
+  /// the law between the previous demand, in g, and this one, if the force changed direction between the two.
   void linearise(bool secant = false) {
     each_limit(
         [&](int v) {
@@ -241,7 +242,7 @@ class LimitedMaba {
           const T along = select(outside, neg_mul_add(weight, dot(n, Qd), limit), zero());
           Vec3<T> Q = mul_add(n, along, Qd * weight), axis = n;
           T share = weight, less = select(outside, weight, zero());
-          if (secant) {  // r along the change of t, k across it
+          if (secant) {  // r along the change of t, k perpendicular to it
             const Vec3<T> t0 = get3(g_ + v), u = t * weight, du = u - clamp_rotation(v, t0), dt = t - t0;
             const T moved2 = dot(dt, dt), r = dot(du, dt) / (moved2 + tiny());
             const T share0 = limit / maximum(square_root(dot(t0, t0) + tiny()), limit),
@@ -258,7 +259,8 @@ class LimitedMaba {
         });
   }
 
-  /// Tensors wherever a rotation has a limit, reached or not: the same roundings for a lane whatever its neighbours do.
+  /// Treats every rotation that has a limit as a tensor, saturated or not, so that a lane's roundings do not depend on
+  /// other lanes.
   void inward(const T* Q) {
     if (limits_.rotations)
       inward_tensor(Q);
@@ -276,16 +278,17 @@ class LimitedMaba {
                            rotational_inertia(s.R, K_[v], b_ + v));
         continue;
       }
-      if (moves_freely(link.joint)) {  // nothing reads IA of the root again
+      if (moves_freely(link.joint)) {  // nothing reads the root's IA again
         s.IA.I = s.IA.I + rotational_inertia(s.R, zero(), b_ + v + 3);
       }
       reduce(link, state_, i, Q + v, K_ + v);
     }
   }
 
-  /// Pass 3 with each drive's law as it is. Given its parent's acceleration, and its children's pieces as pass 2 had
-  /// them, a joint finds the piece that it is really on: the next round's pieces agree with each other along every
-  /// branch, which no choice joint by joint does. Where the piece was right, x is pass 3's own.
+  /// Pass 3 with each drive's exact law. Given its parent's acceleration, and its children's regimes as pass 2 used
+  /// them, a joint finds its actual regime. The regimes of the next iteration are therefore consistent along every
+  /// branch, which separate decisions for each joint would not achieve. If the regime was right, x equals that of plain
+  /// pass 3.
   void sweep_outward(Mask<T> busy, T* x) {
     T residual = zero();
     for (int i = 0; i < m_.nlink; ++i) {
@@ -314,7 +317,7 @@ class LimitedMaba {
         });
   }
 
-  /// |force of the piece - force that the law gives| / limit, at the acceleration in d_.
+  /// |force of the regime - force of the law| / limit, at the acceleration in d_.
   TARSUS_INLINE T gap_axial(int v) const {
     const T used = neg_mul_add(K_[v] - Kf_[v], d_[v], Q_[v]);
     return absolute(used - clamp_axial(v, neg_mul_add(Kd_[v], d_[v], Qd_[v]))) * inverse_size(v);
@@ -347,7 +350,7 @@ class LimitedMaba {
     const Vec3<T> p = s.u - s.IA.I * s.a.w - s.IA.H * s.a.v, linear = s.Dinv * p;
     put3(d_ + v, transpose_mul(s.R, linear));
     const T gap = gap_rotation(v);
-    const Mask<T> far = gap > T(R(0.1));  // nearer, pass 3's own is a Newton step
+    const Mask<T> far = gap > T(R(0.1));  // below, plain pass 3 is a Newton step
     Vec3<T> x = linear;
     if (any_lane(far)) {
       x = pick(far, choose_rotation(s.IA.I, s.R, v, p - s.R * get3(Q_ + v)), linear);
@@ -357,8 +360,8 @@ class LimitedMaba {
     return gap;
   }
 
-  /// Acceleration of a ball whose torque without the drive is p, in world axes. At the limit the drive's torque first
-  /// gets the length that it would have for an inertia that is a multiple of 1, then one Newton step.
+  /// Acceleration of a ball whose torque without the drive is p, in world axes. At the limit, the drive's torque first
+  /// gets the length that it would have if the inertia were a multiple of 1; one Newton step follows.
   Vec3<T> choose_rotation(const Sym3<T>& I, const Mat3<T>& axes, int v, const Vec3<T>& p) const {
     const T Kd = Kd_[v], limit = of(limits_.high, v);
     const Vec3<T> Qd = axes * get3(Qd_ + v);
@@ -383,13 +386,13 @@ class LimitedMaba {
     return pick(outside, inverse(minus_outer(with(k), b, b)) * (p + Q), inside);
   }
 
-  /// The law of one DoF whose force without the drive is p, D the inertia without it.
+  /// The law of one DoF whose force without the drive is p; D is the inertia without the drive.
   TARSUS_INLINE T choose_axial(int v, T D, T p) const {
     const T inside = (p + Qd_[v]) / (D + Kd_[v]), t = neg_mul_add(Kd_[v], inside, Qd_[v]), u = clamp_axial(v, t);
     return select(u == t, inside, (p + u) / D);
   }
 
-  /// The root's four limits look for their pieces in turn, a few times over.
+  /// Finds the regimes of the root's four limits in turn, repeated a few times.
   TARSUS_INLINE T sweep_free(const Link& link, LinkState<T>& s, int v) {
     joint_acceleration(link, s, d_);
     T gap = gap_rotation(v + 3);
@@ -397,7 +400,7 @@ class LimitedMaba {
     const Mask<T> far = gap > T(R(0.1));
     if (!any_lane(far)) return gap;
     const Vec3<T> b = s.R * get3(b_ + v + 3);
-    const Sym3<T> I = minus_outer(s.IA.I, b * T(R(-1)), b), &M = s.IA.M;  // inward_tensor() took b bᵀ off
+    const Sym3<T> I = minus_outer(s.IA.I, b * T(R(-1)), b), &M = s.IA.M;  // inward_tensor() subtracted b bᵀ
     const Vec3<T> torque = s.u - s.R * get3(Q_ + v + 3), force = s.u_linear - get3(Q_ + v);
     Vec3<T> ang = s.a.w, lin = s.a.v;
     for (int turn = 0; turn < 4; ++turn) {
@@ -412,7 +415,8 @@ class LimitedMaba {
     return gap;
   }
 
-  /// t, u, g and the residual where x solves the equations of the piece itself: Q_ without its free part, K_ with it.
+  /// Computes t, u, g and the residual for x that solves the equations of the active set: Q_ without its free part, K_
+  /// with it.
   void residual_after_solve(Mask<T> busy, const T* x) {
     const T old = residual_;
     residual_ = zero();
@@ -433,7 +437,7 @@ class LimitedMaba {
     residual_ = select(busy, residual_, old);
   }
 
-  /// The force u that the drive may apply, and f's gradient g.
+  /// Stores the force u that the drive may apply, and f's gradient g.
   TARSUS_INLINE void settle_axial(int v, T u, T g) {
     applied_[v] = u, g_[v] = g;
     measure(v, absolute(g));
@@ -469,8 +473,8 @@ class LimitedMaba {
     return sum;
   }
 
-  /// A step along d that makes f fall: 1 where f still falls there (or has just stopped to), else a point short of the
-  /// minimum on the line by at most a fifth of the slope at the start.
+  /// A step length along d that decreases f: 1 if f still decreases there (or has just stopped), else a point before
+  /// the minimum on the line, where the slope is at most a fifth of that at the start.
   T search(Mask<T> busy) const {
     const T one = T(R(1)), start = slope(zero()), end = slope(one);
     Mask<T> open = busy & (end > start * T(R(-1e-3)));
@@ -490,7 +494,7 @@ class LimitedMaba {
     return s;
   }
 
-  /// x += s d in the lanes that are busy.
+  /// x += s d in the busy lanes.
   void advance(Mask<T> busy, T* x) {
     const T s = search(busy);
     const T old_residual = residual_;

@@ -1,4 +1,4 @@
-// Which joints of a clip's skeleton and which bodies of a model are the same point of a figure.
+// Matches the joints of a clip's skeleton and the bodies of a model to the same points of a figure.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string names_of(const std::vector<SkeletonNode>& nodes) {
   return out;
 }
 
-/// How alike left and right are in length, 0 to 1.
+/// Similarity of left and right lengths, 0 to 1.
 double symmetry(const Points& p) {
   double least = 1;
   for (const auto& [a, b] : {std::pair<std::string, std::string>("hip", "knee"),
@@ -58,7 +58,7 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
                                  clip.format));
   std::vector<Vec3d> positions = rest_positions(clip);
   FoundPoints source = find_points(source_nodes(clip, positions), clip.up);
-  if (!has_legs(source)) {  // some files' rest pose is no pose at all: the first frame's then
+  if (!has_legs(source)) {  // in some files the rest pose is not a real pose; use the first frame
     positions = joint_positions(clip, 0);
     source = find_points(source_nodes(clip, positions), clip.up);
   }
@@ -88,7 +88,7 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
     PointMapping p;
     p.point = point;
     int node = from->second.node;
-    if (from->second.tip) {  // the source's own far end, if it says one
+    if (from->second.tip) {  // the source's own far end, if it has one
       for (std::size_t i = 0; i < clip.skeleton.size(); ++i) {
         if (clip.skeleton[i].parent == from->second.node && norm(clip.skeleton[i].offset) > 0) node = int(i);
       }

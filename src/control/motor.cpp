@@ -10,7 +10,7 @@ namespace tarsus {
 
 namespace {
 
-/// Places among the activations.
+/// Indices of the activations.
 struct Slots {
   explicit Slots(const MotorSpec& m) {
     const auto next = [this](bool there) { return there ? count++ : -1; };
@@ -20,7 +20,7 @@ struct Slots {
   int count = 0, slew, integral, heat, bristle, current;
 };
 
-/// How far the current comes in a step towards its end.
+/// Fraction of its change towards the steady state that the current completes in a step.
 double share(const MotorSpec& m, double dt) {
   return m.electric_time > 0 ? 1 - elementary::exp(-dt / m.electric_time) : 1;
 }
@@ -29,7 +29,7 @@ double resistance(const MotorSpec& m, double rise) {
   return std::max(kMujocoMinval, m.resistance * (1 + m.resistance_slope * (rise + m.ambient - m.resistance_at)));
 }
 
-/// The bristle's and its force's part of a step.
+/// Bristle deflection and force over a step.
 void slide(const MotorSpec& m, double z, double speed, double dt, MotorStep& out, double& rate) {
   const double ratio = speed / std::max(kMujocoMinval, m.slide_speed);
   const double g = m.sliding_friction + (m.static_friction - m.sliding_friction) * elementary::exp(-ratio * ratio);
@@ -38,7 +38,7 @@ void slide(const MotorSpec& m, double z, double speed, double dt, MotorStep& out
   out.friction = m.bristle_stiffness * z + m.bristle_damping * rate;
   out.decay = elementary::exp(a * dt);
   out.gain = std::abs(a) > kMujocoMinval ? (out.decay - 1) / a : dt;
-  // σ₀ z + σ₁ (a z + v) of the end, its z by |v| of the start.
+  // σ₀ z + σ₁ (a z + v) at the end of the step, with z from the |v| of its start.
   const double stiffness = m.bristle_stiffness + m.bristle_damping * a;
   out.end_friction = stiffness * out.decay * z;
   out.friction_slope = stiffness * out.gain + m.bristle_damping;
@@ -97,7 +97,7 @@ MotorStep motor_step(const MotorSpec& m, const double* ctrl, const double* act, 
     const bool within = m.voltage_max <= 0 || std::abs(V) <= m.voltage_max;
     if (within) {
       a += by_torque * command / R, b = by_torque * kp / R, c = by_torque * m.kd / R;
-      if (m.voltage_max > 0) {  // at the end of the step too, as far as the start's speed tells
+      if (m.voltage_max > 0) {  // also at the end of the step, as far as the initial speed predicts
         const double push = (voltage - K * velocity) / R, most = m.voltage_max / R;
         out.low = push - most, out.high = push + most;
       }
@@ -129,7 +129,7 @@ void motor_advance(const MotorSpec& m, const MotorStep& step, const double* act,
                    double dt, double* out) {
   const Slots at(m);
   for (int k = 0; k < at.count; ++k) out[k] = act[k] + dt * step.rates[k];
-  if (at.integral >= 0 && m.integral_max > 0 && m.electric)  // a pid's stops a step later, as MuJoCo's
+  if (at.integral >= 0 && m.integral_max > 0 && m.electric)  // a pid's integral stops one step later, as in MuJoCo
     out[at.integral] = std::clamp(out[at.integral], -m.integral_max, m.integral_max);
   if (at.bristle >= 0) out[at.bristle] = step.decay * act[at.bristle] + step.gain * velocity;
   if (at.current >= 0) out[at.current] = step.torque(length, velocity) / m.constant;

@@ -24,7 +24,7 @@ double ReferencePose::mobility(std::span<const double> row) {
   minv(x);
   double sum = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    if (row[i] != 0) sum += row[i] * x[i];  // elsewhere x need not be finite: a tree beside it may be singular
+    if (row[i] != 0) sum += row[i] * x[i];  // other entries of x may be infinite: another tree may be singular
   }
   return sum;
 }

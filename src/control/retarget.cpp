@@ -18,18 +18,18 @@ namespace tarsus {
 namespace {
 
 constexpr int kFirstIterations = 60, kIterations = 8;
-constexpr double kStandingSpeed = 0.3;                ///< [m/s] of an ankle that stands, after scaling
-constexpr double kStandingHeight = 0.05;              ///< [m] above its lowest, after scaling
+constexpr double kStandingSpeed = 0.3;                ///< [m/s] largest speed of an ankle in stance, after scaling
+constexpr double kStandingHeight = 0.05;              ///< [m] largest height above its lowest, after scaling
 constexpr double kShortestStance = 0.1;               ///< [s]
-constexpr double kBlend = 0.1;                        ///< [s] into and out of a stance
-constexpr double kAnkleWeight = 40, kRootWeight = 4;  ///< of a metre, beside 1 of a radian
+constexpr double kBlend = 0.1;                        ///< [s] at the start and end of a stance
+constexpr double kAnkleWeight = 40, kRootWeight = 4;  ///< per metre, relative to 1 per radian
 constexpr double kAxisWeight = 0.2;  ///< of a bend's axis: a limb bent by less than 0.2 rad says less where it lies
 constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
 constexpr int kSmoothings = 10, kSmoothIterations = 2;
-constexpr double kSmoothWeight = 0.3;  ///< of a radian off the middle of the neighbouring frames
-constexpr double kGroundShare = 0.05;  ///< share of frames whose ankles may be lower than the ground
+constexpr double kSmoothWeight = 0.3;  ///< per radian of deviation from the mean of the neighbouring frames
+constexpr double kGroundShare = 0.05;  ///< fraction of frames whose ankles may be below the ground
 
-/// Both ends of a segment are means of one or two points.
+/// A segment; each of its ends is the mean of one or two points.
 struct Segment {
   std::string name;
   std::vector<std::string> from, to;
@@ -56,7 +56,7 @@ const std::vector<Segment>& segments() {
   return kSegments;
 }
 
-/// A joint that bends a limb about one axis, with the points above and below it.
+/// A joint that bends a limb about one axis, with the adjacent points on both sides.
 struct Bend {
   std::string above, at, below;
   std::string axis() const { return at + "_axis"; }
@@ -87,7 +87,7 @@ Vec3d unit_or(const Vec3d& v, const Vec3d& otherwise) {
   return length > 1e-9 ? v * (1 / length) : otherwise;
 }
 
-/// The axis that a limb bends about, as long as the sine of how far it bends.
+/// The bending axis of a limb; its length is the sine of the bending angle.
 Vec3d bend_axis(const Points& p, const Bend& bend) {
   const Vec3d zero{0, 0, 0}, at = p.at(bend.at);
   return cross(unit_or(at - p.at(bend.above), zero), unit_or(p.at(bend.below) - at, zero));
@@ -158,13 +158,13 @@ class Retargeter {
     std::map<std::string, Vec3d> ankles;
     std::vector<double> qpos;
   };
-  struct Pull {  ///< what joints are pulled to, and how much [1/rad]
+  struct Pull {  ///< target of the joints, and weight [1/rad]
     std::vector<double> to;
     double weight;
   };
 
-  /// Frames alone may turn a hinge by radians, where hinges in a row line up and a limb can go either way. There and
-  /// back again each is fitted once more, pulled to where its neighbours have it.
+  /// If frames are fitted independently, a hinge may turn by radians between two of them, where hinges align and a limb
+  /// can go either way. All frames are therefore fitted again, forwards and backwards, with a pull to their neighbours.
   void smooth(std::vector<Frame>& frames) {
     const int n = int(frames.size());
     std::vector<double> between(std::size_t(model_.nv));
@@ -183,7 +183,7 @@ class Retargeter {
     }
   }
 
-  /// The model's own pose with its limbs bent, turned about the vertical and moved to face as the source does.
+  /// The model's own pose with its limbs bent, rotated about the vertical and moved to face like the source.
   std::vector<double> first_guess() {
     std::vector<double> qpos = bent_;
     if (model_.joints.empty() || !moves_freely(model_.joints[0].type)) return qpos;
@@ -209,8 +209,8 @@ class Retargeter {
     return out;
   }
 
-  /// The axis of a limb's bend: the source's as its bones carry it, for the model's hinge. A straight limb would
-  /// otherwise be free to turn about itself, and turn over where its bend goes through zero.
+  /// Adds the bending axis of a limb: the axis that the source's bones carry, for the model's hinge. A straight limb
+  /// would otherwise be free to rotate about itself, and would flip where its bend passes through zero.
   void add_bend(const Bend& bend) {
     const Segment parts{"", {bend.above, bend.at}, {bend.below}};
     if (!has_all(points_, parts) || !has_all(source_.frame(0), parts)) return;
@@ -234,7 +234,8 @@ class Retargeter {
     axes_.push_back({bend.axis(), {bend.at}, {bend.axis()}, kAxisWeight * agreement});
   }
 
-  /// The pelvis's up: where the shoulders are on average. Hips and chest would otherwise share a bow by chance.
+  /// Adds the pelvis's up direction: towards the mean position of the shoulders. Otherwise the split of a bow between
+  /// hips and chest would be arbitrary.
   void add_pelvis() {
     const Segment trunk{"", {"right_hip", "left_hip"}, {"right_shoulder", "left_shoulder"}};
     const int pelvis = model_.bodies[std::size_t(points_.at("left_hip").body)].parent;
@@ -250,7 +251,7 @@ class Retargeter {
     axes_.push_back({"pelvis", {"left_hip"}, {"left_hip_axis"}, kAxisWeight * agreement});
   }
 
-  /// Scale, ground, how feet lie flat, and where they stand.
+  /// Determines scale, ground, angles of flat feet, and stances.
   void measure() {
     figure_.pose(model_.qpos0);
     const Points rest = places();
@@ -305,7 +306,7 @@ class Retargeter {
     }
   }
 
-  /// Where each ankle should be: the source's, on the model's ground, and still while it stands.
+  /// Target of each ankle: the source's position on the model's ground, constant during a stance.
   std::map<std::string, Vec3d> ankle_targets(int i) {
     std::map<std::string, Vec3d> out;
     for (const std::string side : {"left_", "right_"}) {
@@ -335,7 +336,7 @@ class Retargeter {
     return rotate(axis_angle(axis, flat_.at(side)), d);
   }
 
-  /// Rows weight · (J dq - residual) into the normal equations.
+  /// Accumulates rows weight · (J dq - residual) in the normal equations.
   struct Normal {
     Eigen::MatrixXd A;
     Eigen::VectorXd b;
@@ -365,7 +366,7 @@ class Retargeter {
       const Vec3d d = mean_of(at, s.to) - mean_of(at, s.from), goal = wanted(s, i);
       const double length = norm(d);
       if (length < 1e-9 || norm(goal) == 0) return;
-      // d/|d| moves by (1 - u uᵀ) ḋ / |d|.
+      // d/|d| changes at the rate (1 - u uᵀ) ḋ / |d|.
       const Vec3d u = d * (1 / length);
       const Eigen::Vector3d e(u.x, u.y, u.z);
       const Eigen::MatrixXd rows =
@@ -382,7 +383,7 @@ class Retargeter {
     return n;
   }
 
-  /// The middle of the hips as high above the ankles' ground as the source's.
+  /// Middle of the hips at the source's height above the ankles' ground.
   Vec3d root_target(int i) const {
     Vec3d p = mean_of(source_.frame(i), {"right_hip", "left_hip"});
     p.z += 0.5 * (ankle_height_.at("left_") - ground_.at("left_") + ankle_height_.at("right_") - ground_.at("right_"));
@@ -410,8 +411,8 @@ class Retargeter {
     }
   }
 
-  /// Keeps joints where they are that stand at an end of their range and would go beyond: clamping them after a step of
-  /// all joints can undo what the step was for.
+  /// Fixes joints that are at an end of their range and would exceed it. Clamping them after a step of all joints could
+  /// undo the step.
   void hold_ends(const std::vector<double>& qpos, Normal& n) const {
     for (const Joint& joint : model_.joints) {
       if (!joint.limited || joint.nv() != 1) continue;
@@ -452,7 +453,7 @@ class Retargeter {
     return *integrator_;
   }
 
-  /// Raises feet of which a shape reaches below the ground.
+  /// Raises feet whose shapes reach below the ground.
   void lift(int i, std::map<std::string, Vec3d>& targets, const Pull& near, std::vector<double>& qpos) {
     for (int k = 0; k < 2; ++k) {
       figure_.pose(qpos);
@@ -496,7 +497,7 @@ class Retargeter {
     out.slide_mean = out.stances > 0 ? sum / out.stances : 0;
   }
 
-  /// Joints that move a point: those above its body, and for a far end the body's own.
+  /// Finds the joints that move a point: those above its body, and for a far end also the body's own.
   void find_driven() {
     std::vector<bool> moves(model_.joints.size(), false);
     for (const auto& [name, p] : points_) {
@@ -547,10 +548,10 @@ class Retargeter {
   std::map<std::string, ModelPoint> points_;
   std::vector<Segment> used_, axes_;
   std::vector<int> driven_;
-  std::vector<double> bent_;  ///< [nq] qpos0, and in the middle of their ranges the joints of axes_
+  std::vector<double> bent_;  ///< [nq] qpos0, with the joints of axes_ in the middle of their ranges
   double scale_ = 1;
   std::map<std::string, double> ankle_height_, ground_;
-  std::map<std::string, double> flat_;  ///< [rad] by which the model's foot points higher where both lie flat
+  std::map<std::string, double> flat_;  ///< [rad] pitch of the model's foot relative to the source's when both are flat
   std::map<std::string, std::vector<Stance>> stances_;
   std::vector<double> error_sum_;
   std::optional<Data> integrator_;

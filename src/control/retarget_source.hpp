@@ -1,4 +1,4 @@
-// The points of a clip's skeleton that a mapping names, frame by frame, and directions that its bones carry.
+// Positions of the points of a clip's skeleton that a mapping names, frame by frame, and directions fixed in its bones.
 #pragma once
 
 #include <fmt/format.h>
@@ -63,9 +63,10 @@ class RetargetSource {
     }
   }
 
-  /// Adds the point `at`_axis, beside `at` in the direction that is fixed in the bone above `below` and nearest to
-  /// `axes`, one a frame, the longer the surer. It is defined also where they are not, as in a straight limb.
-  /// @return how far the axes agree, 0 to 1
+  /// Adds the point `at`_axis, displaced from `at` in the direction that is fixed in the bone above `below` and fits
+  /// `axes` best. There is one axis per frame; a longer one has more weight. The direction is also defined in frames
+  /// without an axis, as with a straight limb.
+  /// @return agreement of the axes, 0 to 1
   double add_axis(const std::string& at, const std::string& below, const std::vector<Vec3d>& axes) {
     const int bone = clip_.skeleton[std::size_t(found_.at(below).node)].parent;
     if (bone < 0) return 0;
@@ -91,7 +92,7 @@ class RetargetSource {
     const Points& p = frames_.front();
     return norm(p.at(side + "hip") - p.at(side + "knee")) + norm(p.at(side + "knee") - p.at(side + "ankle"));
   }
-  /// Height that a share of the frames is below.
+  /// The given quantile of the point's height over the frames.
   double low(const std::string& point, double share) const {
     std::vector<double> z;
     for (const Points& p : frames_) z.push_back(p.at(point).z);

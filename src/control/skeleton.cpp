@@ -13,8 +13,8 @@ namespace {
 
 struct PointNames {
   const char* point;
-  bool deepest;                    ///< of several nodes with one name (a hip of three hinges), the last
-  std::vector<std::string> names;  ///< the clearest first: "shoulder" is the collar bone where there is an "arm"
+  bool deepest;                    ///< of several nodes with one name (a hip of three hinges), take the last
+  std::vector<std::string> names;  ///< in order of preference: "shoulder" is the collar bone if there is an "arm"
 };
 
 const std::vector<PointNames>& point_names() {
@@ -37,7 +37,7 @@ bool is_word(const std::string& core) {
   });
 }
 
-/// Words of a name: cut at other characters, and where a capital follows a small letter or stands before one.
+/// Words of a name. It is split at other characters and at capitals that follow a lower-case letter or precede one.
 std::vector<std::string> words_of(const std::string& name) {
   const std::size_t colon = name.find_last_of(":|");
   const std::string text = colon == std::string::npos ? name : name.substr(colon + 1);
@@ -83,7 +83,7 @@ PlainName plain_name(const std::string& name) {
     out.core += word;
   }
   while (out.core.size() > 1 && std::isdigit(static_cast<unsigned char>(out.core.back()))) out.core.pop_back();
-  // "lfemur", "rShldr": a letter before a word that has sides.
+  // "lfemur", "rShldr": a letter before a word that has a left and right version.
   if (out.side == 0 && !is_word(out.core) && out.core.size() > 3 && (out.core[0] == 'l' || out.core[0] == 'r') &&
       is_word(out.core.substr(1))) {
     out.side = out.core[0] == 'l' ? 1 : -1;
@@ -107,7 +107,7 @@ bool hangs_on(const std::vector<SkeletonNode>& nodes, int node, int ancestor) {
   return false;
 }
 
-/// The node whose name says `wanted` best; -1 if none does.
+/// The node whose name matches `wanted` best; -1 if none does.
 int by_name(const std::vector<SkeletonNode>& nodes, const std::vector<std::vector<PlainName>>& plain,
             const PointNames& wanted, int side) {
   int best = -1, best_rank = int(wanted.names.size()), best_depth = 0;
@@ -119,7 +119,7 @@ int by_name(const std::vector<SkeletonNode>& nodes, const std::vector<std::vecto
       const int depth = depth_of(nodes, int(i));
       const bool better = rank < best_rank || (rank == best_rank && wanted.deepest && depth > best_depth);
       if (better) best = int(i), best_rank = rank, best_depth = depth;
-      break;  // a body's joints only speak where its own name says nothing
+      break;  // the names of a body's joints are used only if its own name matches nothing
     }
   }
   return best;
@@ -144,7 +144,7 @@ void find_by_names(const std::vector<SkeletonNode>& nodes, FoundPoints& found) {
   }
 }
 
-/// A limb as its three joints, outward: the two longest bones in a row on the way to `leaf`.
+/// The three joints of a limb, outward: the ends of the two longest consecutive bones on the path to `leaf`.
 std::array<int, 3> limb_to(const std::vector<SkeletonNode>& nodes, int leaf) {
   std::array<int, 3> best{-1, -1, -1};
   double longest = 0;
@@ -167,7 +167,7 @@ void put_limb(const std::vector<SkeletonNode>& nodes, int leaf, const std::strin
   if (points[3] && leaf != limb[2]) found[side + points[3]] = {leaf, false, 0.5};
 }
 
-/// By places: feet are the lowest ends, hands the widest, the head the highest.
+/// Finds points by position: feet are the lowest ends, hands the widest, the head the highest.
 void find_by_places(const std::vector<SkeletonNode>& nodes, const Vec3d& up, FoundPoints& found) {
   std::vector<bool> has_child(nodes.size(), false);
   for (const SkeletonNode& node : nodes) {
@@ -183,12 +183,12 @@ void find_by_places(const std::vector<SkeletonNode>& nodes, const Vec3d& up, Fou
   const int first = leaves[0];
   const std::array<int, 3> leg = limb_to(nodes, first);
   if (leg[0] < 0) return;
-  // The other foot: the lowest end that does not hang on the same leg.
+  // The other foot: the lowest end that is not on the same leg.
   const auto other = std::find_if(leaves.begin() + 1, leaves.end(), [&](int l) { return !hangs_on(nodes, l, leg[0]); });
   if (other == leaves.end()) return;
   const std::array<int, 3> leg2 = limb_to(nodes, *other);
   if (leg2[0] < 0) return;
-  const Vec3d ahead = at(first) - at(leg[2]) + at(*other) - at(leg2[2]);  // toes are before ankles
+  const Vec3d ahead = at(first) - at(leg[2]) + at(*other) - at(leg2[2]);  // toes are in front of ankles
   Vec3d forward = ahead - up * dot(up, ahead);
   const Vec3d across = at(leg[0]) - at(leg2[0]);
   const bool known = norm(forward) > 0.05 * norm(at(leg[1]) - at(leg[0]));
@@ -222,7 +222,7 @@ bool has_legs(const FoundPoints& found) {
 
 namespace {
 
-/// Joints must follow one another outward, each below the one before.
+/// Drops limbs whose joints do not follow one another outward.
 void drop_broken_limbs(const std::vector<SkeletonNode>& nodes, FoundPoints& found) {
   for (const std::string side : {"left_", "right_"}) {
     for (const auto& limb : {std::array<std::string, 3>{"hip", "knee", "ankle"}, {"shoulder", "elbow", "wrist"}}) {
@@ -241,7 +241,7 @@ void drop_broken_limbs(const std::vector<SkeletonNode>& nodes, FoundPoints& foun
   }
 }
 
-/// A foot that is welded to its shin: the far end of that.
+/// Uses the far end of the shin for a foot that is welded to it.
 void add_fixed_feet(const std::vector<SkeletonNode>& nodes, FoundPoints& found) {
   for (const std::string side : {"left_", "right_"}) {
     const auto knee = found.find(side + "knee");
@@ -278,10 +278,10 @@ FoundPoints find_points(const std::vector<SkeletonNode>& nodes, const Vec3d& up)
     find_by_places(nodes, up, found);
     drop_broken_limbs(nodes, found);
   }
-  // A head that turns about the neck itself: its own place is its far end.
+  // If the head turns about the neck itself, its position is its far end.
   const auto neck = found.find("neck"), head = found.find("head");
   if (neck != found.end() && head != found.end() && neck->second.node == head->second.node) head->second.tip = true;
-  // A foot without a toe of its own, a forearm without a hand: the far end of what there is.
+  // A foot without a toe or a forearm without a hand: use the far end.
   for (const std::string side : {"left_", "right_"}) {
     for (const auto& [last, beyond] : {std::pair<std::string, std::string>("ankle", "toe"), {"elbow", "wrist"}}) {
       const auto at = found.find(side + last);
@@ -317,7 +317,7 @@ std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vecto
 }
 
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points) {
-  if (clip.format != "bvh") return clip.up;  // the others say
+  if (clip.format != "bvh") return clip.up;  // other formats specify it
   Vec3d sum{0, 0, 0};
   const int frames = clip.frame_count(), step = std::max(1, frames / 50);
   for (int i = 0; i < frames; i += step) {
@@ -327,7 +327,7 @@ Vec3d detect_up(const MotionClip& clip, const FoundPoints& points) {
     if (norm(leg) > 0) sum = sum + leg * (1 / norm(leg));
   }
   Vec3d best = clip.up;
-  double most = 0.7 * norm(sum);  // of any axis that far from the sum, none is meant
+  double most = 0.7 * norm(sum);  // below this alignment of the best axis with the sum, the direction is undecided
   if (dot(sum, clip.up) > most) return clip.up;
   for (int k = 0; k < 3; ++k) {
     Vec3d axis{0, 0, 0};

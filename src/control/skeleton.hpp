@@ -1,4 +1,4 @@
-// Skeletons of clips and models alike: joints with names and places, and which of them are knees.
+// Skeletons of clips and models: joints with names and positions, and detection of their anatomical points.
 #pragma once
 
 #include <map>
@@ -10,26 +10,26 @@
 namespace tarsus {
 
 struct SkeletonNode {
-  std::vector<std::string> names;  ///< the best first: a body's, then its joints'
-  int parent = -1;                 ///< before its children
-  Vec3d position{0, 0, 0};         ///< in one pose of the whole
+  std::vector<std::string> names;  ///< in order of preference: a body's, then those of its joints
+  int parent = -1;                 ///< precedes its children
+  Vec3d position{0, 0, 0};         ///< in one pose of the whole skeleton
 };
 
 struct FoundPoint {
   int node = -1;
-  bool tip = false;  ///< beyond the node: the end of what hangs on it
+  bool tip = false;  ///< the far end beyond the node
   double sure = 1;
 };
 using FoundPoints = std::map<std::string, FoundPoint>;
 
-/// Points of skeleton_points() that the nodes' names tell, and where legs are missing, those that their places tell.
-/// @param up of the pose's axes
+/// Finds the points of skeleton_points() by the nodes' names and, if legs are missing, by their positions.
+/// @param up direction in the axes of the pose
 FoundPoints find_points(const std::vector<SkeletonNode>& nodes, const Vec3d& up);
 
-/// Hips, knees and ankles, left and right.
+/// Whether hips, knees and ankles are there, left and right.
 bool has_legs(const FoundPoints& points);
 
-/// Left or right (1, -1, 0) and what remains of a name: "mixamorig:LeftUpLeg" → 1, "upleg".
+/// Side (1: left, -1: right, 0) and remainder of a name: "mixamorig:LeftUpLeg" → 1, "upleg".
 struct PlainName {
   int side = 0;
   std::string core;
@@ -37,10 +37,10 @@ struct PlainName {
 PlainName plain_name(const std::string& name);
 
 /// Joint positions of a clip's skeleton in a frame, source axes and units.
-/// @param turns if given, the orientation of what each joint carries, source axes
+/// @param turns if given, receives the orientation of each joint's frame, source axes
 std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vector<Quatd>* turns = nullptr);
-/// The axis of the source that points up. BVH files do not say: there, hips are above ankles; y where nothing
-/// contradicts it.
+/// The upward axis of the source. BVH files do not specify it; there it is the axis in which hips are above ankles, and
+/// y if nothing contradicts it.
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points);
 
 }  // namespace tarsus

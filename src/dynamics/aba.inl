@@ -1,15 +1,15 @@
-// Articulated-body algorithm with joint-space inertia inside: (M + diag K) q̈ = Q - C in O(nlink).
-// [Featherstone 2008, ch. 7, table 7.1; Yin 2020, app. A: MABA is these passes with K = Δt K_d and the drives' Q]
+// Articulated-body algorithm with joint-space inertia: solves (M + diag K) q̈ = Q - C in O(nlink). [Featherstone 2008,
+// ch. 7, table 7.1; Yin 2020, app. A: MABA is these passes with K = Δt K_d and the drives' Q]
 //
-// One departure from the book: the accelerations c that velocities bring, and gravity, are summed outward in pass 1 as
-// RNEA does, so that pA is each link's force were q̈ zero, and passes 2 and 3 solve for what q̈ adds. The answer is the
-// same, the 36 multiplications of Ia c leave the inward pass, and M̂⁻¹ y (minv.inl) is literally the same two passes.
+// There is one difference from the book. Pass 1 sums the velocity-dependent accelerations c and gravity outward, as
+// RNEA does. pA is then each link's force for q̈ = 0, and passes 2 and 3 solve for the effect of q̈. The result is the
+// same; the 36 multiplications of Ia c leave the inward pass, and M̂⁻¹ y (minv.inl) is exactly the same two passes.
 //
-// K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three,
-// since an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a
-// ball, D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is. That
-// difference cancels where K is far above I, as in float it soon is with stiff drives; there the same is taken as K D⁻¹
-// I.
+// K is one number per DoF. A ball joint uses its first for all three axes, and a free joint its fourth for the three
+// angular axes, because an isotropic K is the same in world axes and in the joint's. D = Sᵀ IA S + K then stays exact
+// and short. For a ball, D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), which is
+// exactly zero if K is. This difference cancels if K is far above I, as soon happens in float with stiff drives. The
+// same quantity is then computed as K D⁻¹ I.
 #pragma once
 
 #include "tarsus/math/gather.hpp"
@@ -18,7 +18,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// joint_orientation() of four links with ball joints, or with hinges, side by side, into their R.
+/// joint_orientation() of four links that all have ball joints, or all hinges, at once; results go to their R.
 template <JointType kJoint, class T>
 TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* state, const T* qpos,
                                            const int (&i)[4]) {
@@ -26,7 +26,7 @@ TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* 
   const auto link = [&](int l) -> const LinkConstants<T>& { return m.link[i[l]]; };
   Mat3<P> E;
   P r;
-  const T* const rest[4] = {link(0).E0, link(1).E0, link(2).E0, link(3).E0};  // with r0 behind E0
+  const T* const rest[4] = {link(0).E0, link(1).E0, link(2).E0, link(3).E0};  // r0 follows E0
   gather(rest, 0, E.xx, E.xy, E.xz, E.yx), gather(rest, 4, E.yy, E.yz, E.zx, E.zy), gather(rest, 8, E.zz, r, r, r);
   const T* const q[4] = {qpos + link(0).qpos, qpos + link(1).qpos, qpos + link(2).qpos, qpos + link(3).qpos};
   if constexpr (turns_freely(kJoint)) {
@@ -43,7 +43,7 @@ TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* 
   scatter(R, 0, E.xx, E.xy, E.xz, E.yx), scatter(R, 4, E.yy, E.yz, E.zx, E.zy), scatter(R, 8, E.zz, r, r, r);
 }
 
-/// Links with one type of joint, collected four at a time.
+/// Collects links with one type of joint, four at a time.
 template <JointType kJoint, class T>
 struct FourAlike {
   const ModelView<T>& m;
@@ -55,7 +55,7 @@ struct FourAlike {
     link[count++] = i;
     if (count == 4) four_joint_orientations<kJoint>(m, state, qpos, link), count = 0;
   }
-  /// The last ones, the first of them repeatedly.
+  /// Processes the last links; the first of them fills the remaining places.
   TARSUS_INLINE void finish() {
     if (count == 0) return;
     for (; count < 4; ++count) link[count] = link[0];
@@ -63,7 +63,7 @@ struct FourAlike {
   }
 };
 
-/// joint_orientation() of all links into their R.
+/// joint_orientation() of all links; results go to their R.
 template <class T>
 TARSUS_INLINE void joint_orientations(const ModelView<T>& m, LinkState<T>* state, const T* qpos) {
   FourAlike<JointType::ball, T> balls{m, state, qpos, {}};
@@ -78,7 +78,7 @@ TARSUS_INLINE void joint_orientations(const ModelView<T>& m, LinkState<T>* state
   balls.finish(), hinges.finish();
 }
 
-/// E = P E with the rows of E side by side; what follows E in memory must exist, and is changed.
+/// E = P E, with the rows of E in packs. The memory after E must exist and is overwritten.
 template <class T>
 TARSUS_INLINE void premultiply_rows(const Mat3<T>& P, Mat3<T>& E) {
   using Row = typename RecordPack<T>::type;
@@ -94,7 +94,7 @@ TARSUS_INLINE void no_rigid_forces(LinkState<T>& s) {
   s.IA = {{o, o, o, o, o, o}, {o, o, o, o, o, o, o, o, o}, {o, o, o, o, o, o}};
   s.pA = {zero3<T>(), zero3<T>()};
 }
-/// A link's rigid inertia, and the force for the motion that pass 1 found: pA = I a + v ×* I v.
+/// Rigid inertia of a link, and the force for the motion of pass 1: pA = I a + v ×* I v.
 template <bool kWithOwn, class T>
 TARSUS_INLINE void rigid_forces(const ModelView<Real<T>>& m, int i, LinkState<T>& s) {
   if (m.link[i].massless) return no_rigid_forces(s);
@@ -103,7 +103,7 @@ TARSUS_INLINE void rigid_forces(const ModelView<Real<T>>& m, int i, LinkState<T>
   s.pA = newton_euler(I, s.v, s.a);
 }
 
-/// rigid_forces() of links first to first + 3, side by side.
+/// rigid_forces() of links first to first + 3 at once.
 template <bool kWithOwn, class T>
 TARSUS_INLINE void rigid_forces_of_four(const ModelView<T>& m, int first, LinkState<T>* s) {
   using P = typename RecordPack<T>::type;
@@ -142,13 +142,13 @@ template <bool kWithOwn, class T>
 TARSUS_INLINE void all_rigid_forces(const ModelView<T>& m, LinkState<T>* state) {
   int i = 0;
   for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<kWithOwn>(m, i, state + i);
-  if (i >= 4 && i + 1 < m.nlink)  // some that were done already are done again
+  if (i >= 4 && i + 1 < m.nlink)  // some links are computed twice
     rigid_forces_of_four<kWithOwn>(m, m.nlink - 4, state + m.nlink - 4), i = m.nlink;
   for (; i < m.nlink; ++i) rigid_forces<kWithOwn>(m, i, state[i]);
 }
 
-/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
-/// kWithOwn: the lanes may have masses or gravity of their own.
+/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, and rigid inertias. kWithOwn: the lanes may
+/// have their own masses or gravity.
 template <bool kWithOwn, class T>
 inline void aba_outward_of(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
                            const T* external) {
@@ -180,7 +180,7 @@ inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const 
                                         : aba_outward_of<false>(m, state, qpos, qvel, external);
 }
 
-/// Pass 2 for a hinge or slide: S picks the axis e = R e_z from one half of IA.
+/// Pass 2 for a hinge or slide. S selects the axis e = R e_z from one half of IA.
 template <class T>
 TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* parent, T Q, T K) {
   const Vec3<T> e = s.R.column_z();
@@ -205,14 +205,14 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   parent->pA += shift_back(pa, s.r);
 }
 
-/// Whether K is above all of I. Then D = I + K is well conditioned, and products with I lose nothing; where it is not,
-/// differences of K lose no more than I is rounded by, and products might, were I nearly singular.
+/// Whether K exceeds all of I. If it does, D = I + K is well conditioned and products with I are accurate. Otherwise
+/// differences of K are as accurate as I itself, but products might not be if I is nearly singular.
 template <class T>
 TARSUS_INLINE Mask<T> outweighs(T K, const Sym3<T>& I) {
   return K > I.xx + I.yy + I.zz;
 }
 
-/// I D⁻¹ u = u - K x with x = D⁻¹ u: what a ball hands on of u.
+/// I D⁻¹ u = u - K x with x = D⁻¹ u: the part of u that a ball propagates.
 template <class T>
 TARSUS_INLINE Vec3<T> handed_on(const Sym3<T>& I, T K, const Vec3<T>& u, const Vec3<T>& x) {
   const Vec3<T> rest = mul_add(x, -K, u);
@@ -222,7 +222,7 @@ TARSUS_INLINE Vec3<T> handed_on(const Sym3<T>& I, T K, const Vec3<T>& u, const V
   return {select(stiff, f.x, rest.x), select(stiff, f.y, rest.y), select(stiff, f.z, rest.z)};
 }
 
-/// K D⁻¹ I = K (1 - K D⁻¹): what a ball hands on of I. Off the diagonal nothing cancels.
+/// K D⁻¹ I = K (1 - K D⁻¹): the part of I that a ball propagates. Nothing cancels off the diagonal.
 template <class T>
 TARSUS_INLINE Sym3<T> handed_on(const Sym3<T>& I, T K, const Sym3<T>& Dinv) {
   Sym3<T> Ia = Dinv * (-(K * K));
@@ -261,7 +261,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   parent->pA += shift_back(pa, s.r);
 }
 
-/// reduce_ball() for a K, in world axes, that is no multiple of 1.
+/// reduce_ball() for a K in world axes that is not a multiple of 1.
 template <class T>
 TARSUS_INLINE void reduce_ball_tensor(LinkState<T>& s, LinkState<T>* parent, const T* Q, const Sym3<T>& K) {
   s.Dinv = inverse(s.IA.I + K);
@@ -303,7 +303,7 @@ TARSUS_INLINE void reduce_free(LinkState<T>& s, const T* Q, const T* K) {
   s.u_linear = get3(Q) - s.pA.f;
 }
 
-/// Pass 2 for link i, by its joint's type. Q and K are the joint's own.
+/// Pass 2 for link i, by its joint's type. Q and K are those of the joint.
 template <class T>
 TARSUS_INLINE void reduce(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const T* Q, const T* K) {
   LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
@@ -315,7 +315,7 @@ TARSUS_INLINE void reduce(const LinkConstants<Real<T>>& link, LinkState<T>* stat
     reduce_axial(link.joint, state[i], parent, Q[0], K[0]);
 }
 
-/// reduce() for a group of links with hinges, or with balls, side by side.
+/// reduce() for a group of links with hinges, or with balls, at once.
 template <JointType kJoint, class T>
 TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, const LinkGroup& group, const T* Q,
                                 const T* K) {
@@ -328,7 +328,7 @@ TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, cons
   const T* const pose[4] = {&of(0).R.xx, &of(1).R.xx, &of(2).R.xx, &of(3).R.xx};
   const T* const forces[4] = {&of(0).IA.I.xx, &of(1).IA.I.xx, &of(2).IA.I.xx, &of(3).IA.I.xx};
   T* const factors[4] = {&of(0).U.n.x, &of(1).U.n.x, &of(2).U.n.x, &of(3).U.n.x};
-  const P nothing = P(T(-0.0));  // what it is added to stays as it is, to the sign of a zero
+  const P nothing = P(T(-0.0));  // adding it leaves a number unchanged, including the sign of zero
   LinkState<P> s, parent;
   P none = nothing;
   gather(pose, 0, s.R.xx, s.R.xy, s.R.xz, s.R.yx), gather(pose, 4, s.R.yy, s.R.yz, s.R.zx, s.R.zy);
@@ -353,7 +353,7 @@ TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, cons
     scatter(factors, 0, s.U.n.x, s.U.n.y, s.U.n.z, s.U.f.x), scatter(factors, 4, s.U.f.y, s.U.f.z, s.Dinv.xx, none);
     for (int l = 0; l < 4; ++l) of(l).u.x = s.u.x[l];
   }
-  // For links on the world, and those that stand in the group repeatedly.
+  // For links on the world and for repeated links of the group.
   P nowhere[7] = {nothing, nothing, nothing, nothing, nothing, nothing, nothing};
   T* to[4];
   for (int l = 0; l < 4; ++l)
@@ -381,24 +381,24 @@ TARSUS_INLINE void reduce_one_group(const ModelView<Real<T>>& m, LinkState<T>* s
     reduce(m.link[i], state, i, Q + v, K + v);
   }
 }
-/// The first groups of pass 2.
+/// Pass 2 for the first groups.
 template <class T>
 inline void reduce_groups(const ModelView<Real<T>>& m, LinkState<T>* state, int groups, const T* Q, const T* K) {
   for (int g = 0; g < groups; ++g) reduce_one_group(m, state, m.inward[g], Q, K);
 }
 
-/// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.
+/// Pass 2, inward: articulated inertias and bias forces. The factors are kept in U, Dinv, G and Minv.
 template <class T>
 inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
   reduce_groups(m, state, m.ninward, Q, K);
 }
 
-/// Joint acceleration of one link from what q̈ of the joints below it adds to its acceleration (in s.a), and u; adds S
-/// q̈ to it.
+/// Joint acceleration of one link from u and from the acceleration due to the q̈ of joints closer to the root (in s.a).
+/// Adds S q̈ to s.a.
 template <class T>
 TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkState<T>& s, T* qacc) {
   T* x = qacc + link.qvel;
-  if (moves_freely(link.joint)) {  // at the root: nothing below it
+  if (moves_freely(link.joint)) {  // at the root, so s.a is zero
     const Vec3<T> ang = s.Dinv * (s.u - s.G * s.u_linear);
     const Vec3<T> lin = s.Minv * s.u_linear - transpose_mul(s.G, ang);
     put3(x, lin), put3(x + 3, transpose_mul(s.R, ang));
@@ -417,7 +417,7 @@ TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkSt
   }
 }
 
-/// Pass 3, outward: accelerations, link by link.
+/// Pass 3, outward: accelerations.
 template <class T>
 TARSUS_INLINE void accelerate_link(const ModelView<Real<T>>& m, LinkState<T>* state, int i, T* qacc) {
   const LinkConstants<Real<T>>& link = m.link[i];
@@ -431,7 +431,7 @@ inline void aba_accelerate(const ModelView<Real<T>>& m, LinkState<T>* state, T* 
 }
 
 /// q̈ from q, q̇, joint forces Q [nv], joint-space inertia K [nv] and external forces [nlink][6] (n, f at the link's
-/// origin, world axes; null: none). qacc may be Q.
+/// origin, world axes; null: none). qacc may alias Q.
 template <class T>
 void aba_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q, const T* K,
                 const T* external, T* qacc) {

@@ -16,16 +16,16 @@ namespace {
 
 using Block = CoupledTrees::Block;
 
-/// x + r × y, both three numbers `stride` apart: moments about the parent's origin.
+/// x += r × y for three numbers `stride` apart: moves moments to the parent's origin.
 void add_cross(const Vec3d& r, double* x, const double* y, int stride) {
   const double a = y[0], b = y[stride], c = y[2 * stride];
   x[0] += r.y * c - r.z * b, x[stride] += r.z * a - r.x * c, x[2 * stride] += r.x * b - r.y * a;
 }
 
-/// Trees that nodes of rows join as they are eliminated.
+/// Sets of trees joined by the row nodes that have been eliminated.
 struct JoinedTrees {
   UnionFind sets;
-  std::vector<int> spare;  ///< [least of a set] floating trees of it that are eliminated, less its nodes
+  std::vector<int> spare;  ///< [representative of a set] its eliminated floating trees, minus its nodes
 
   explicit JoinedTrees(int trees) : sets(trees), spare(std::size_t(trees), 0) {}
   int spare_of(std::span<const int> trees) {
@@ -75,7 +75,7 @@ CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(s
 
 CoupledTrees::~CoupledTrees() = default;
 
-/// Links of one, three or six DoFs along the first axes, and room for all.
+/// Adds the row nodes as links with one, three or six DoFs, which cover their rows.
 void CoupledTrees::add_nodes() {
   link_.resize(std::size_t(links_));
   for (int e = 0; e < rows_.size(); ++e) {
@@ -94,7 +94,7 @@ const CoupledTrees::Neighbour* CoupledTrees::find(int a, int b) const {
   return nullptr;
 }
 
-/// @return the block B_ab
+/// @return index of the block B_ab
 int CoupledTrees::connect(int a, int b) {
   if (a == b) return a;
   if (const Neighbour* known = find(a, b)) return known->block;
@@ -112,7 +112,7 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, const RowNodes& rows
   pairs_.assign(pairs.begin(), pairs.end());
   if (!same) rows_ = rows, add_nodes();
   for (std::vector<Neighbour>& list : order_.adjacent) list.clear();
-  order_.blocks = int(link_.size() + link_.size() % 2);  // pairs begin at an even number
+  order_.blocks = int(link_.size() + link_.size() % 2);  // pairs begin at an even index
   order_.block_of_pair.clear(), order_.block_of_row.clear(), order_.steps.clear(), order_.neighbour.clear(),
       order_.pair_block.clear(), order_.panel_size = 0;
   for (const LinkPair& pair : pairs_) order_.block_of_pair.push_back(connect(pair[0], pair[1]));
@@ -124,9 +124,9 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, const RowNodes& rows
   for (const Link& joint : link_) {
     if (joint.parent >= 0) ++children[std::size_t(joint.parent)];
   }
-  using Candidate = std::array<int, 2>;  // neighbours, then the link's number, the larger the sooner
+  using Candidate = std::array<int, 2>;  // number of neighbours, then the link's index; the larger index first
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
-  std::vector<int> queued(link_.size(), -1);  // with so many neighbours; -2: done
+  std::vector<int> queued(link_.size(), -1);  // queued with this many neighbours; -2: eliminated
   JoinedTrees joined(links_);
   std::vector<int> roots;
   const auto trees_of = [&](int node) -> std::span<const int> {
@@ -152,7 +152,7 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, const RowNodes& rows
     const int link = -negative;
     ready.pop();
     if (queued[std::size_t(link)] != degree) continue;
-    if (!may_go(link)) {  // another has taken its tree
+    if (!may_go(link)) {  // another node has taken its tree
       queued[std::size_t(link)] = -1;
       continue;
     }
@@ -172,7 +172,7 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, const RowNodes& rows
   return order_.known = true;
 }
 
-/// The links that this one's joint leaves coupled, and their blocks.
+/// Updates the graph: the links that the elimination of this link's joint couples, and their blocks.
 void CoupledTrees::eliminate(int link) {
   const Link& joint = link_[std::size_t(link)];
   Step step{link, int(order_.neighbour.size()), 0, order_.pair_block.size(), order_.panel_size, -1};
@@ -211,7 +211,7 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
         articulated(RigidInertia<double>{double(state.Ic.mass), widen(state.Ic.h), widen(state.Ic.I)});
     std::array<double, 36>& K = own_[i];
     K.fill(0);
-    for (int d = 0; d < link.dofs; ++d) {  // a free joint's linear numbers come first there, last here
+    for (int d = 0; d < link.dofs; ++d) {  // a free joint's linear numbers come first in qvel and last here
       const int of = link.dofs == 6 ? (d < 3 ? 3 : d - 3) : 0;
       K[std::size_t(d * (link.dofs + 1))] = double(joint_inertia[std::size_t(link.qvel + of)]);
     }
@@ -239,7 +239,7 @@ void CoupledTrees::add_to_row(int node, int row, int link, const Force<double>& 
   }
 }
 
-/// Of numbers along a joint's DoFs, in qvel's axes: on its link; what is on the parent is the opposite.
+/// Force on the joint's link from numbers along its DoFs, in qvel's axes. The parent bears the opposite force.
 Force<double> CoupledTrees::joint_force(const Link& joint, const double* along) const {
   Force<double> f{{0, 0, 0}, {0, 0, 0}};
   if (joint.dofs == 1) {
@@ -293,7 +293,7 @@ void CoupledTrees::factor() {
   }
 }
 
-/// Sᵀ f + Q of a link, along S: a joint's numbers in world axes, angular before linear.
+/// Sᵀ f + Q of a link, in the order of S: a joint's numbers in world axes, angular before linear.
 std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* f, bool with_forces,
                                                 const double* Q) const {
   const Link& joint = link_[link];
@@ -306,7 +306,7 @@ std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* 
   return {angular.x, angular.y, angular.z, linear.x, linear.y, linear.z};
 }
 
-/// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
+/// D⁻¹ (Sᵀ f + Q) of each link, including the forces propagated from the links eliminated before it.
 void CoupledTrees::inward(bool with_forces, std::span<const double> joint_force, std::span<const double> x) {
   const auto is_zero = [](double number) { return number == 0; };
   const KernelTable<double>& kernels = kernel_table<double>(1);
@@ -322,7 +322,7 @@ void CoupledTrees::inward(bool with_forces, std::span<const double> joint_force,
         link, f, with_forces, joint_force.empty() || joint.qvel < 0 ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
     if (!with_forces && std::all_of(f, f + 6, is_zero) && std::all_of(g.begin(), g.begin() + joint.dofs, is_zero)) {
-      std::fill_n(z, joint.dofs, 0.0);  // of a row, which pushes few
+      std::fill_n(z, joint.dofs, 0.0);  // of a row, which affects few links
       continue;
     }
     kernels.hand_on(coupled(step), g.data(), z, work_.data());

@@ -1,4 +1,4 @@
-// What the elimination of a joint takes from the links that it coupled; see tarsus/dynamics/coupled.hpp.
+// Updates the links that an eliminated joint couples; see tarsus/dynamics/coupled.hpp.
 #pragma once
 
 #include <utility>
@@ -10,8 +10,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// B_xy -= H_xq (D⁻¹ H_qy) over all pairs x, y of `count` links. Rows of eight numbers, of which six count.
-/// @param block [count][count] B_xy's place among blocks of 48 @param left, right H_xq and D⁻¹ H_qy, [dofs][count][8]
+/// B_xy -= H_xq (D⁻¹ H_qy) over all pairs x, y of `count` links. Rows have eight numbers, the last two of them padding.
+/// @param block [count][count] index of B_xy among blocks of 48 @param left, right H_xq and D⁻¹ H_qy, [dofs][count][8]
 template <int kDofs, class T>
 TARSUS_INLINE void eliminate_dofs(int count, const int* block, const T* left, const T* right, T* blocks) {
   using P = typename RecordPack<T>::type;
@@ -37,7 +37,7 @@ TARSUS_INLINE void eliminate_dofs(int count, const int* block, const T* left, co
   }
 }
 
-/// D⁻¹ in place: Gauss and Jordan's elimination with exchanges of rows.
+/// D⁻¹ in place by Gauss-Jordan elimination with row exchanges.
 template <int kDofs, class T>
 TARSUS_INLINE void invert_small(T* D) {
   if constexpr (kDofs == 1) {
@@ -138,7 +138,7 @@ TARSUS_INLINE void eliminate_joint(const Elimination<T>& e, T* blocks) {
     for (int d = 0; d < kDofs; ++d) along(blocks + 48 * block, d).store(e.right + d * width + 8 * k);
     columns(blocks + 48 * (block ^ 1), k);
   }
-  if (e.child) {  // what the link carries goes to the parent: its neighbours, then itself
+  if (e.child) {  // propagates the link's blocks to the parent: first those with its neighbours, then its own
     for (int k = 0; k < others; ++k) {
       const int from = e.neighbour[2 * k + 1], to = e.pair[others * e.count + k];
       shift_rows<true>(e.offset, blocks + 48 * from, blocks + 48 * to);
@@ -179,7 +179,7 @@ void eliminate_kernel(const Elimination<T>& e, T* blocks) {
   }
 }
 
-/// z = D⁻¹ g of a joint, and what that hands on: -H_xq z to the forces on the links that it is coupled to.
+/// z = D⁻¹ g of a joint; adds -H_xq z to the forces on the links that it is coupled to.
 template <int kDofs, class T>
 TARSUS_INLINE void hand_on_joint(const CoupledJoint<T>& joint, const T* g, T* z, T* force) {
   using Row = RowOfEight<T>;
@@ -195,7 +195,7 @@ TARSUS_INLINE void hand_on_joint(const CoupledJoint<T>& joint, const T* g, T* z,
     row.store(to);
   }
 }
-/// q -= D⁻¹ H_qy v of those links' motions.
+/// q -= D⁻¹ H_qy v for the motions v of these links.
 template <int kDofs, class T>
 TARSUS_INLINE void take_in_joint(const CoupledJoint<T>& joint, const T* motion, T* q) {
   using Row = RowOfEight<T>;
@@ -231,7 +231,7 @@ void take_in_kernel(const CoupledJoint<T>& joint, const T* motion, T* q) {
   }
 }
 
-/// hand_on_joint(), of forces [link][6][8], of which the link's own become zero.
+/// hand_on_joint() for forces [link][6][8]; those of the link become zero.
 template <int kDofs, class T>
 TARSUS_INLINE void hand_on_columns(CoupledColumns<T>& s, T* force) {
   using Row = RowOfEight<T>;
@@ -260,7 +260,7 @@ TARSUS_INLINE void hand_on_columns(CoupledColumns<T>& s, T* force) {
   if (s.parent >= 0) shift_rows<true>(s.offset, own, force + 48 * s.parent);
   for (int c = 0; c < 6; ++c) Row{}.store(own + 8 * c);
 }
-/// take_in_joint(), and the link's motion X v_p + S q.
+/// take_in_joint(), followed by the link's motion X v_p + S q.
 template <int kDofs, class T>
 TARSUS_INLINE void take_in_columns(const CoupledColumns<T>& s, T* motion) {
   using Row = RowOfEight<T>;
@@ -290,7 +290,7 @@ TARSUS_INLINE void take_in_columns(const CoupledColumns<T>& s, T* motion) {
   for (int c = 0; c < 6; ++c) v[c].store(motion + 48 * s.link + 8 * c);
 }
 
-/// What the trees make of eight columns of forces. @param reached [link] in: some force on it is not zero
+/// Solves for eight right sides of forces. @param reached [link] in: whether a force on it is not zero
 template <class T>
 void solve_columns_kernel(CoupledColumns<T>* steps, int count, char* reached, T* force, T* motion) {
   for (CoupledColumns<T>* s = steps; s < steps + count; ++s) {
@@ -313,7 +313,7 @@ void solve_columns_kernel(CoupledColumns<T>* steps, int count, char* reached, T*
     }
   }
 }
-/// J x of eight motions [link][6][8]. @param end [row] of its arms @param out [row][stride]
+/// J x of eight motions [link][6][8]. @param end [row] end of its arms @param out [row][stride]
 template <class T>
 void along_columns_kernel(const LinkArm* arms, const int* end, int rows, const T* motion, T* out, int stride) {
   using Row = RowOfEight<T>;

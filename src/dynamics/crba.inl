@@ -7,7 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// One column of M: the force Ic S e_d climbs to the root, and every joint on the way reads its share.
+/// One column of M: the force Ic S e_d is propagated to the root; each joint on the path takes its component.
 template <class T>
 inline void crba_column(const ModelView<Real<T>>& m, const LinkState<T>* state, int i, int d, T* M) {
   const T zero = T(Real<T>(0));
@@ -27,7 +27,7 @@ inline void crba_column(const ModelView<Real<T>>& m, const LinkState<T>* state, 
   }
 }
 
-/// M [nv][nv], zero where neither joint carries the other.
+/// M [nv][nv]; zero for pairs of joints on different branches.
 template <class T>
 void crba_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, T* M) {
   for (int i = 0; i < m.nlink; ++i) {

@@ -11,7 +11,7 @@ namespace tarsus {
 
 namespace {
 
-/// Number of a pair p <= q of blocks, column by column: those of earlier blocks stay what they are.
+/// Index of a pair p <= q of blocks, column by column, so that the indices of earlier blocks do not change.
 int pair(int p, int q) { return q * (q + 1) / 2 + p; }
 
 }  // namespace
@@ -68,7 +68,7 @@ void DelassusRows<R>::keep(int blocks) {
   blocks_.resize(blocks);
 }
 
-/// Takes over the links that the caller appended to links_, and makes room.
+/// Completes a block from the links that the caller appended to links_, and allocates its arrays.
 template <class R>
 int DelassusRows<R>::append(Entry entry) {
   if (entry.nrow < 1) throw ValueError("nrow", std::to_string(entry.nrow), "at least 1");
@@ -166,7 +166,8 @@ void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pa
   }
 }
 
-/// Runs of DoFs that each pair of blocks shares: both lists of links descend, so one walk along both finds them.
+/// Finds the runs of DoFs that each pair of blocks shares. Both lists of links are descending, so one walk along both
+/// is sufficient.
 template <class R>
 void DelassusRows<R>::find_shared() {
   if (known_ >= blocks()) return;
@@ -216,8 +217,8 @@ template <class R>
 void DelassusRows<R>::gram(R* A, int ld) {
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
   const std::size_t w = width_;
-  // Columns in ascending order: what a block's padding writes to its right, the next block overwrites, or it lies above
-  // the diagonal.
+  // Columns in ascending order: the padding that a block writes to its right is overwritten by the next block or lies
+  // above the diagonal.
   for (std::size_t p = 0; p < blocks_.size(); ++p) {
     const Entry& x = blocks_[p];
     for (std::size_t q = p; q < blocks_.size(); ++q) {
@@ -244,7 +245,7 @@ void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int
   const std::span<const int> links = std::span<const int>(links_).subspan(e.links, e.nlink);
   const int n = e.stride;
   if (e.pair)
-    std::fill_n(out, e.ndof * n, R(0));  // of padding and of what no force reaches
+    std::fill_n(out, e.ndof * n, R(0));  // padding, and DoFs that no force reaches
   else
     std::copy_n(joint_.data() + e.joints, e.ndof * n, out);
   for (int row = 0; e.pair && row < e.nrow; ++row) {
@@ -253,7 +254,7 @@ void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int
       const R* f = force_.data() + e.force + 6 * side * n + row;
       return Force<R>{{f[0], f[n], f[2 * n]}, {f[3 * n], f[4 * n], f[5 * n]}};
     };
-    int at[2] = {e.a, e.b};  // the force on a and that on b climb, and are one where they meet
+    int at[2] = {e.a, e.b};  // the forces on a and b propagate inward and merge where their branches meet
     Force<R> climbs[2] = {given(e.a, 0), given(e.b, 1)};
     R* tau = out + row;
     for (const int i : links) {

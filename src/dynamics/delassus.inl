@@ -1,8 +1,8 @@
-// The inward pass for constraint rows alone, and products of what it leaves behind; see tarsus/dynamics/delassus.hpp.
+// The inward pass for constraint rows alone, and products with its results; see tarsus/dynamics/delassus.hpp.
 //
-// T is the scalar of the factors (a number or a pack of worlds), P that of rows: a pack of rows side by side for one
-// world, T itself for a pack of worlds. At each joint a force f on the link leaves the joint's share and goes on to the
-// parent:
+// T is the scalar of the factors (a number or a pack of worlds). P is the scalar of rows: a pack of adjacent rows for
+// one world, T itself for a pack of worlds. At each joint the force f on the link is split into the joint's part and
+// the part that is propagated to the parent:
 //   w = Sᵀ f + y,   dw = D⁻¹ w,   f_parent = shift_back(f - U dw)
 #pragma once
 
@@ -37,11 +37,12 @@ TARSUS_INLINE void store_vec(T* p, int stride, const Vec3<P>& v) {
   store_rows(p, v.x), store_rows(p + stride, v.y), store_rows(p + 2 * stride, v.z);
 }
 
-/// One joint of a climb, kN packs of rows side by side: a climb is a chain of dependent operations, and two chains take
-/// hardly longer than one. y [kN][6]: the rows' own entries in world axes (linear first for a free joint; only
-/// [0..nv) are read) or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's
-/// origin (not for a free joint). below_root: of a free joint W alone, whose factor is not known yet. kIsotropic: the
-/// factors are aba's (K the same about all axes of a ball), not those of a rotation at its force limit.
+/// One joint of the inward pass for kN packs of rows at once. The pass is a chain of dependent operations, and two
+/// chains take hardly longer than one. y [kN][6] has the rows' own entries in world axes (linear first for a free
+/// joint; only [0..nv) are read), or is null. Writes the joint's rows of W and DW. f becomes the force on the parent,
+/// at the parent's origin (not for a free joint). below_root: compute only W of a free joint, whose factor is not known
+/// yet. kIsotropic: the factors are aba's (K equal about all axes of a ball), not those of a rotation at its force
+/// limit.
 template <class T, class P, int kN>
 TARSUS_INLINE void climb_free(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride,
                               bool below_root) {
@@ -65,11 +66,11 @@ TARSUS_INLINE void climb_ball(const LinkState<T>& s, Force<P>* f, const P (*y)[6
     if (y) w += Vec3<P>{y[p][0], y[p][1], y[p][2]};
     const Vec3<P> d = spread<P>(s.Dinv) * w;
     store_vec(W, stride, w), store_vec(DW, stride, d);
-    if (kIsotropic && !y) {  // I = D - k and H = D G leave k d and f - Gᵀ w
+    if (kIsotropic && !y) {  // I = D - k and H = D G give k d and f - Gᵀ w
       f[p].f = f[p].f - transpose_mul(spread<P>(s.G), w);
       f[p].n = d * P(s.k);
     } else {
-      f[p].n = f[p].n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
+      f[p].n = f[p].n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], for any K
       f[p].f = f[p].f - transpose_mul(spread<P>(s.IA.H), d);
     }
     f[p] = shift_back(f[p], spread<P>(s.r));
@@ -102,7 +103,7 @@ TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>* 
     climb_axial<T, P, kN>(false, s, f, y, W, DW);
 }
 
-/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet.
+/// Rows that are forces on a and b: two inward paths, higher index first, which merge where they meet.
 template <class T, class P, int kN, bool kIsotropic>
 TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                    const RowBlockView<Real<T>>& block, int row) {
@@ -119,7 +120,7 @@ TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<
       for (int p = 0; p < kN; ++p) {
         for (P& x : y[p]) x = P(Real<T>(0));
         y[p][0] = load_rows<P>(joint + (i == block.a ? 0 : stride) + p * kRows);
-        if (turns_freely(link.joint)) {  // its first DoF turns about R e_x
+        if (turns_freely(link.joint)) {  // the first DoF rotates about R e_x
           const Vec3<P> x = spread<P>(s.R.column_x()) * y[p][0];
           y[p][0] = x.x, y[p][1] = x.y, y[p][2] = x.z;
         }
@@ -153,16 +154,16 @@ template <class T, class P, bool kIsotropic = false>
 void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   int row = 0;
-  // One row of a pack of worlds fills the registers; only where each joint does little do two hide each other's
-  // waiting.
+  // One row of a pack of worlds fills the registers. Two rows hide each other's latency only where each joint does
+  // little work.
   if (kRows > 1 || block.ndof < 2 * block.nlink) {
     for (; row + kRows < block.nrow; row += 2 * kRows) sweep_pair_rows<T, P, 2, kIsotropic>(m, state, block, row);
   }
   for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1, kIsotropic>(m, state, block, row);
 }
 
-/// Rows in joint space: forces gather at each link of the support. scratch: 6 packs of rows for each link of the
-/// support.
+/// Rows in joint space: forces accumulate at each link of the support. scratch: 6 packs of rows for each of these
+/// links.
 template <class T, class P>
 void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block,
                          T* scratch) {
@@ -197,7 +198,7 @@ void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state,
   }
 }
 
-/// kJ packs of columns, as many rows as nrow says.
+/// kJ packs of columns and nrow rows.
 template <class T, class P, int kJ>
 TARSUS_INLINE void gram_columns(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add,
                                 T* out, int ld) {
@@ -223,8 +224,8 @@ void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int s
   if (j < stride_d) gram_columns<T, P, 1>(count, rows_to(j + kRows), W, stride, DW + j, stride_d, add, out + j, ld);
 }
 
-/// Jv[r] = Σ_k DW[k][r] u[dof k] for kJ packs of rows, of which nrow rows are written. Even and odd DoFs have sums of
-/// their own, so that they need not wait for each other.
+/// Jv[r] = Σ_k DW[k][r] u[dof k] for kJ packs of rows, of which nrow rows are written. Even and odd DoFs have separate
+/// sums to shorten the dependency chain.
 template <class T, class P, int kJ>
 TARSUS_INLINE void velocity_tile(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));

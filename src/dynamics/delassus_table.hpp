@@ -7,7 +7,7 @@
 
 namespace tarsus {
 
-/// One block as the kernels see it. Strides count numbers (scalar worlds) or packs.
+/// One block as kernels see it. Strides count numbers (scalar worlds) or packs.
 template <class R>
 struct RowBlockView {
   int a, b, nrow, stride, ndof;
@@ -17,7 +17,7 @@ struct RowBlockView {
   const R* force;           ///< [12][stride] or null
   const R* joint;           ///< [2][stride] (pair), [ndof][stride] (joint block), or null
   R *W, *DW;                ///< [ndof][stride]
-  bool below_root = false;  ///< of a free root W alone is wanted
+  bool below_root = false;  ///< compute only W of a free root
 };
 
 template <class R>
@@ -37,9 +37,9 @@ RowBlockView<R> view_of(const typename DelassusRows<R>::Block& block, bool below
           below_root};
 }
 
-// row_width: rows side by side in one vector.
+// row_width: rows per vector.
 // gram: out[i][j] (+)= sum over k < count of W[k][i] DW[k][j], i < nrow, j < stride of DW; adds if `add`.
-//   upper: what lies below the diagonal of out is not asked for.
+//   upper: entries below the diagonal of out are not needed.
 #define TARSUS_DELASSUS_KERNELS(KERNEL, SCALAR_KERNEL)                                                                \
   KERNEL(int, row_width, (), row_width_kernel<T, P>)                                                                  \
   KERNEL(void, inward, (const ModelView<R>&, void* state, const R* y, R* u), inward_kernel<T>)                        \

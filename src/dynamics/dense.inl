@@ -1,6 +1,7 @@
-// Dense matrices by columns, each column padded to eight numbers; see tarsus/dynamics/dense_trees.hpp.
+// Dense matrices stored by columns, each padded to eight numbers; see tarsus/dynamics/dense_trees.hpp.
 //
-// Every number takes its updates one after the other, a fused product and difference each, whatever the vectors' width.
+// Each number receives its updates in sequence, one fused multiply-subtract each, so the result does not depend on the
+// width of the vectors.
 #pragma once
 
 #include <type_traits>
@@ -11,14 +12,14 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// @param kCount rows, or 0: as many as the term says
+/// @param kCount number of rows, or 0: taken from the term
 template <int kCount, class T>
 TARSUS_INLINE void dense_add_rows(const DenseTermOf<T>& t, int ld, T* product, T* right, T* H, int H_ld) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kMost = kCount > 0 ? kCount : 6;
   const int n = kCount > 0 ? kCount : t.rows;
   const T *J = t.J, *G = t.G;
-  // J is zero before the pack of the first place and after that of the last.
+  // J is zero before the pack of the first place and after the pack of the last.
   const int begin = t.places[0] / 8 * 8, end = t.places[t.count - 1] / 8 * 8 + 8;
   for (int p = begin; p < end; p += kRows) {
     P row[kMost], sum = load_rows<P>(right + p);
@@ -49,7 +50,7 @@ TARSUS_INLINE void dense_add_rows(const DenseTermOf<T>& t, int ld, T* product, T
 template <class T>
 void dense_add_kernel(const DenseTermOf<T>* terms, int count, int ld, T* product, T* right, T* H, int H_ld) {
   for (const DenseTermOf<T>* t = terms; t < terms + count; ++t) {
-    if (t->rows == 1 && t->count == 1) {  // a joint's
+    if (t->rows == 1 && t->count == 1) {  // a joint's term
       const int at = t->places[0];
       const T arm = t->J[at];
       right[at] = mul_add(t->force[0], arm, right[at]);
@@ -64,7 +65,7 @@ void dense_add_kernel(const DenseTermOf<T>* terms, int count, int ld, T* product
   }
 }
 
-/// columns[j] -= Σ L_k (its number k), for `count` columns k from `first` on, of which the last numbers are in L.
+/// column -= Σ_k L_k column[k] over `count` columns k of L from `first` on. L has their entries below the diagonal.
 template <int kCount, class T>
 TARSUS_INLINE void dense_update(int count, int first, int ld, const T* L, T* column) {
   using P = WidestPack<T>;
@@ -85,8 +86,8 @@ TARSUS_INLINE void dense_update(int count, int first, int ld, const T* L, T* col
   }
 }
 
-/// x with zeros for its first `count` numbers, if it has so many. (What single numbers are written to is loaded as a
-/// pack only once they have all left the store buffer.)
+/// x with its first `count` numbers replaced by zeros, if it has that many. (Numbers written individually can be loaded
+/// as a pack only after they have left the store buffer.)
 template <class P>
 TARSUS_INLINE P behind(const P& x, int count) {
   using Word = Bits<Real<P>>;
@@ -98,14 +99,14 @@ TARSUS_INLINE P behind(const P& x, int count) {
   return from_bits<P>(to_bits(x) & mask);
 }
 
-/// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
-/// `inverse` has the inverse; L's columns go to L, without ones, zeros above. Columns behind are updated for four at
-/// once.
+/// A = P⁻¹ L U by columns, with rows exchanged where the pivot is small. U remains in A without its diagonal, whose
+/// inverse goes to `inverse`. L's columns go to L, without ones and with zeros above. Later columns are updated for
+/// four columns at once.
 template <class T>
 void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kAtOnce = 4;
-  constexpr T kSmall = T(0.01);  // of the largest below it, that a pivot may be
+  constexpr T kSmall = T(0.01);  // smallest ratio of a pivot to the largest number below it
   const auto update = [&](int first, int count, int from, int to) {
     for (int j = from; j < to; ++j) {
       if (count == kAtOnce)
@@ -116,7 +117,7 @@ void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
   };
   for (int begin = 0; begin < n; begin += kAtOnce) {
     const int end = begin + kAtOnce < n ? begin + kAtOnce : n;
-    int waiting = begin;  // from here on, columns at `end` and after have not been updated for
+    int waiting = begin;  // columns at `end` and after have not received the updates from here on
     for (int k = begin; k < end; ++k) {
       T *column = A + k * ld, *l = L + k * ld;
       const int first = k / 8 * 8;
@@ -150,7 +151,7 @@ void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
   }
 }
 
-/// x = A⁻¹ x with what dense_factor_kernel() left, eight unknowns at a time where no rows were exchanged.
+/// x = A⁻¹ x with the results of dense_factor_kernel(), eight unknowns at a time if no rows were exchanged.
 /// @param x [ld], zero from n on
 template <class T>
 void dense_solve_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, T* x) {
@@ -215,7 +216,7 @@ void dense_solve_kernel(int n, int ld, const T* A, const T* L, const T* inverse,
   }
 }
 
-/// The same of many right sides. @param X [n][columns], row by row, columns a multiple of eight
+/// The same for many right sides. @param X [n][columns], row-major, columns a multiple of eight
 template <class T>
 void dense_solve_rows_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, int columns,
                              T* X) {
@@ -243,7 +244,7 @@ void dense_solve_rows_kernel(int n, int ld, const T* A, const T* L, const T* inv
   }
 }
 
-/// kCount rows of B X. @param at(k): which row of X
+/// kCount rows of B X. @param at(k) the index of row k in X
 template <int kCount, class T, class F>
 TARSUS_INLINE void dense_product_rows(int inner, const F& at, int columns, const T* B, int row_step, int step,
                                       const T* X, int ld, T* out, int out_ld) {
@@ -270,7 +271,7 @@ TARSUS_INLINE void dense_product_at(int rows, int inner, const F& at, int column
   go(std::integral_constant<int, 7>()), go(std::integral_constant<int, 3>()), go(std::integral_constant<int, 1>());
 }
 
-/// out_i = Σ_k B_ik X[k], up to seven rows at once. @param places the k-th row of X is that; null: k
+/// out_i = Σ_k B_ik X[k], up to seven rows at once. @param places index in X of the k-th row; null: k
 /// @param columns a multiple of eight
 template <class T>
 void dense_product_kernel(int rows, int inner, const int* places, int columns, const T* B, int row_step, int step,

@@ -11,7 +11,7 @@ namespace tarsus {
 
 namespace {
 
-/// A joint's S along one of its DoFs, in qvel's axes.
+/// Axis S of one of a joint's DoFs, in qvel's axes.
 Motion<double> joint_axis(JointType type, const Mat3d& R, int k) {
   const Vec3d columns[3] = {R.column_x(), R.column_y(), R.column_z()}, none{0, 0, 0};
   if (turns_freely(type)) return {columns[k], none};
@@ -47,7 +47,7 @@ void DenseTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<
   }
   for (std::size_t i = links_.size(); i-- > 0;) add_mass(i);
   for (const Link& link : links_) {
-    for (int k = 0; k < link.dofs; ++k) {  // a ball has one number, a free joint four
+    for (int k = 0; k < link.dofs; ++k) {  // a ball has one inertia, a free joint four
       const int dof = link.first_dof + k, of = link.dofs == 6 ? std::min(k, 3) : 0;
       mass(place(dof), place(dof)) += double(joint_inertia[std::size_t(link.first_dof + of)]);
     }
@@ -62,7 +62,7 @@ void DenseTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<
   }
 }
 
-/// A joint's columns of M by composite rigid bodies [Featherstone 2008, ch. 6].
+/// A joint's columns of M by the composite-rigid-body algorithm [Featherstone 2008, ch. 6].
 void DenseTrees::add_mass(std::size_t i) {
   const Link& link = links_[i];
   for (int d = link.first_dof; d < link.first_dof + link.dofs; ++d) {

@@ -1,4 +1,4 @@
-// The edge of the room: sizes are checked here, then each pack goes to its kernel.
+// Checks sizes and calls the kernels for each pack.
 #include "tarsus/dynamics/dynamics.hpp"
 
 #include <algorithm>

@@ -1,25 +1,25 @@
-// One step of CoupledTrees::factor() and of its solve() as their kernels see it.
+// Arguments of the kernels of CoupledTrees: one step of factor() and of solve().
 #pragma once
 
 namespace tarsus {
 
-/// The elimination of one link's joint. Blocks are [48], six rows of eight numbers.
+/// Elimination of one link's joint. Blocks are [48], six rows of eight numbers.
 template <class R>
 struct Elimination {
-  int dofs, count;                ///< of the joint; links that it is coupled to, the parent last
+  int dofs, count;                ///< of the joint; number of links that it is coupled to, the parent last
   bool child;                     ///< there is a parent
-  const int* neighbour;           ///< [count][2] the link, its block B_ik; B_ki is that ^ 1
+  const int* neighbour;           ///< [count][2] link, its block B_ik; B_ki is block ^ 1
   const int* pair;                ///< [count][count] B_xy
   int own, parent, parent_block;  ///< B_ii; B_pp; B_ip, -1: none
-  R axis[3];                      ///< of one DoF,
-  int axis_at;                    ///< among a motion's numbers: 0 it turns, 3 it slides
+  R axis[3];                      ///< of a joint with one DoF
+  int axis_at;                    ///< offset among a motion's numbers: 0 hinge, 3 slide
   R offset[3];                    ///< from the parent's origin
   const R* K;                     ///< [dofs][dofs]
   R* inverse;                     ///< [dofs][dofs] out: D⁻¹
   R *left, *right;                ///< [dofs][count][8] out: H_xq, D⁻¹ H_qy
 };
 
-/// What that left of it, for CoupledTrees::solve(). Forces and motions of links are rows of eight numbers, too.
+/// Result of the elimination, for CoupledTrees::solve(). Forces and motions of links are rows of eight numbers, too.
 template <class R>
 struct CoupledJoint {
   int dofs, count;        ///< as above
@@ -28,7 +28,7 @@ struct CoupledJoint {
   const R *left, *right;  ///< [dofs][count][8] H_xq, D⁻¹ H_qy
 };
 
-/// The same for eight right sides side by side: numbers of links are [number][8] there.
+/// The same for eight right sides at once: numbers of links are [number][8].
 template <class R>
 struct CoupledColumns {
   CoupledJoint<R> joint;

@@ -1,20 +1,27 @@
-// What a step moves gains neither energy nor momentum: a bound on velocity products, where links turn far.
+// Bounds the energy and momentum that velocity products may add in a step in which links turn far.
 //
-// A step moves q by h v with v's numbers as they are, and takes velocity products at the q that follows. For a small h
-// what the one adds to momentum and kinetic energy the other takes away; where a limb turns by radians within the step,
-// as a light one that was struck may, both can add. With v⁰ = v + h q̈ of the products and forces Q, p momentum, F the
-// forces on free joints and W what all forces do, a body would have
+// A step moves q by h v with v constant in the joints' coordinates, and evaluates velocity products at the resulting q.
+// For small h the momentum and kinetic energy that the first adds are removed by the second. If a branch turns by
+// radians within the step, as a light one may after an impact, both can add. Let v⁰ = v + h q̈ be the velocity from the
+// products and the forces Q, p momentum, F the forces on free joints and W the work of all forces. The exact motion
+// would satisfy
 //
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
-// First a tree on a free joint is given the linear momentum above: an error of it counts as energy by the speed of the
-// whole. Gravity's part of W is of that momentum too: at q v may move the whole many times as fast. Where there is more
-// energy then, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D their own
-// articulated inertia, less of it where they turn little, which leaves momentum as it is. Where no λ is enough,
-// momentum is to blame: trees on a free joint are given the one above by a rigid motion of the whole, and joints are
-// damped from what they were then, or, where that is not enough either, from what they were damped to. What is left
-// even so is taken from all that moves in the tree, about its centre of mass, and with it angular momentum. Contacts
-// and limits that follow take energy, so that nothing gains any. Each tree has a bound and a λ of its own.
+// The bound is enforced for each tree, with its own λ, in this order:
+//
+// 1. A tree on a free joint gets the linear momentum above, because an error in it changes the energy in proportion to
+//    the speed of the whole tree. Gravity's part of W also uses this momentum: at q, v may move the whole tree many
+//    times as fast.
+// 2. If the energy is still too large, internal damping reduces the joints' rates: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰,
+//    where D is the joints' own articulated inertia, reduced for joints that turn little. It preserves momentum.
+// 3. If no λ suffices, the momentum is wrong. Trees on a free joint get the momentum above by a rigid motion of the
+//    whole tree. The joints are damped again, starting from their undamped rates or, if that does not suffice either,
+//    from the damped ones.
+// 4. Any remaining excess is removed from all motion within the tree about its centre of mass, and with it angular
+//    momentum.
+//
+// Contacts and limits that follow only remove energy, so nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -24,20 +31,21 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at; or
-inline constexpr double kChainAngle = 4;    ///< over the DoFs on the way to the world, where it is less, for what a
-                                            ///< joint adds the next ones multiply
+inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link above which the bound is evaluated
+/// Or this over the number of DoFs on the path to the world, if less: each joint multiplies the error of those before.
+inline constexpr double kChainAngle = 4;
 inline constexpr double kFirstDamping = 1.5;
-inline constexpr double kMoreDamping = 4;  ///< times the last λ, in
-inline constexpr int kDampings = 4;        ///< so many tries
-/// How joints are damped. What loops hold goes on with less: they open where it is left what it can keep.
+inline constexpr double kMoreDamping = 4;  ///< factor between successive λ
+inline constexpr int kDampings = 4;        ///< number of λ tried
+/// Parameters of the damping. Trees in loops keep less of their motion, because the loops open if the trees keep as
+/// much as the bound allows.
 struct Dampings {
-  double least_share;  ///< of its inertia, by which a slow joint is damped
-  double momentum;     ///< of the energy within a tree, that is left where momentum is to blame
+  double least_share;  ///< fraction of its inertia with which a slow joint is damped
+  double momentum;     ///< excess relative to the energy within a tree, above which momentum is corrected
 };
 inline constexpr Dampings kAlone{1e-2, 1e-3}, kHeld{1, 0.1};
-inline constexpr double kTolerated = 1e-3;  ///< of the energy within a tree, that may be left
-inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
+inline constexpr double kTolerated = 1e-3;  ///< tolerated excess, relative to the energy within a tree
+inline constexpr double kLeastLeft = 1e-2;  ///< fraction of the joints' energy that the first λ aims for
 
 /// A tree's momentum about its centre of mass.
 template <class T>
@@ -45,21 +53,21 @@ struct TreeMomentum {
   Vec3<T> angular, linear;
 };
 
-/// What the bound knows of one tree.
+/// Quantities of the bound for one tree.
 template <class T>
 struct TreeBound {
   TreeMomentum<T> before;  ///< at q ⊟ h v, of a tree on a free joint
-  Vec3<T> centre;          ///< a sum over its links; the velocity of its centre of mass
-  T angle, slope;          ///< h|ω| of its fastest link, and θ's slope against it
-  T bound_angle;           ///< h|ω| from which it is bounded
-  T most, inner;           ///< T(q ⊟ h v, v), and that without its centre of mass's, of a tree on a free joint
-  T gain;                  ///< how far T(q, v⁰) - W is above `most`
-  T sum, lambda;           ///< a sum over its links and joints, and λ
-  Mask<T> floating;        ///< lanes in which it was given its linear momentum
-  Mask<T> bounded;         ///< lanes in which it is to be held to the bound,
-  Mask<T> missed;          ///< and in which it is above it
+  Vec3<T> centre;          ///< a sum over its links; velocity of the centre of mass
+  T angle, slope;          ///< h|ω| of its fastest link, and slope of θ against it
+  T bound_angle;           ///< h|ω| above which it is bounded
+  T most, inner;     ///< T(q ⊟ h v, v); the same without the motion of the centre of mass, for a tree on a free joint
+  T gain;            ///< excess of T(q, v⁰) - W over `most`
+  T sum, lambda;     ///< a sum over its links and joints, and λ
+  Mask<T> floating;  ///< lanes in which its linear momentum was restored
+  Mask<T> bounded;   ///< lanes in which the bound applies
+  Mask<T> missed;    ///< lanes in which it exceeds the bound
 
-  /// By more than such a share of what moves in it.
+  /// Whether the excess is larger than `share` of the energy of the motion within the tree.
   TARSUS_INLINE Mask<T> is_above(double share) const {
     const T rounding = most * (8 * std::numeric_limits<Real<T>>::epsilon());
     return gain > mul_add(inner, T(Real<T>(share)), rounding);
@@ -72,32 +80,32 @@ struct MotionToForce {
   M nw, nv, fw, fv;
 };
 
-/// What this pass keeps of one link beside LinkState, whose pA it shares.
+/// What this pass keeps of one link besides LinkState, whose pA it shares.
 template <class T>
 struct VelocityProductLink {
   MotionToForce<T, ProductMat3<T>> IA, GA;
   Motion<T> A;
-  // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹, the rows stay in IA and GA. free: D⁻¹ of the angular
-  // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.
+  // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹; the rows stay in IA and GA. free: D⁻¹ of the angular
+  // Schur complement, (linear-linear block)⁻¹, and the two off-diagonal blocks.
   Force<T> row_IA, row_GA;
   Mat3<T> Dinv, Minv, upper, lower;
   T theta_h;          // θh of its tree
-  TreeBound<T> tree;  // of a root's tree
+  TreeBound<T> tree;  // only in a root link
 };
 
-/// f(number of the link, its tree)
+/// Calls f(link, its tree) for each link.
 template <class T, class F>
 TARSUS_INLINE void for_each_link(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
   for (int i = 0; i < m.nlink; ++i) f(i, all[m.link[i].root].tree);
 }
-/// f(tree)
+/// Calls f(tree) for each tree.
 template <class T, class F>
 TARSUS_INLINE void for_each_tree(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
   for (int i = 0; i < m.nlink; ++i) {
     if (m.link[i].parent < 0) f(all[i].tree);
   }
 }
-/// f(number of the link, of the DoF, of its joint inertia, its tree). A ball has one inertia, a free joint four.
+/// Calls f(link, DoF, index of its joint inertia, tree). A ball has one inertia, a free joint four.
 template <class T, class F>
 TARSUS_INLINE void for_each_dof(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const F& f) {
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
@@ -106,7 +114,7 @@ TARSUS_INLINE void for_each_dof(const ModelView<Real<T>>& m, VelocityProductLink
     for (int k = 0; k < n; ++k) f(i, link.qvel + k, link.qvel + (n == 6 ? (k < 3 ? k : 3) : 0), tree);
   });
 }
-/// The bound goes on for trees, in lanes, where `of` their TreeBound is so. @return there are some
+/// Restricts the bound to the trees and lanes for which `of` their TreeBound is true. @return whether there are any
 template <class T, class Of>
 TARSUS_INLINE bool go_on_where(const ModelView<Real<T>>& m, VelocityProductLink<T>* all, const Of& of) {
   bool some = false;
@@ -127,7 +135,7 @@ TARSUS_INLINE TreeMomentum<T> about_centre(const RigidInertia<T>& whole, const F
   return {p.n - cross(whole.h * (T(Real<T>(1)) / whole.mass), p.f), p.f};
 }
 
-/// Momentum and inertia of each subtree about its root, in the links' pA and Ic, from what they have of their own.
+/// Momentum and inertia of each subtree about its root, summed in the links' pA and Ic from the links' own.
 template <class T>
 void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   for (int i = m.nlink - 1; i >= 0; --i) {
@@ -138,7 +146,7 @@ void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
-/// J q̈ into the links' a.
+/// Writes J q̈ to the links' a.
 template <class T>
 void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qacc) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -149,7 +157,8 @@ void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const
   }
 }
 
-/// Each tree's T of v at q ⊟ h v, and momentum there. Uses the links' R, r, v, pA and Ic. @param before [nq] scratch
+/// Computes T and momentum of each tree for v at q ⊟ h v. Uses the links' R, r, v, pA and Ic. @param before [nq]
+/// scratch
 template <class T>
 void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                    const T* qpos, const T* qvel, T* before) {
@@ -174,14 +183,14 @@ void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
   }
 }
 
-/// Lanes in which a free joint's tree is bounded and floats: a drive that holds the root has joint inertia, which is a
-/// force too.
+/// Lanes in which a free joint's tree is bounded and floats. It does not float if a drive holds the root: the drive's
+/// joint inertia is also a force.
 template <class T>
 TARSUS_INLINE Mask<T> floats(const TreeBound<T>& tree, const T* K) {
   return tree.bounded & (K[0] + K[1] + K[2] + K[3] == T(Real<T>(0)));
 }
 
-/// What floats flies on, in qacc and in J q̈, the links' a: with the linear momentum that forces leave.
+/// Restores the linear momentum of floating trees, in qacc and in J q̈ (the links' a).
 template <class T>
 void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                           const T* Q, const T* K, T* qacc) {
@@ -211,8 +220,7 @@ void keep_linear_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
   for_each_link<T>(m, all, [&](int i, const TreeBound<T>& tree) { state[i].a.v += tree.centre; });
 }
 
-/// qacc of free joints whose trees are bounded and float, and J q̈ in the links' a, with the momentum that forces
-/// leave.
+/// Restores the full momentum of bounded floating trees by a rigid motion, in qacc and in J q̈ (the links' a).
 template <class T>
 void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* Q,
                    const T* K, T* qacc) {
@@ -251,8 +259,8 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
   spread_acceleration(m, state, qacc);
 }
 
-/// Each tree's T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a, as its gain in the lanes `of`
-/// it, less `most`. K's own part: joint inertia is not in T.
+/// Computes for each tree T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, minus `most`, as its gain in the lanes `of` it; the
+/// inputs are the links' v and J q̈ in their a. The term in K accounts for joint inertia, which T does not include.
 template <class T, class Of>
 void find_gains(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                 const T* qvel, const T* Q, const T* K, const T* qacc, const Of& of) {
@@ -278,8 +286,8 @@ void find_gains(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocity
   for_each_tree<T>(m, all, [&](TreeBound<T>& t) { t.gain = select(of(t), t.sum - t.most, t.gain); });
 }
 
-/// qacc of trees where they are bounded: all moves the slower, about the centre of mass of a tree on a free joint, by
-/// as much as takes what is above the bound. J q̈ is in the links' a, before and after.
+/// Removes the remaining excess from qacc of bounded trees: scales down all motion, for a tree on a free joint about
+/// its centre of mass. J q̈ is in the links' a, before and after.
 template <class T>
 void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* qvel,
                const T* K, T* qacc) {
@@ -316,7 +324,7 @@ void slow_down(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProduct
   spread_acceleration(m, state, qacc);
 }
 
-/// D of a joint by the factors; none of a free joint, whose rates are momentum.
+/// D of a joint, from the factors; zero for a free joint, whose rates are momentum.
 template <class T>
 TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkState<T>& s) {
   if (moves_freely(link.joint)) return T(Real<T>(0));
@@ -324,7 +332,7 @@ TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkSta
   return T(Real<T>(1)) / s.Dinv.xx;
 }
 
-/// Joints that turn by less than kBoundAngle, at the step's start and by v⁰, are damped by less.
+/// Factor that reduces the damping of joints that turn by less than kBoundAngle, both at the step's start and by v⁰.
 template <class T>
 TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, const T* free, Real<T> h,
                              Real<T> least) {
@@ -338,8 +346,8 @@ TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, 
   return maximum(T(least), minimum(one, share));
 }
 
-/// qacc of trees where they are bounded, within the bound; J q̈ is in the links' a, before and after.
-/// @param scratch [4 nv] @param start out: [nv] v + h q̈ as it came, where something is above the bound
+/// Changes qacc of bounded trees so that the bound holds. J q̈ is in the links' a, before and after.
+/// @param scratch [4 nv] @param start out: [nv] the initial v + h q̈, if something exceeds the bound
 template <class T>
 void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                   const Dampings& dampings, const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start,
@@ -368,7 +376,7 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
     D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(dampings.least_share));
     tree.sum = mul_add(D[v] * start[v], start[v], tree.sum);
   });
-  for_each_tree<T>(m, all, [&](Tree& tree) {  // one joint alone goes from E to E/(1 + λ)²
+  for_each_tree<T>(m, all, [&](Tree& tree) {  // a single joint goes from E to E/(1 + λ)²
     const T left = maximum(T(R(kLeastLeft)), one - tree.gain * T(R(2)) / tree.sum);
     tree.missed = tree.missed & (tree.sum > none);  // or it has no joints to damp
     tree.lambda = select(tree.missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);

@@ -1,5 +1,4 @@
-// Forces of a fluid on bodies that move through it, by quadratic and linear drag, lift and the mass that they carry
-// along.
+// Fluid forces on moving bodies: quadratic and linear drag, lift and added mass.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -100,7 +99,7 @@ FluidForce ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>& co
                                  double viscosity) {
   const auto [blunt, slender, angular, kutta, magnus] = coefficients;
   const Vec3d &u = v.v, &w = v.w;
-  // The fluid that moves along.
+  // Added mass.
   const Vec3d momentum = times(virtual_mass, u) * density, spin = times(virtual_inertia, w) * density;
   FluidForce out;
   out.spin = spin, out.momentum = momentum;

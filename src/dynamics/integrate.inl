@@ -1,4 +1,4 @@
-// q ⊞ h v: positions move along the manifold, quaternions of any length by the exponential map, to unit length.
+// q ⊞ h v: integrates positions on the manifold; quaternions of any length by the exponential map, normalised.
 #pragma once
 
 #include "tarsus/model/jcalc.inl"
@@ -6,7 +6,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The general case: any angle. |v|² is lifted by a number far under rounding, so that zero needs no branch.
+/// The general case for any angle. A number far below rounding is added to |v|², so that zero needs no branch.
 template <class T>
 TARSUS_INLINE Quat<T> exponential_far(const Vec3<T>& v, T z) {
   using R = Real<T>;
@@ -17,9 +17,9 @@ TARSUS_INLINE Quat<T> exponential_far(const Vec3<T>& v, T z) {
   return {c, v.x * s, v.y * s, v.z * s};
 }
 
-/// Unit quaternion (cos θ/2, v sin(θ/2)/θ) of the rotation vector v. Both factors are entire in z = θ²; up to θ² = 10,
-/// half a turn in one step, Chebyshev series of degree 8 (error 1e-17) and no root, division or reduction. A lane
-/// beyond takes the general case, whose choice is by lane, so that neighbours' bits do not change.
+/// Unit quaternion (cos θ/2, v sin(θ/2)/θ) of the rotation vector v. Both factors are entire in z = θ². Up to θ² = 10,
+/// half a turn in one step, they are Chebyshev series of degree 8 (error 1e-17) without root, division or reduction.
+/// Lanes beyond use the general case, selected by lane, so that other lanes' bits do not change.
 template <class T>
 TARSUS_INLINE Quat<T> exponential(const Vec3<T>& v) {
   using R = Real<T>;
@@ -74,7 +74,7 @@ TARSUS_INLINE void put_quat(T* p, const Quat<T>& q) {
   p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;
 }
 
-/// out may be qpos.
+/// out may alias qpos.
 template <class T>
 void integrate_kernel(const ModelView<Real<T>>& m, const T* qpos, const T* qvel, Real<T> dt, T* out) {
   const T h = T(dt);

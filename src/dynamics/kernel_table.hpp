@@ -1,4 +1,4 @@
-// The kernels of this room: one table for each real type, instruction set and width (tarsus/math/kernels.hpp).
+// The kernels of src/dynamics: one table for each real type, instruction set and width (tarsus/math/kernels.hpp).
 #pragma once
 
 #include "dynamics/elimination.hpp"

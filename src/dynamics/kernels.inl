@@ -1,4 +1,4 @@
-// Every kernel of dynamics/kernel_table.hpp, for the sources that CMake writes.
+// Includes every kernel of dynamics/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
 #include "dynamics/coupled.inl"

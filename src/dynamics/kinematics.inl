@@ -1,4 +1,4 @@
-// Poses and velocities of all links, and what follows from them alone: the Jacobian of a point.
+// Poses and velocities of all links, and the Jacobian of a point.
 #pragma once
 
 #include "tarsus/model/jcalc.inl"
@@ -6,7 +6,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// R, r, o of every link; v too unless qvel is null.
+/// Computes R, r and o of every link, and v unless qvel is null.
 template <class T>
 void kinematics_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -18,7 +18,7 @@ void kinematics_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T
   }
 }
 
-/// J [6][nv], angular rows first: velocity of the point p (world frame) that rides on `index`. kinematics must be done.
+/// J [6][nv], angular rows first: velocity of the point p (world frame) fixed to link `index`. Requires kinematics.
 template <class T>
 void jacobian_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, int index, const T* point, T* J) {
   const T zero = T(Real<T>(0));

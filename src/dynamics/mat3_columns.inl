@@ -1,4 +1,4 @@
-// 3 × 3 matrices of one world as three registers, a column each. Operations are those of Mat3 with the same roundings.
+// 3 × 3 matrices of one world in three registers, one per column. The operations round like those of Mat3.
 #pragma once
 
 #include "tarsus/math/gather.hpp"
@@ -6,18 +6,18 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Three numbers and one that means nothing.
+/// Three numbers, and a fourth without meaning.
 template <class P>
 struct Column {
   P at;
 };
-/// The columns; each has one number more.
+/// The columns; each has a fourth number.
 template <class P>
 struct Mat3Columns {
   P x, y, z;
 };
 
-/// How a scalar's matrices are kept where there are many products: in columns, if four numbers fill a register.
+/// Storage of a scalar's matrices for many products: in columns, if four numbers fill a register.
 template <class T>
 struct ProductMat3Of {
   using type = Mat3<T>;
@@ -48,7 +48,7 @@ TARSUS_INLINE P pack_of(Real<P> x, Real<P> y, Real<P> z) {
   return P(typename P::Vector{x, y, z, Real<P>(0)});
 }
 
-/// As a Mat3, and as what products take.
+/// Conversions to Mat3 and to the operand type of products.
 template <class T>
 TARSUS_INLINE const Mat3<T>& full(const Mat3<T>& m) {
   return m;

@@ -1,4 +1,4 @@
-// Quantities read out of the workspace after kinematics(): poses, velocities, energy, momentum; and b ⊟ a.
+// Quantities computed from the workspace after kinematics(): poses, velocities, energy, momentum; and b ⊟ a.
 #include <algorithm>
 
 #include "tarsus/dynamics/dynamics.hpp"
@@ -41,7 +41,7 @@ Motion<double> body_velocity(const Model& model, const BasicData<R>& data, int b
   return shift(Motion<double>{widen(s.v.w), widen(s.v.v)}, widen(s.R) * b.X_LB.p);
 }
 
-/// Of what a model's passive forces and its tendons' armature add.
+/// Adds the energy of the model's passive forces and of its tendons' armature.
 template <class R>
 void add_passive_energy(const Model& model, const BasicData<R>& at, const std::vector<double>& qpos,
                         const std::vector<double>& qvel, Energy& e) {

@@ -1,5 +1,5 @@
-// x = M̂⁻¹ y by two sweeps over the factors that aba() or factor() left behind: force inward, acceleration outward,
-// O(nlink). M̂ = M + diag K with the K that the factors were made with.  [Featherstone 2008, ch. 7; KKT notes, step 2]
+// x = M̂⁻¹ y by two passes over the factors of aba() or factor(): forces inward, accelerations outward, O(nlink). M̂ =
+// M + diag K with the K of the factors.  [Featherstone 2008, ch. 7; KKT notes, step 2]
 #pragma once
 
 #include "dynamics/aba.inl"
@@ -7,7 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Poses of all links, and inertias for pass 2 without forces. @param qpos null: the poses are there
+/// Poses of all links, and inertias for pass 2 without forces. @param qpos null: the poses are set already
 template <class T>
 TARSUS_INLINE void pose_links(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -18,13 +18,13 @@ TARSUS_INLINE void pose_links(const ModelView<Real<T>>& m, LinkState<T>* state, 
   }
 }
 
-/// Factors of M̂ alone: poses, inertias, pass 2 without forces. @param qpos as pose_links()
+/// Computes only the factors of M̂: poses, inertias, pass 2 without forces. @param qpos as for pose_links()
 template <class T>
 void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
   pose_links(m, state, qpos);
   const T zero = T(Real<T>(0));
   const T no_force[6] = {zero, zero, zero, zero, zero, zero};
-  for (int g = 0; g < m.ninward; ++g) {  // in aba_inward()'s order, which is that of its sums
+  for (int g = 0; g < m.ninward; ++g) {  // in aba_inward()'s order, which fixes the order of the sums
     const LinkGroup& group = m.inward[g];
     for (int k = 0; k < group.count; ++k) {
       const int i = group.link[k];
@@ -33,7 +33,7 @@ void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qp
   }
 }
 
-/// The joint's share u = y - Sᵀ pA of the force, and what is left of it for the parent.
+/// The joint's part u = y - Sᵀ pA of the force, and the remainder for the parent.
 template <class T>
 TARSUS_INLINE Force<T> pass_force_down(const LinkConstants<Real<T>>& link, LinkState<T>& s, const T* y) {
   if (moves_freely(link.joint)) {

@@ -1,4 +1,4 @@
-// The inverse inertia Ω of the tree as each link feels it, outward from the root by Ω_i = S D⁻¹ Sᵀ + L Ω_parent Lᵀ.
+// The inverse inertia Ω of the tree at each link, outward from the root: Ω_i = S D⁻¹ Sᵀ + L Ω_parent Lᵀ.
 // [Wensing, Featherstone, Orin 2012]
 #pragma once
 
@@ -20,13 +20,13 @@ void omega_times_kernel(const T* omega, const T* f, int nrow, int stride, T* out
   }
 }
 
-/// Ω of link i from its parent's (null: the world's, zero).
+/// Ω of link i from its parent's (null: the world's, which is zero).
 template <class T, class P>
 void omega_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, int i, const T* parent, T* omega) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kStride = kRows == 1 ? 6 : 8;
   alignas(64) T unit[6 * kStride], record[18 * kStride], lifted[6 * kStride], sum[6 * kStride];
   for (int k = 0; k < 6 * kStride; ++k) unit[k] = T(Real<T>(k / kStride == k % kStride ? 1 : 0));
-  const int only = i;  // one joint: a chain that ends after its tip
+  const int only = i;  // only the joint itself
   const LinkConstants<Real<T>>& link = m.link[only];
   for (int row = 0; row < 6; row += kRows) {
     Force<P> f = load_force<P>(unit + row, kStride);

@@ -1,4 +1,4 @@
-// Arguments of the functions over (model, data, arrays): checked, and cut into packs of worlds.
+// Checks the arguments of functions over (model, data, arrays) and splits them into packs of worlds.
 #pragma once
 
 #include "tarsus/dynamics/dynamics.hpp"
@@ -11,20 +11,20 @@ void check_data(const Model& model, const BasicData<R>& data) {
     throw ValueError("data", "made for another model", "this model's own");
 }
 
-/// @throws ShapeError naming the first of these arrays, each after its name, that has not n numbers a world
+/// @throws ShapeError naming the first array that does not have n numbers per world. Each array follows its name.
 template <class R, class Array, class... Rest>
 void check_sizes(const BasicData<R>& data, int n, const char* name, const Array& array, const Rest&... rest) {
   check_size(name, array.size(), data.size(n));
   if constexpr (sizeof...(rest) > 0) check_sizes(data, n, rest...);
 }
 
-/// Pack p of an array of n per world; null stays null.
+/// Pack p of an array with n numbers per world; null stays null.
 template <class Span>
 auto* pack_of(Span array, int n, int pack, int width) {
   return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
 }
 
-/// Calls f(kernels, view, state, p) for each pack, p(array, n) giving that pack's part of an array.
+/// Calls f(kernels, view, state, p) for each pack; p(array, n) returns the pack's part of an array.
 template <class Kernels, class Data, class F>
 void each_pack(const Kernels& kernels, const Model& model, Data& data, const F& f) {
   for (int i = 0; i < data.packs(); ++i) {

@@ -64,7 +64,7 @@ void PassiveForces::scale_damping(std::span<const double> factors) {
 
 namespace {
 
-/// How far its vertices reach along each of its principal axes from its centre: MuJoCo's size of a mesh.
+/// Extent of a mesh's vertices along its principal axes, from its centre: MuJoCo's size of a mesh.
 Vec3d mesh_reach(const ModelSpec& spec, const GeomSpec& geom) {
   Vec3d out{0, 0, 0};
   const int mesh = index_of(spec.meshes, geom.mesh);
@@ -81,7 +81,7 @@ Vec3d mesh_reach(const ModelSpec& spec, const GeomSpec& geom) {
 
 void PassiveForces::find_bodies() {
   const OptionSpec& option = model_.spec.option;
-  if (!option.spring_enabled && !option.damper_enabled) return;  // MuJoCo: no passive force at all
+  if (!option.spring_enabled && !option.damper_enabled) return;  // as in MuJoCo, no passive force at all
   const bool gravity = norm(model_.gravity) > 0, fluid = option.density > 0 || option.viscosity > 0;
   for (int i = 1; i < model_.nbody(); ++i) {
     const Body& body = model_.bodies[i];
@@ -104,7 +104,7 @@ void PassiveForces::find_bodies() {
       if (geom.type == GeomType::capsule) one.size = {geom.size.x, geom.size.x, geom.size.x + geom.size.y};
       if (geom.type == GeomType::cylinder) one.size = {geom.size.x, geom.size.x, geom.size.y};
       if (geom.type == GeomType::mesh) one.size = mesh_reach(model_.spec, geom);
-      if (!(one.size.x > 0 && one.size.y > 0 && one.size.z > 0)) continue;  // its file is missing
+      if (!(one.size.x > 0 && one.size.y > 0 && one.size.z > 0)) continue;  // the mesh file is missing
       added_mass(one.size, one.virtual_mass, one.virtual_inertia);
       immersed_.push_back(std::move(one));
     }
@@ -122,12 +122,12 @@ void PassiveForces::find_bodies() {
   compensates_ = !compensated_.empty(), fluid_ = !immersed_.empty();
 }
 
-/// Shares the links' inertias among what is immersed of each.
+/// Divides each link's inertia among its immersed bodies.
 void PassiveForces::weigh_immersed() {
   std::stable_sort(immersed_.begin(), immersed_.end(),
                    [](const Immersed& a, const Immersed& b) { return a.frame.link < b.frame.link; });
   std::vector<int> shapes(std::size_t(model_.njoint()), 0);
-  std::vector<char> lifted(std::size_t(model_.njoint()), 0);  // boxes have drag alone
+  std::vector<char> lifted(std::size_t(model_.njoint()), 0);  // boxes have only drag
   for (const Immersed& one : immersed_)
     ++shapes[std::size_t(one.frame.link)], lifted[std::size_t(one.frame.link)] |= char(one.ellipsoid);
   std::vector<char> carries(std::size_t(model_.njoint()), 0);

@@ -1,5 +1,5 @@
 // Recursive Newton-Euler: τ = M q̈ + C(q, q̇) in O(nlink).  [Featherstone 2008, ch. 5, table 5.1]
-// Without armature: that is joint-space inertia, which the caller adds as armature * q̈.
+// Without armature, which the caller adds as armature * q̈ (joint-space inertia).
 #pragma once
 
 #include "tarsus/model/jcalc.inl"
@@ -7,7 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// qacc null: bias force alone. external: [nlink][6] (n, f at the link's origin, world axes) or null.
+/// qacc null: bias force only. external: [nlink][6] (n, f at the link's origin, world axes) or null.
 template <class T>
 void rnea_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* qacc,
                  const T* external, T* tau) {

@@ -1,4 +1,4 @@
-// A rigid inertia as a dense matrix.
+// Converts a rigid inertia to a dense matrix.
 #pragma once
 
 #include <Eigen/Core>
@@ -7,7 +7,7 @@
 
 namespace tarsus {
 
-/// From a motion (w, v) to a force (n, f), angular first.
+/// Maps a motion (w, v) to a force (n, f), angular first.
 inline Eigen::Matrix<double, 6, 6> spatial_matrix(const RigidInertia<double>& inertia) {
   const ArticulatedInertia<double> whole = articulated(inertia);
   Eigen::Matrix<double, 6, 6> matrix;

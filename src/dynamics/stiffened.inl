@@ -7,7 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Rigid inertias, which every solve starts from, wait in Ic.
+/// Stores the rigid inertias, with which every solve starts, in Ic.
 template <class T>
 void prepare_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -17,7 +17,7 @@ void prepare_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) 
   }
 }
 
-/// The same after pass 1; and `share` times the forces that the links need where q̈ is zero, into bias [nlink].
+/// The same after pass 1. Also writes `share` times the links' forces for q̈ = 0 to bias [nlink].
 template <class T>
 TARSUS_INLINE void keep_link_forces(const ModelView<Real<T>>& m, LinkState<T>* state, T share, Force<T>* bias) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -39,7 +39,7 @@ TARSUS_INLINE bool acts_on_joint(const LinkStiffness<T>& stiffness) {
          (f.z != 0);
 }
 
-/// Pass 2 for a link whose joint has a stiffness, and is not free.
+/// Pass 2 for a link whose joint has a stiffness and is not free.
 template <class T>
 TARSUS_INLINE void reduce_stiffened(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i,
                                     const LinkStiffness<T>& stiffness, const T* Q, const T* K) {
@@ -55,7 +55,7 @@ TARSUS_INLINE void reduce_stiffened(const LinkConstants<Real<T>>& link, LinkStat
   }
 }
 
-/// @param Q [nv] @param bias [nlink]; null: zero @param x null: factors and u alone
+/// @param Q [nv] @param bias [nlink]; null: zero @param x null: only factors and u
 template <class T>
 void solve_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const T* Q,
                             const Force<T>* bias, const int* stiffness_of_link, const LinkStiffness<T>* stiffnesses,

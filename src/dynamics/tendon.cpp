@@ -56,13 +56,13 @@ void resolve_path(const Model& model, const TendonSpec& spec, Tendon& tendon) {
   }
 }
 
-/// A straight part of a path, between what two of its points are fixed to.
+/// A straight part of a path, and the links to which its end points are fixed.
 struct PathPart {
   Vec3d from, to;
   int from_point, to_point;
 };
 
-/// What a walk along a path is for: the first of these that is there.
+/// Output of a walk along a path; the first one that is set is computed.
 struct PathResults {
   std::vector<TendonSegment>* segments = nullptr;
   std::vector<TendonPull>* pulls = nullptr;
@@ -92,7 +92,7 @@ class PathWalk {
   }
 
  private:
-  /// Adds what the stretch gives and returns its length over the divisor.
+  /// Adds the result of a straight part and returns its length over the divisor.
   double straight(const PathPart& s) {
     const Vec3d d = s.to - s.from;
     const double length = norm(d);
@@ -110,7 +110,7 @@ class PathWalk {
     return length / divisor_;
   }
 
-  /// From site `first` around a geom to the next site.
+  /// The path from site `first` around a geom to the next site.
   double around(int first) {
     const Tendon::Point &a = path_[first], &geom = path_[first + 1], &b = path_[first + 2];
     const Transformd X = world_pose(links_, geom.frame);
@@ -126,7 +126,7 @@ class PathWalk {
     return straight({x0, w0, first, first + 1}) + wrap.length / divisor_ + straight({w1, x1, first + 1, first + 2});
   }
 
-  /// The arc or helix between the points of contact, in chords.
+  /// Adds the arc or helix between the tangent points, as chords.
   void add_arc(const Transformd& X, const Tendon::Point& geom, const WrapResult& wrap) {
     constexpr double kChord = kPi / 12;
     const Vec3d lift0{0, 0, geom.cylinder ? wrap.first.z : 0}, lift1{0, 0, geom.cylinder ? wrap.second.z : 0};
@@ -156,7 +156,7 @@ class PathWalk {
 
 }  // namespace
 
-/// Beyond the spring's dead band.
+/// Length beyond the spring's dead band.
 static double beyond_band(const std::array<double, 2>& band, double length) {
   return length > band[1] ? length - band[1] : length < band[0] ? length - band[0] : 0;
 }
@@ -192,7 +192,7 @@ TendonSet TendonSet::of(const Model& model) {
   TendonSet set;
   for (const TendonSpec& spec : model.spec.tendons) set.add(model, spec);
   if (set.size() == 0) return set;
-  // Springs are at rest at their length in qpos_spring, unless the file says otherwise.
+  // Unless the file gives a length, springs are at rest at the length of qpos_spring.
   Data data(model);
   kinematics<double>(model, data, model.qpos_spring);
   std::vector<double> length(set.size()), arm(set.arms_), row(model.nv);

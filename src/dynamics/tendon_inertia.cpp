@@ -73,8 +73,8 @@ void TendonInertia::add_force(std::span<const double> qacc, std::span<double> ta
   }
 }
 
-/// K [nv] with which the tree is regular wherever M is: the diagonal of Σ a Jᵀ J, as far as it is no more than what the
-/// joint carries, for then little is taken away again.
+/// K [nv] that makes the tree regular wherever M is: the diagonal of Σ a Jᵀ J, limited to what the joint carries, so
+/// that the correction removes little.
 std::vector<double> TendonInertia::tree_inertia() const {
   std::vector<double> K(std::size_t(model_.nv));
   for (int t = 0; t < tendons_.size(); ++t) {
@@ -127,8 +127,8 @@ void TendonInertia::make_answers() {
   factor_lu(a.schur, a.pivot);
 }
 
-/// From q̈ of the tree with K: (M₀ + K) q̈ = Q - C - Σ Jᵀ f with f = a (J q̈ + J̇ q̇), over all that it lacks. With W =
-/// (M₀ + K)⁻¹ that is (1/a + J W Jᵀ) f = J W (Q - C) + J̇ q̇.
+/// Corrects q̈ of the tree with K. The equation is (M₀ + K) q̈ = Q - C - Σ Jᵀ f with f = a (J q̈ + J̇ q̇), over all
+/// lacks. With W = (M₀ + K)⁻¹ it gives (1/a + J W Jᵀ) f = J W (Q - C) + J̇ q̇.
 void TendonInertia::correct(bool biased, std::span<double> qacc) {
   Answers& a = answers_;
   const std::size_t n = a.lacks.size(), nv = a.K.size();
@@ -149,7 +149,7 @@ void TendonInertia::minv(std::span<double> x) {
 void TendonInertia::accelerate(std::span<const double> qvel, std::span<const double> tau,
                                std::span<const double> external, std::span<double> qacc) {
   if (answers_.K.empty()) make_answers();
-  maba<double>(model_, work_, qpos_, qvel, tau, answers_.K, qacc, external);  // with the same factors of M̂
+  maba<double>(model_, work_, qpos_, qvel, tau, answers_.K, qacc, external);  // leaves the same factors of M̂
   correct(true, qacc);
 }
 

@@ -1,28 +1,28 @@
-// Articulated-body algorithm with velocity products taken linearly implicitly, O(nlink):
+// Articulated-body algorithm with linearly implicit velocity products, O(nlink):
 //
 //     (M + diag K + θh ∂C/∂v) q̈ = Q - C(q, v)
 //
-// ∂C/∂v is dense and unsymmetric. Two sums of the joint accelerations make it linear time all the same. About link i,
-// with g = θh,
+// ∂C/∂v is dense and unsymmetric. Two sums of the joint accelerations nevertheless give linear time. About link i, with
+// g = θh,
 //
 //     w_i = Σ S_k q̈_k     change of the link's velocity, per second
 //     A_i = Σ S'_k q̈_k    S'_k = S_k + g (v_parent(k) + v_child(k)) × S_k
 //     f_i = I_i A_i + g G_i w_i + p_i,   G_i = [· ×* I_i v_i] + v_i ×* I_i - I_i (v_i × ·)
 //
-// since ∂/∂v of Σ_k v_k × S_k q̇_k is Σ_j (v_parent(j) + v_j) × S_j - v_i × w_i (exchange the sums of the double one).
-// The recursion carries two matrices, f = IA A + GA w + p:
+// because ∂/∂v of Σ_k v_k × S_k q̇_k is Σ_j (v_parent(j) + v_j) × S_j - v_i × w_i (exchange the order of the double
+// sum). The recursion carries two matrices, f = IA A + GA w + p:
 //
 //     U = IA S' + GA S,  D = Sᵀ U + K,  u = Q - Sᵀ p
 //     IA -= U D⁻¹ Sᵀ IA,  GA -= U D⁻¹ Sᵀ GA,  p += U D⁻¹ u
 //
-// Of G_i only the columns of the angular velocity are not zero. At the link's origin, with second moments Σ = ½ tr(I) 1
-// - I, first moment h and mass m, they are -2 [ω] Σ - 2 [h] [v] and -2 [m v + ω × h]; elimination and shifts keep the
-// other columns zero. A contact's tangent B, symmetric or not, resists w: it is added to GA and fills those columns.
+// Only the angular-velocity columns of G_i are not zero. At the link's origin, with second moments Σ = ½ tr(I) 1 - I,
+// first moment h and mass m, they are -2 [ω] Σ - 2 [h] [v] and -2 [m v + ω × h]. Elimination and shifts keep the other
+// columns zero. A contact's tangent B, symmetric or not, opposes w: it is added to GA and fills the other columns.
 //
-// A step adds one more term, since the equation holds at one configuration and the mass matrix changes within the step.
-// Where a joint's rotation ω_j changes the articulated inertia I of what it carries by the share x = h |[ω_j] I - I
-// [ω_j]| / |I|, its rate is damped by the share ε = 500 x⁴ against the joint's articulated inertia: K += ε Sᵀ U. That
-// is an internal force. It vanishes for a wheel, and for a joint on the world, which moves no link below it.
+// A step adds one more term, because the equation holds at one configuration while the mass matrix changes within the
+// step. Let a joint's rotation ω_j change the articulated inertia I of its subtree by the fraction x = h |[ω_j] I - I
+// [ω_j]| / |I|. Its rate is then damped by the fraction ε = 500 x⁴ of the joint's articulated inertia: K += ε Sᵀ U. The
+// damping is an internal force. It vanishes for a wheel and for a joint on the world, which moves no link below it.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +34,9 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
-inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| of the fastest link below which explicit products add nothing,
-inline constexpr double kTurnAngle = 0.1;    ///< and below which it is asked whether they do: no more than
-inline constexpr double kSlowGain = 1e-6;    ///< this share of the kinetic energy
+inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| of the fastest link below which explicit products are harmless
+inline constexpr double kTurnAngle = 0.1;    ///< h|ω| below which their energy is estimated: they are harmless up to
+inline constexpr double kSlowGain = 1e-6;    ///< this fraction of the kinetic energy
 
 template <class T>
 std::size_t velocity_product_link_size() {
@@ -78,8 +78,8 @@ TARSUS_INLINE Mat3<T> minus_product(const Mat3<T>& A, const Mat3<T>& B, const Ma
   };
   return from_rows(row(A.row_x(), B.row_x()), row(A.row_y(), B.row_y()), row(A.row_z(), B.row_z()));
 }
-/// Inverse by cofactors: its columns are those of the adjugate. m: symmetric and positive definite but for what
-/// velocities added.
+/// Inverse by cofactors: its columns are those of the adjugate. m must be symmetric and positive definite, up to the
+/// terms that velocities add.
 template <class T>
 TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
   const T size = inverse_scale(absolute(m.xx) + absolute(m.yy) + absolute(m.zz));
@@ -89,13 +89,14 @@ TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
   return from_columns(x * scale, y * scale, z * scale);
 }
 
-/// The damping of joints by a step of h seconds; both are zero where there is none.
+/// The damping of joints in a step of h seconds; both are zero without damping.
 template <class T>
 struct JointDamping {
   T share;  ///< kDissipation h⁴
   T rate;   ///< 1/h
 
-  /// ε of the rotation w of the inertia I, about the joint and symmetric but for what velocities added.
+  /// ε of the rotation w of the inertia I, which is given about the joint and symmetric up to the terms that velocities
+  /// add.
   TARSUS_INLINE T operator()(const ProductMat3<T>& I, const Vec3<T>& w) const {
     const ProductMat3<T> X = add_cross_times(for_products(zero33<T>()), w, I), C = X + transpose(X);
     const T x2 = square_sum(C) / (square_sum(I) + T(std::numeric_limits<Real<T>>::min()));
@@ -103,7 +104,7 @@ struct JointDamping {
   }
 };
 
-/// The link's own IA and GA. GA's columns of the linear velocity are set where a tangent may fill them.
+/// The link's own IA and GA. The linear-velocity columns of GA are set if a tangent may fill them.
 template <bool kTangent, class T>
 TARSUS_INLINE void own_matrices(const LinkState<T>& s, VelocityProductLink<T>& x) {
   const T g = x.theta_h;
@@ -122,7 +123,7 @@ TARSUS_INLINE void own_matrices(const LinkState<T>& s, VelocityProductLink<T>& x
   if constexpr (kTangent) x.GA.nv = zero, x.GA.fv = zero;
 }
 
-/// Adds a tangent [6][6], moment's rows and angular velocity's columns first.
+/// Adds a tangent [6][6] with the moment's rows and the angular velocity's columns first.
 template <class T>
 TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T, ProductMat3<T>>& GA) {
   const auto block = [&](int row, int column) {
@@ -132,7 +133,7 @@ TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T, ProductMat3<T>>& GA)
   GA = {GA.nw + block(0, 0), GA.nv + block(0, 3), GA.fw + block(3, 0), GA.fv + block(3, 3)};
 }
 
-/// Adds a map given at the point displaced by r.
+/// Adds a map that is given at the point displaced by r.
 template <class T, class M>
 TARSUS_INLINE void add_shifted(MotionToForce<T, M>& sum, const MotionToForce<T, M>& I, const Vec3<T>& r) {
   const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
@@ -142,7 +143,7 @@ TARSUS_INLINE void add_shifted(MotionToForce<T, M>& sum, const MotionToForce<T, 
   sum.nw = sum.nw + add_cross_times(nw, r, fw);
 }
 
-/// Adds the reduced matrices, given at the point displaced by r, to the parent's.
+/// Adds the reduced matrices, given at the point displaced by r, to those of the parent.
 template <bool kTangent, class T>
 TARSUS_INLINE void add_to_parent(const MotionToForce<T, ProductMat3<T>>& I, const MotionToForce<T, ProductMat3<T>>& G,
                                  const Vec3<T>& r, VelocityProductLink<T>& parent) {
@@ -154,7 +155,7 @@ TARSUS_INLINE void add_to_parent(const MotionToForce<T, ProductMat3<T>>& I, cons
   }
 }
 
-/// Pass 2 for a hinge or slide: S picks the axis e from one half of the force.
+/// Pass 2 for a hinge or slide. S selects the axis e from one half of the force.
 template <bool kTangent, class T>
 TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* parent, VelocityProductLink<T>& x,
                                 VelocityProductLink<T>* above, T Q, T K, T qvel, const JointDamping<T>& damping) {
@@ -196,7 +197,7 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   parent->pA += shift_back(mul_add(Force<T>{three(Wn), three(Wf)}, s.u.x, s.pA), s.r);
 }
 
-/// U = IA S' + GA S for the rotations of a ball or free joint, in world axes: S' = [1 + [a]; [b]]. Moment, then force.
+/// U = IA S' + GA S for the rotations of a ball or free joint, in world axes: S' = [1 + [a]; [b]]. Moment first.
 template <class T>
 TARSUS_INLINE void rotation_columns(const VelocityProductLink<T>& x, const Vec3<T>& a, const Vec3<T>& b, Mat3<T>& Un,
                                     Mat3<T>& Uf) {
@@ -223,7 +224,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
   D.xx += K, D.yy += K, D.zz += K;
   x.Dinv = inverse(D);
   if (!parent) return;
-  // 1 - Un D⁻¹ is K D⁻¹: no difference that cancels, and zero where K is.
+  // 1 - Un D⁻¹ is computed as K D⁻¹, which does not cancel and is exactly zero if K is.
   const Mat3<T> rest = x.Dinv * K, W = Uf * x.Dinv;
   const auto left = [&](const auto& A) { return for_products(rest * full(A)); };
   const auto less = [&](const auto& A, const auto& B) { return for_products(minus_product(full(A), W, full(B))); };
@@ -233,7 +234,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
   if constexpr (kTangent) GA.nv = left(x.GA.nv), GA.fv = less(x.GA.fv, x.GA.nv);
   add_to_parent<kTangent>(IA, GA, s.r, *above);
   const Vec3<T> q = x.Dinv * s.u;
-  // Un D⁻¹ u, by the form that does not cancel: u - K q, or Un q where K is above all of Un.
+  // Un D⁻¹ u without cancellation: u - K q, or Un q if K exceeds all of Un.
   const Vec3<T> product = Un * q, difference = mul_add(q, -K, s.u);
   const Mask<T> stiff = K > Un.xx + Un.yy + Un.zz;
   const Vec3<T> moment = {select(stiff, product.x, difference.x), select(stiff, product.y, difference.y),
@@ -241,7 +242,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityPr
   parent->pA += shift_back(Force<T>{s.pA.n + moment, s.pA.f + Uf * q}, s.r);
 }
 
-/// Pass 2 for a free joint, always at the root: its translation, whose S' is S, is eliminated first.
+/// Pass 2 for a free joint, always at the root. Its translation, for which S' = S, is eliminated first.
 template <bool kTangent, class T>
 TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, const T* Q, const T* K) {
   const T g = x.theta_h;
@@ -258,7 +259,7 @@ TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, const
   s.u_linear = get3(Q) - s.pA.f;
 }
 
-/// Pass 3 for one link: q̈ of its joint; w into LinkState's a, A into its own.
+/// Pass 3 for one link: q̈ of its joint; w in LinkState's a, A in its own.
 template <bool kTangent, class T>
 TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState<T>* state, VelocityProductLink<T>* all,
                                    int i, T* qacc) {
@@ -300,7 +301,7 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
   x.A = A, s.a = w;
 }
 
-/// @param all has the links' theta_h
+/// @param all contains the links' theta_h
 template <bool kTangent, class T>
 void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                               const JointDamping<T>& damping, const T* qvel, const T* Q, const T* K, const T* tangent,
@@ -324,7 +325,7 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
   for (int i = 0; i < m.nlink; ++i) accelerate_link<kTangent>(m.link[i], state, all, i, qacc);
 }
 
-/// q̈ of the equation above. theta_h: θh [s], a number for each lane. tangent: [nlink][6][6] added to GA, or null. The
+/// q̈ of the equation above. theta_h: θh [s], one number per lane. tangent: [nlink][6][6] added to GA, or null. The
 /// other arguments are those of aba_kernel(), whose outward pass it shares.
 template <class T>
 void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
@@ -339,18 +340,18 @@ void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     velocity_products_passes<false>(m, state, all, none, qvel, Q, K, tangent, qacc);
 }
 
-/// What explicit velocity products may do to the kinetic energy T: of one link, to be summed over a tree.
+/// Bound on the kinetic energy that explicit velocity products may add, for one link; to be summed over a tree.
 ///
-/// A step's C adds ½ h² Cᵀ M̂⁻¹ C to it. C = Σ Jᵀ f, f what moves a link as pass 1 found it, gravity aside; by Gauss's
-/// principle Cᵀ M⁻¹ C <= Σ fᵀ I⁻¹ f, where f had the links alone. About the centre of mass, with f its force, α and I
-/// there, and g = ω × I ω, that is f²/m + (I α + g)ᵀ I⁻¹ (I α + g). No principal moment is larger than the sum of the
-/// other two, so that gᵀ I⁻¹ g <= ½√3 ω² |g|: no inverse of a thin rod's. A limb that spins about its own axis, or a
-/// wheel, adds nothing.
+/// A step's C adds ½ h² Cᵀ M̂⁻¹ C to the kinetic energy T. C = Σ Jᵀ f, where f is the force on a link from pass 1
+/// without gravity. By Gauss's principle Cᵀ M⁻¹ C <= Σ fᵀ I⁻¹ f, as if f acted on the links alone. About the centre of
+/// mass, with the force f, α and I there and g = ω × I ω, the summand is f²/m + (I α + g)ᵀ I⁻¹ (I α + g). No principal
+/// moment exceeds the sum of the other two, hence gᵀ I⁻¹ g <= ½√3 ω² |g|, which avoids the inverse of a thin rod's
+/// inertia. A branch that spins about its own axis, or a wheel, adds nothing.
 template <class T>
 struct ProductsGain {
-  T gain, energy, mass;  ///< gain: Cᵀ M⁻¹ C at most; energy: 2 T
+  T gain, energy, mass;  ///< gain: bound on Cᵀ M⁻¹ C; energy: 2 T
   Vec3<T> momentum;
-  /// They add less than kSlowGain of T, of a tree on a free joint about its centre of mass.
+  /// Whether they add less than kSlowGain of T; for a tree on a free joint, of T about its centre of mass.
   TARSUS_INLINE Mask<T> is_little(bool free, T h) const {
     const T zero = T(Real<T>(0));
     const T whole = free ? dot(momentum, momentum) / maximum(mass, T(Real<T>(1e-30))) : zero;
@@ -372,14 +373,14 @@ TARSUS_INLINE ProductsGain<T> products_gain(T mass, const Vec3<T>& h, const Sym3
           mul_add(mass, dot(centre, centre), dot(v.w, spin)), mass, centre * mass};
 }
 
-/// Lanes in which that is so of every tree, by what pass 1 left; of one world four links side by side.
+/// Lanes in which this holds for every tree, from the results of pass 1; for one world, four links at once.
 template <class T>
 TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const LinkState<T>* state, T h) {
   const Vec3<T> up = against_gravity<T>(m);
   Mask<T> little = h >= h;
   ProductsGain<T> tree{};
   bool free = false;
-  int root = -1;  // links of one tree that do not stand side by side are judged on their own, which asks for more
+  int root = -1;  // links of one tree that are not adjacent are tested individually, which is stricter
   const auto add = [&](int i, const ProductsGain<T>& of) {
     if (m.link[i].root != root) {
       little = little & tree.is_little(free, h);
@@ -416,7 +417,7 @@ TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const Lin
   return little & tree.is_little(free, h);
 }
 
-/// Lanes whose links turn so little in h seconds that explicit velocity products are as good, by what pass 1 left.
+/// Lanes whose links turn so little in h seconds that explicit velocity products suffice, from the results of pass 1.
 template <class T>
 TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
   T fastest = T(Real<T>(0));
@@ -427,9 +428,9 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
   return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
-/// Each tree's angle, and its links' θh; it is bounded where one of its links turns far, or a DoF is `stiff`. θ = ½ is
-/// neutral on a rigid body, and what a tree of one link has that no loop holds. What is above dissipates in proportion
-/// to (h|ω|)³; 1 at most.
+/// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`. θ = ½
+/// is neutral on a rigid body, and applies to a tree of one link without loops. A larger θ, at most 1, dissipates in
+/// proportion to (h|ω|)³.
 template <class T>
 void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                  bool alone, const T* stiff) {
@@ -452,8 +453,8 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
   });
 }
 
-/// So are trees with a link that slides by much of its distance from the axis that what carries it turns about: the
-/// inertia about that changes within the step as where links turn far.
+/// Also bounds trees with a link that slides by a large fraction of its distance from the axis about which its carrier
+/// turns: the inertia about that axis changes within the step as if links turned far.
 template <class T>
 TARSUS_INLINE void bound_sliding_trees(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                        VelocityProductLink<T>* all, Real<T> h, const T* qvel) {
@@ -466,8 +467,8 @@ TARSUS_INLINE void bound_sliding_trees(const ModelView<Real<T>>& m, const LinkSt
   });
 }
 
-/// And those with a link that turns far by the velocity which J q̈, in the links' a, leads to: one of a joint whose own
-/// inertia hardly resists it, as of hinges in a row that line up.
+/// Also bounds trees with a link that turns far at the velocity to which J q̈ (the links' a) leads. This happens at a
+/// joint with little inertia of its own, such as aligned hinges in a row.
 template <class T>
 TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                              VelocityProductLink<T>* all, Real<T> h) {
@@ -477,10 +478,12 @@ TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const 
   });
 }
 
-/// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each tree by begin_trees(), trees with links
-/// that turn far held to energy_bound.inl. @param scratch [6 nv] @param alone no loop holds the trees: joints that
-/// damping alone does not mend may go on as they were once momentum is kept. What a loop holds goes too far from it.
-/// @param stiff [nv] positive: its tree is bounded however it turns; null: none
+/// q̈ for a step of h seconds, after pass 1. θ of each tree comes from begin_trees(); trees with links that turn far
+/// are bounded by energy_bound.inl.
+/// @param scratch [6 nv] @param alone no loop constrains the trees. Once momentum is restored, joints for which damping
+/// alone does not suffice may then continue from their undamped rates. In a loop, such rates would violate the loop too
+/// much.
+/// @param stiff [nv] positive: the tree is bounded at any angular velocity; null: none
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                                bool alone, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
@@ -505,7 +508,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   const auto go_on_above = [&](double share) {
     return go_on_where<T>(m, all, [&](const Tree& tree) { return tree.is_above(share); });
   };
-  const auto bound = [&] {  // @return something is left; the bound goes on there
+  const auto bound = [&] {  // @return whether an excess remains; the bound then continues for these trees
     bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
     return go_on_above(dampings.momentum);
   };
@@ -530,12 +533,12 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   slow_down(m, state, all, h, qvel, K, qacc);
   find_gains(m, state, all, h, qvel, Q, K, qacc, [](const Tree& tree) { return tree.bounded; });
   if (!go_on_above(10 * kTolerated)) return;
-  back_to_damped();  // where drives do the work, less speed is no less energy
+  back_to_damped();  // where drives do the work, less speed does not mean less energy
   spread_acceleration(m, state, qacc);
 }
 
-/// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait
-/// where other lanes do not. @param scratch [7 nv] @return all lanes took maba(), whose factors of M̂ are there
+/// q̈ for a step. Unless `always`, lanes in which turns_little() holds use maba() and give the bits of the scalar path.
+/// @param scratch [7 nv] @return whether all lanes used maba(), which then left its factors of M̂
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                                    Real<T> h, bool always, bool alone, T* scratch, const T* qpos, const T* qvel,
@@ -557,8 +560,9 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   return false;
 }
 
-/// Pass 1, and q̈ for a step of the lanes in which links turn far enough to need it: `found` 1 there. The others have
-/// found and q̈ 0, and so in a pack have all what pass 1 leaves. `never`: all of them. @param scratch [6 nv]
+/// Pass 1, and q̈ for a step in the lanes in which links turn far enough to need it; `found` is 1 there. In the other
+/// lanes found and q̈ are 0 and pass 1's results remain; in a pack, these remain in all lanes. `never`: treats all
+/// lanes like that. @param scratch [6 nv]
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                        bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,

@@ -1,6 +1,6 @@
-// Paths around circles, spheres and cylinders. The plane problem: from d0 to d1, both outside of a circle about the
-// origin, along tangents and an arc, on the side of a given point or the shorter way; or, touching it from within, at
-// one point where both parts make the same angle with the radius.
+// Paths around circles, spheres and cylinders. The planar problem: find the path from d0 to d1, both outside a circle
+// about the origin, along tangents and an arc, on the side of a given point or the shorter way. If the path touches the
+// circle from within, it has one contact point, at which both parts make the same angle with the radius.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +33,7 @@ struct PlaneWrap {
   Vec2 first{}, second{};
 };
 
-/// Whether the segments a0 a1 and b0 b1 meet.
+/// Whether the segments a0 a1 and b0 b1 intersect.
 bool meet(Vec2 a0, Vec2 a1, Vec2 b0, Vec2 b1) {
   const Vec2 a = a1 - a0, b = b1 - b0, d = a0 - b0;
   const double det = cross(a, b);
@@ -48,21 +48,21 @@ Vec2 nearest(Vec2 from, Vec2 to) {
   return from + d * std::clamp(-dot(d, from) / dot(d, d), 0.0, 1.0);
 }
 
-/// Where a tangent from p touches the circle; sign: on which side.
+/// Tangent point on the circle of a tangent from p; sign selects the side.
 Vec2 tangent_point(Vec2 p, double radius, double sign) {
   const double square = dot(p, p), rest = std::sqrt(square - radius * radius);
   return Vec2{p.x * radius + sign * p.y * rest, p.y * radius - sign * p.x * rest} * (radius / square);
 }
 
-/// Arc from a to b, around the circle on the side that sign names.
+/// Arc length from a to b around the circle, on the side that sign selects.
 double arc(Vec2 a, Vec2 b, double sign, double radius) {
   double angle = elementary::acos(std::clamp(dot(unit(a), unit(b)), -1.0, 1.0));
   if (cross(b, a) * sign < 0) angle = 2 * kPi - angle;
   return radius * angle;
 }
 
-/// Whether a side point asks for the way around the far side of the circle, seen from the points at the ends: it lies
-/// opposite to both, in the cone of -d0 and -d1 (found from what MuJoCo 4 does; its documentation leaves it open).
+/// Whether a side point selects the path around the far side of the circle, as seen from the end points: it lies
+/// opposite to both, in the cone of -d0 and -d1 (as observed in MuJoCo 4; its documentation does not specify it).
 bool asks_for_far_side(Vec2 d0, Vec2 d1, Vec2 side) {
   const double turn = cross(d0, d1);
   return cross(side, d1) * turn <= 0 && cross(d0, side) * turn <= 0;
@@ -97,7 +97,8 @@ PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
 
 double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 + x))); }
 
-/// z of asin(A z) + asin(B z) - 2 asin(z) + G = 0 by Newton from the right, to rounding; negative where that fails.
+/// Solves asin(A z) + asin(B z) - 2 asin(z) + G = 0 for z by Newton's method from the right, to rounding; negative on
+/// failure.
 double reflection(double A, double B, double G) {
   const auto f = [&](double z) { return arc_sine(A * z) + arc_sine(B * z) - 2 * arc_sine(z) + G; };
   const auto slope_at = [&](double z) {
@@ -112,7 +113,7 @@ double reflection(double A, double B, double G) {
     z = next, value = f(z);
     if (value > 1e-6) return -1;
   }
-  for (int round = 0; round < 4 && value != 0; ++round) {  // quadratic from here: 1e-6, 1e-12, rounding
+  for (int round = 0; round < 4 && value != 0; ++round) {  // quadratic convergence from here: 1e-6, 1e-12, rounding
     const double next = z - value / slope_at(z), better = f(next);
     if (!(std::abs(better) < std::abs(value))) break;
     z = next, value = better;
@@ -148,7 +149,7 @@ struct PlaneAxes {
   Vec3d x, y;
 };
 
-/// The plane through the origin and both points; some plane through the first where they are in line with it.
+/// The plane through the origin and both points, or any plane through the first if they are collinear with the origin.
 PlaneAxes plane_of(const Vec3d& p0, const Vec3d& p1) {
   const Vec3d x = p0 * (1 / norm(p0));
   Vec3d normal = cross(p0, p1);
@@ -176,7 +177,7 @@ WrapResult wrap_path(const Vec3d& x0, const Vec3d& x1, double radius, bool cylin
   if (side) {
     const plane::Vec2 s = flat(*side);
     const plane::Vec2 on_circle = plane::unit(s) * radius;
-    // Inside is what lies nearer to the middle than the radius, in a cylinder too.
+    // A point is inside if it is closer to the axis than the radius, for cylinders too.
     flat_path =
         norm(*side) >= radius ? plane::around_circle(d0, d1, radius, &on_circle) : plane::inside_circle(d0, d1, radius);
   } else {
@@ -186,7 +187,7 @@ WrapResult wrap_path(const Vec3d& x0, const Vec3d& x1, double radius, bool cylin
   WrapResult out{flat_path.length, axes.x * flat_path.first.x + axes.y * flat_path.first.y,
                  axes.x * flat_path.second.x + axes.y * flat_path.second.y};
   if (!cylinder) return out;
-  // Unrolled, the path is straight: its height grows with the length in the plane.
+  // On the unrolled surface the path is straight: its height is proportional to the length in the plane.
   const double before = norm(d0 - flat_path.first), after = norm(d1 - flat_path.second),
                rise = (x1.z - x0.z) / (before + flat_path.length + after);
   out.first.z = x0.z + rise * before;

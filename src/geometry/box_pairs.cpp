@@ -1,4 +1,4 @@
-// Two boxes: separating axes when they overlap, GJK when they are apart.  [Gottschalk, Lin, Manocha 1996]
+// Two boxes: separating axes if they overlap, GJK if they are apart.  [Gottschalk, Lin, Manocha 1996]
 #include "geometry/core.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 
@@ -7,13 +7,13 @@ namespace tarsus::narrow {
 namespace {
 
 struct Axis {
-  double separation = -1e300;  ///< largest of all axes: minus the depth
+  double separation = -1e300;  ///< largest over all axes; negative: minus the depth
   Vec3d direction{0, 0, 1};    ///< unit, in A's frame
   int edge_a = -1, edge_b = -1;
   bool face_of_b = false;
 };
 
-/// The axis along which two boxes overlap least; stops as soon as one parts them by more than `limit`.
+/// The axis of least overlap of two boxes. Stops as soon as an axis separates them by more than `limit`.
 Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d& t, double limit) {
   static constexpr Vec3d kUnit[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   const Vec3d columns[] = {r.column_x(), r.column_y(), r.column_z()};
@@ -21,7 +21,7 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) size[i][j] = std::abs(columns[j][i]);
   }
-  // Numbers alone until the end: an Axis put together at each better one would wait for its own stores.
+  // Only numbers until the end: assembling an Axis for each better one would stall on its own stores.
   double most = -1e300;
   int best = 0;  // A's faces, B's, then edges: 6 + 3 i + j
   const auto chosen = [&] {
@@ -36,7 +36,7 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
     if (separation > most) most = separation, best = i;
   }
   if (most > limit) return chosen();
-  // Ties go to what came first, so that rounding does not swap the roles of two resting boxes.
+  // Ties go to the earlier axis, so that rounding does not swap the roles of two resting boxes.
   const double handicap = 1e-9 * (sa.x + sa.y + sa.z + sb.x + sb.y + sb.z);
   for (int j = 0; j < 3; ++j) {
     const double width = sa.x * size[0][j] + sa.y * size[1][j] + sa.z * size[2][j] + sb[j];
@@ -44,7 +44,7 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
     if (separation > most + handicap) most = separation, best = 3 + j;
   }
   if (most > limit) return chosen();
-  // Across an edge of each: the product of the two, which is shorter than 1.
+  // Normal to an edge of each box: the product of the two directions, which is shorter than 1.
   for (int i = 0; i < 3; ++i) {
     const int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
     for (int j = 0; j < 3; ++j) {
@@ -54,7 +54,7 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
       const double apart = std::abs(along) - width;
       if (apart <= std::min(0.0, most + handicap)) continue;
       const double length = std::sqrt(squared(columns[j][i1]) + squared(columns[j][i2]));
-      if (length < 1e-4) continue;  // parallel edges: the faces have said it
+      if (length < 1e-4) continue;  // parallel edges: the faces' axes cover them
       const double separation = apart / length;
       if (separation > most + handicap) most = separation, best = 6 + 3 * i + j;
     }
@@ -63,7 +63,7 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
   return chosen();
 }
 
-/// The points of two edges that are closest to each other.
+/// The closest point to A's edge on B's edge.
 Vec3d on_edge_of_b(const Body& a, const Body& b, const Axis& axis, const Vec3d& normal) {
   const auto column = [](const Mat3d& m, int i) {
     return i == 0 ? m.column_x() : i == 1 ? m.column_y() : m.column_z();
@@ -74,7 +74,7 @@ Vec3d on_edge_of_b(const Body& a, const Body& b, const Axis& axis, const Vec3d& 
   return mul_add(v, t, q);
 }
 
-/// The box around a convex shape in its own frame: centre and half-widths.
+/// The bounding box of a convex shape in its own frame: centre and half-widths.
 std::array<Vec3d, 2> own_box(const Body& body) {
   const Vec3d& s = body.size();
   switch (body.shape.type) {
@@ -89,7 +89,7 @@ std::array<Vec3d, 2> own_box(const Body& body) {
   }
 }
 
-/// Of the boxes around them, by least_overlap(); what parts them by more than the margin is kept.
+/// least_overlap() of the bounding boxes. An axis that separates them by more than the margin is stored.
 Axis least_overlap(const Body& a, const Body& b, ContactList& out) {
   const auto [ca, sa] = own_box(a);
   const auto [cb, sb] = own_box(b);
@@ -123,7 +123,7 @@ void box_box(const Body& a, const Body& b, ContactList& out) {
   if (boxes_still_parted(a, b, out)) return;
   const Axis axis = least_overlap(a, b, out);
   if (axis.separation > out.margin()) return;
-  if (axis.separation > 0) return closest_features(a, b, out);  // two corners may be further apart than any axis tells
+  if (axis.separation > 0) return closest_features(a, b, out);  // corners may be further apart than these axes show
   const Vec3d d = a.pose.rotation * axis.direction;
   Closest closest;
   closest.normal = dot(d, a.position() - b.position()) < 0 ? -d : d;

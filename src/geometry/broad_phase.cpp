@@ -12,8 +12,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kFew = 16;  // so many boxes of one size are sooner compared with all than given rows of their own
-constexpr int kMaxClasses = 32;   // of sizes, a factor of two each; what is smaller shares the last
+constexpr std::size_t kFew = 16;  // up to this many boxes of one size, comparing all pairs is faster than rows
+constexpr int kMaxClasses = 32;   // size classes, a factor of two each; smaller boxes share the last
 
 double extent(const Aabb& box) {
   const Vec3d d = box.upper - box.lower;
@@ -30,10 +30,10 @@ bool is_nan(const Aabb& b) {
   return bad(b.lower) || bad(b.upper);
 }
 
-/// One class of sizes, sorted into rows.
+/// A size class, sorted into rows.
 struct SizeClass {
   std::vector<std::uint32_t> members;
-  std::vector<double> x, y, z;  ///< lower corners, as the members lie
+  std::vector<double> x, y, z;  ///< lower corners, in the order of the members
   std::array<std::vector<double>, 6> sorted;
   Rows rows;
   double largest = 0, largest_y = 0, largest_z = 0;
@@ -51,7 +51,7 @@ void SizeClass::sort(std::span<const Aabb> boxes) {
     x[k] = b.lower.x, y[k] = b.lower.y, z[k] = b.lower.z;
     for (int i = 0; i < 3; ++i) most[i] = std::max(most[i], b.upper[i] - b.lower[i]);
   }
-  // A hair more, so that rounding cannot put neighbours two cells apart.
+  // Slightly larger, so that rounding cannot put neighbours two cells apart.
   largest = most.x * (1 + 1e-9), largest_y = most.y, largest_z = most.z;
   rows.sort(x, y, z, std::max(most.y, most.z) * (1 + 1e-9));
   for (auto& column : sorted) column.resize(n + kSweepPadding);
@@ -73,7 +73,7 @@ void SizeClass::sort(std::span<const Aabb> boxes) {
 
 struct BroadPhase::Workspace {
   std::array<SizeClass, kMaxClasses> classes;
-  std::vector<int> exponent;         ///< [n] class of each box, -1: apart, -2: none
+  std::vector<int> exponent;         ///< [n] class of each box, -1: compared with all, -2: none
   std::vector<std::uint32_t> apart;  ///< boxes compared with all
   std::vector<BodyPair> found, pairs;
   const SweepKernels* kernels = &tarsus::kernels<SweepKernels>();
@@ -91,7 +91,7 @@ struct BroadPhase::Workspace {
 };
 
 void BroadPhase::Workspace::classify(std::span<const Aabb> boxes) {
-  // Counts of each binary exponent, from the largest down.
+  // Number of boxes for each binary exponent, from the largest down.
   constexpr int kLowest = -1100, kExponents = 2200;
   static_assert(std::numeric_limits<double>::max_exponent - kLowest < kExponents);
   std::array<std::uint32_t, kExponents> count{};
@@ -149,7 +149,7 @@ void BroadPhase::Workspace::sweep_classes(SizeClass& fine, SizeClass& coarse) {
   const auto& rows = coarse.rows.row;
   for (std::size_t r = 0; r < fine.rows.row.size(); ++r) {
     const Stretch mine{fine.rows.row_begin[r], fine.rows.row_begin[r + 1]};
-    // The coarse boxes that may reach this row have lower corners from one of their sizes before it to its far side.
+    // The lower corners of coarse boxes that may reach this row lie between one box size before it and its far side.
     double low_y = fine.sorted[1][mine.begin], high_y = low_y, low_z = fine.sorted[2][mine.begin], high_z = low_z;
     for (std::uint32_t i = mine.begin; i < mine.end; ++i) {
       low_y = std::min(low_y, fine.sorted[1][i]), high_y = std::max(high_y, fine.sorted[4][i]);
@@ -158,7 +158,7 @@ void BroadPhase::Workspace::sweep_classes(SizeClass& fine, SizeClass& coarse) {
     const std::uint64_t y0 = std::min(grid.y_cell(low_y - coarse.largest_y * (1 + 1e-9)), grid.stride - 1);
     const std::uint64_t y1 = std::min(grid.y_cell(high_y), grid.stride - 1);
     const std::uint64_t z0 = grid.z_cell(low_z - coarse.largest_z * (1 + 1e-9)), z1 = grid.z_cell(high_z);
-    // Rows are in the order of z, then y: leap from layer to layer.
+    // Rows are ordered by z, then y: skip from layer to layer.
     for (auto at = std::lower_bound(rows.begin(), rows.end(), z0 * grid.stride + y0); at != rows.end();) {
       const std::uint64_t z = *at / grid.stride, y = *at % grid.stride;
       if (z > z1) break;
@@ -179,7 +179,7 @@ void BroadPhase::Workspace::compare_apart(std::span<const Aabb> boxes) {
   for (std::size_t k = 0; k < apart.size(); ++k) {
     const std::uint32_t i = apart[k];
     for (std::uint32_t j = 0; j < boxes.size(); ++j) {
-      // Two of the boxes apart meet here twice.
+      // Two boxes that are compared with all meet here twice.
       if (exponent[j] < 0 && (exponent[j] == -2 || j <= i)) continue;
       if (overlap(boxes[i], boxes[j])) add(i, j);
     }

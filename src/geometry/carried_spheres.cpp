@@ -11,7 +11,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kWorthIt = 12;  ///< packs of pairs for each group, from which on spheres around groups pay
+constexpr std::size_t kWorthIt = 12;  ///< packs of pairs per group above which bounding spheres are worthwhile
 
 std::size_t packs(const std::vector<SphereRun>& runs) {
   std::size_t sum = 0;
@@ -19,7 +19,7 @@ std::size_t packs(const std::vector<SphereRun>& runs) {
   return sum;
 }
 
-/// The i-th sphere, at its end.
+/// Appends the i-th sphere.
 void put(SphereColumns& to, std::size_t i, const Vec3d& centre, double radius, double margin) {
   const auto number = [i](std::vector<double>& column, double x) {
     column.resize(i + 1 + SphereColumns::kSpare), column[i] = x;
@@ -41,8 +41,8 @@ void CarriedSpheres::add(int carrier, const Vec3d& centre, double radius, double
   group_.push_back(static_cast<std::uint32_t>(groups_.size() - 1));
 }
 
-/// Pairs of one sphere with neighbours, which are all of one group. Of a pair with a plane, the plane is `one`.
-/// @param apart [pair] or empty  @param group [sphere]  @param around of a pair of groups
+/// Runs of pairs of one sphere with consecutive spheres of one group. In a pair with a plane, the plane is `one`.
+/// @param apart [pair] or empty  @param group [sphere]  @param around index of a pair of groups
 template <class F>
 static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, std::span<const unsigned char> apart,
                                       const SphereColumns& columns, std::span<const std::uint32_t> group,
@@ -71,7 +71,7 @@ static std::vector<SphereRun> runs_of(std::span<const BodyPair> pairs, std::span
   return runs;
 }
 
-/// Around the spheres of each group, their margins beside them.
+/// Sets the bounding spheres of the groups, with separate margins.
 void CarriedSpheres::put_around() {
   around_.columns = {}, around_.groups.clear();
   for (const SphereGroup& group : groups_) {
@@ -137,7 +137,7 @@ void CarriedSpheres::face(std::size_t i, const Vec3d& normal) {
 double CarriedSpheres::reach(std::size_t i, std::size_t j, double h, double still) const {
   const Vec3d parting = velocity(i) - velocity(j);
   const double each = still + h * (norm(parting) + turn(i) + turn(j));
-  const double turned = h * norm(spin(i) - spin(j));  // of what is midway between two that meet
+  const double turned = h * norm(spin(i) - spin(j));  // of the point midway between two spheres in contact
   if (!(turned < 1)) return each;
   const bool smaller = columns_.radius[i] <= columns_.radius[j];
   const double moved = h * norm(parting + cross(spin(smaller ? j : i), centre(j) - centre(i)));

@@ -17,8 +17,8 @@ namespace tarsus {
 
 namespace {
 
-// qhull's state with its message stream: frees both however the hull ends. qhull reports errors by return codes to
-// us (its own longjmp stays inside qh_new_qhull), so no C++ frame is skipped.
+// qhull's state with its message stream; the destructor frees both. qhull reports errors to us by return codes (its own
+// longjmp stays inside qh_new_qhull), so no C++ frame is skipped.
 struct Qhull {
   qhT state;
   char* text = nullptr;
@@ -37,7 +37,7 @@ struct Qhull {
   Qhull& operator=(const Qhull&) = delete;
 };
 
-constexpr double kLargest = 1e50;  // a coordinate [m]: beyond, areas and volumes overflow
+constexpr double kLargest = 1e50;  // largest coordinate [m]: beyond, areas and volumes overflow
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -57,8 +57,8 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   if (largest > kLargest) {
     throw ValueError("convex hull point", number_text(largest), "coordinates up to 1e50");
   }
-  // qhull reads through a null pointer when its determinants overflow or vanish: it gets numbers around 1, by an exact
-  // power of two.
+  // qhull reads through a null pointer if its determinants overflow or vanish. Coordinates are therefore scaled to
+  // about 1 by an exact power of two.
   const int exponent = largest > 0 ? -std::ilogb(largest) : 0;
   std::vector<coordT> coordinates;
   coordinates.reserve(3 * points.size());

@@ -71,7 +71,7 @@ void box_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
 
 void cylinder_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
   const double r = s.x, half = s.y;
-  if (std::abs(e.z) > 0.7) {  // a cap, as an octagon
+  if (std::abs(e.z) > 0.7) {  // a cap, represented by an octagon
     constexpr double kDiagonal = 0.70710678118654752;
     static constexpr double kCos[] = {1, kDiagonal, 0, -kDiagonal, -1, -kDiagonal, 0, kDiagonal};
     const double side = e.z < 0 ? -1 : 1;
@@ -89,7 +89,7 @@ void cylinder_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
   out.add(out.normal * r + Vec3d{0, 0, half});
 }
 
-/// A face of many corners is thinned: those left still lie in it.
+/// A face with many corners is thinned to a subset of its corners.
 void hull_feature(const ConvexHull& hull, const Vec3d& e, Feature& out) {
   const int f = hull.face_towards(e);
   const auto& face = hull.faces()[static_cast<std::size_t>(f)];

@@ -1,5 +1,5 @@
-// What GJK, EPA and clipping see of a convex shape: a core with a support function, perhaps a radius around it, and
-// flat features.
+// Convex shapes as GJK, EPA and clipping see them: a core with a support function, a radius around it, and flat
+// features.
 #pragma once
 
 #include "geometry/pairs.hpp"
@@ -25,44 +25,46 @@ struct Core {
   const ConvexHull* hull = nullptr;
   std::array<Vec3d, 3> triangle{};  ///< of a height field, counter-clockwise from above; when `is_triangle`
   bool is_triangle = false;
-  double radius = 0;  ///< around the core; the shape's surface is so far outside of it
+  double radius = 0;  ///< distance of the shape's surface from the core
 
   explicit Core(const Body& body);
   Core() = default;
 
-  /// The core's point farthest along d.
+  /// The core's point that is farthest along d.
   Vec3d support(const Vec3d& d) const;
-  /// The shape's feature that faces d, unit.
+  /// The shape's feature that faces the unit vector d.
   void feature(const Vec3d& d, Feature& out) const;
-  /// A point inside.
+  /// An interior point.
   Vec3d centre() const;
-  /// A length of the shape's order [m].
+  /// A length of the order of the shape's size [m].
   double scale() const;
 };
 
-/// The closest points of two shapes, or of the deepest overlap.
+/// The closest points of two shapes, or those of the deepest overlap.
 struct Closest {
   Vec3d normal{0, 0, 1};  ///< from B to A
-  double distance = 0;    ///< of the shapes, radii included
+  double distance = 0;    ///< between the shapes, radii included
   Vec3d on_b{0, 0, 0};
 };
 
-inline constexpr double kCertain = 1e-9;  ///< of the shapes' size, more than rounding makes of a distance
+inline constexpr double kCertain = 1e-9;  ///< relative to the shapes' size, above the rounding error of a distance
 
-/// An axis parts the boxes around the two, each in its shape's frame, by more than the margin. It is kept.
+/// Whether an axis separates the bounding boxes of the two, each in its shape's frame, by more than the margin. The
+/// axis is stored.
 bool boxes_apart(const Body& a, const Body& b, ContactList& out);
-/// The axis that parted the two parts these boxes still, by more than the margin and by enough for others to find them
-/// apart beyond rounding.
+/// Whether the stored axis still separates these boxes by more than the margin, and by enough that other tests find
+/// them separated despite rounding.
 bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out);
 
-/// False if they are further apart than `limit`; the normal, perhaps not a unit, is then an axis that parts them so.
+/// False if the distance exceeds `limit`; the normal, possibly not of unit length, is then an axis that separates them
+/// so.
 bool closest_points(const Core& a, const Core& b, double limit, Closest& out);
 
-/// ContactPoint::feature of `closest` itself in a manifold.
+/// ContactPoint::feature of `closest` in a manifold.
 inline constexpr std::uint32_t kClosestPoint = 1;
-/// Contact points of two features that face each other across `closest`, which is one of them.
+/// Adds the contact points of two features that face each other at `closest`, which is one of these points.
 void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out);
-/// The manifold at the closest points, if they are within the margin.
+/// Adds the manifold at the closest points if they are within the margin.
 void closest_features(const Body& a, const Body& b, ContactList& out);
 
 }  // namespace tarsus::narrow

@@ -5,11 +5,11 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kSteps = 12;
-constexpr double kRoot = 2e-15;  // of zᵀ Q z, that is left at the end
+constexpr double kRoot = 2e-15;  // tolerance of zᵀ Q z at convergence
 
 Sym3d square(const Vec3d& a) { return {a.x * a.x, a.x * a.y, a.x * a.z, a.y * a.y, a.y * a.z, a.z * a.z}; }
 
-/// What is left of vectors across the edges of corners.
+/// Projects vectors onto the space perpendicular to the edges between the corners.
 struct Across {
   Vec3d u{0, 0, 0}, v{0, 0, 0};
 
@@ -40,9 +40,10 @@ Ellipsoid::Ellipsoid(const Core& core) : centre_(core.pose.position) {
   shape_ = square(R.column_x() * core.size.x) + square(R.column_y() * core.size.y) + square(R.column_z() * core.size.z);
 }
 
-/// Across the corners' edges, c the centre from them and Q the shape: the nearest point is c - Q z, and (Q + t) z = c,
-/// zᵀ Q z = 1; it is t z away. Newton's method on 1/√(zᵀ Q z), which is nearly linear in t. Along the edges, where Q is
-/// none and t may be next to none, Q is filled up, so that the inverse is as exact as across.
+/// Solves the problem perpendicular to the corners' edges. With c the ellipsoid's centre relative to the corners and Q
+/// its shape, the nearest point is c - Q z where (Q + t) z = c and zᵀ Q z = 1; its distance vector is t z. Newton's
+/// method is applied to 1/√(zᵀ Q z), which is nearly linear in t. Along the edges Q is zero and t may be tiny, so Q is
+/// filled up there to keep the inverse accurate.
 bool Ellipsoid::nearest(std::span<const Vec3d> corners, Vec3d& apart, Vec3d& theirs) const {
   double length = 0;
   Across across;

@@ -1,5 +1,5 @@
-// The distance of an ellipsoid from a point, a line or a plane: the root of one equation [Eberly 2013], where GJK
-// closes in on a round side by a digit in two steps.
+// The distance of an ellipsoid from a point, a line or a plane as the root of one equation [Eberly 2013]. On a round
+// side GJK gains only one digit in two steps.
 #pragma once
 
 #include "geometry/core.hpp"
@@ -10,11 +10,11 @@ class Ellipsoid {
  public:
   explicit Ellipsoid(const Core& core);
 
-  /// Where it and the corners' point, segment or triangle are nearest to one another.
+  /// Finds the points at which the ellipsoid and a point, segment or triangle are nearest to each other.
   /// @param corners one to three
-  /// @param apart the way from them to the ellipsoid: a guess, which becomes exact. It is no difference of two points,
-  /// of which few digits would be left where the two are close.
-  /// @return the nearest point of what they span, `theirs`, lies within them
+  /// @param apart vector from the corners' span to the ellipsoid: a guess in, exact out. It is not computed as a
+  /// difference of two points, which would lose digits if they are close.
+  /// @return whether `theirs`, the nearest point of the span, lies within the corners
   bool nearest(std::span<const Vec3d> corners, Vec3d& apart, Vec3d& theirs) const;
 
  private:

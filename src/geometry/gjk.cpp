@@ -1,9 +1,9 @@
-// The distance of two convex cores by GJK, the depth of their overlap by EPA.
+// The distance of two convex cores by GJK, and the depth of their overlap by EPA.
 //
-// Both look at the Minkowski difference A - B, whose point nearest to the origin gives distance and normal. GJK walks
-// towards it with a simplex [Gilbert, Johnson, Keerthi 1988; sub-distances after Ericson 2005, 9.5]; EPA grows a
-// polytope from inside until the face nearest to the origin lies on the boundary [van den Bergen 2001]. Every direction
-// that EPA tries parts the shapes by what their supports say, so that the best of them is an answer however early it
+// Both use the Minkowski difference A - B; its point nearest to the origin gives distance and normal. GJK approaches it
+// with a simplex [Gilbert, Johnson, Keerthi 1988; sub-distances after Ericson 2005, 9.5]. EPA expands a polytope from
+// inside until the face nearest to the origin lies on the boundary [van den Bergen 2001]. The supports show that every
+// direction that EPA tries separates the shapes by a known amount, so its best direction is a valid answer whenever it
 // has to stop.
 #include <limits>
 #include <optional>
@@ -16,9 +16,9 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kGjkSteps = 96;
-constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
-constexpr double kFlat = 1e-14;      // height of a tetrahedron, of its size, that is rounding
-constexpr double kRounding = 1e-15;  // of the shapes' size, what rounding makes of the distance that a leap finds
+constexpr double kRelative = 1e-13;  // relative to |v|²: gap between the bounds at which GJK stops
+constexpr double kFlat = 1e-14;      // height of a tetrahedron, relative to its size, that is rounding
+constexpr double kRounding = 1e-15;  // relative to the shapes' size, rounding error of the distance that a leap finds
 
 /// A vertex of A - B and the points that it comes from.
 struct Vertex {
@@ -35,7 +35,7 @@ struct Simplex {
   std::array<double, 4> weight{};
   int count = 0;
 
-  /// Those with a weight.
+  /// Keeps the vertices with a weight.
   void keep(const std::array<double, 4>& weights) {
     int n = 0;
     for (std::size_t i = 0; i < std::size_t(count); ++i) {
@@ -55,7 +55,7 @@ struct Simplex {
   }
 };
 
-/// The nearest point to the origin of a simplex, or a side of it: the weights of its points.
+/// The point of a simplex, or of one of its sides, nearest to the origin: weights of the vertices.
 struct Nearest {
   std::array<double, 4> weight{};
   double squared_distance = std::numeric_limits<double>::infinity();
@@ -74,7 +74,7 @@ Nearest nearest_on_segment(const Simplex& s, std::size_t i, std::size_t j) {
   return n;
 }
 
-/// Of a side whose last point is new: the one before, without it, is no nearer.
+/// For a side whose last vertex is new: the previous side without it is no nearer.
 Nearest nearest_on_triangle(const Simplex& s, std::size_t i, std::size_t j, std::size_t k) {
   const Vec3d &a = s.points[i].w, &b = s.points[j].w, &c = s.points[k].w;
   const Vec3d n = cross(b - a, c - a);
@@ -100,7 +100,7 @@ Nearest nearest_on_face(const Simplex& s) {
   return best;
 }
 
-/// Of a tetrahedron whose last point is new. False if the origin is inside.
+/// For a tetrahedron whose last vertex is new. False if the origin is inside.
 bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
   static constexpr std::size_t kFaces[3][4] = {{0, 1, 3, 2}, {1, 2, 3, 0}, {2, 0, 3, 1}};
   double size2 = 0;
@@ -111,8 +111,8 @@ bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
     const Vec3d &a = s.points[f[0]].w, &b = s.points[f[1]].w, &c = s.points[f[2]].w, &d = s.points[f[3]].w;
     const Vec3d n = cross(b - a, c - a);
     const double origin = -dot(a, n), fourth = dot(d - a, n);
-    // The origin and the fourth vertex on the same side: inside as far as this face goes. A flat tetrahedron has no
-    // inside.
+    // If the origin and the fourth vertex are on the same side, this face does not exclude that the origin is inside. A
+    // flat tetrahedron has no inside.
     if (origin * fourth > 0 && fourth * fourth > squared(kFlat) * dot(n, n) * size2) continue;
     outside = true;
     take_nearer(nearest_on_triangle(s, f[0], f[1], f[2]), best);
@@ -120,7 +120,7 @@ bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
   return outside;
 }
 
-/// One of the two is an ellipsoid, the other has corners.
+/// A pair of an ellipsoid and a shape with corners.
 class RoundPair {
  public:
   RoundPair(const Core& a, const Core& b) : first_(a.type == ShapeType::ellipsoid) {
@@ -130,12 +130,12 @@ class RoundPair {
   }
   explicit operator bool() const { return round_.has_value(); }
 
-  /// The simplex has this vertex's corner already: it may have all that matter.
+  /// Whether the simplex already has this vertex's corner, and thus possibly all relevant corners.
   bool known(const Simplex& s, const Vertex& vertex) const {
     const auto end = s.points.begin() + s.count;
     return std::any_of(s.points.begin(), end, [&](const Vertex& own) { return equal(corner(own), corner(vertex)); });
   }
-  /// From the simplex and its v, near the answer: v if the simplex has all corners that matter.
+  /// Computes v exactly from a simplex near the answer; succeeds if the simplex has all relevant corners.
   bool leap(const Simplex& s, Vec3d& v, Vec3d& on_b) const {
     std::array<Vec3d, 4> corners;
     std::size_t count = 0;
@@ -160,8 +160,8 @@ class RoundPair {
 
 enum class Found { apart, leapt, beyond, overlap };
 
-/// @param v out: from B to A; of what is beyond the limit an axis that parts them by more
-/// @param on_b out, of what leapt
+/// @param v out: from B to A; beyond the limit, an axis that separates them by more
+/// @param on_b out: set after a leap
 Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3d& on_b) {
   double length = 0;
   const RoundPair round(a, b);
@@ -186,7 +186,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
   for (int step = 0; step < kGjkSteps; ++step) {
     if (vv <= touching) return Found::overlap;
     const Vertex next = vertex(a, b, -v);
-    const double bound = dot(v, next.w);  // |v| times the distance that is certain
+    const double bound = dot(v, next.w);  // |v| times the lower bound of the distance
     if (bound > 0 && bound * bound > vv * limit * limit) return Found::beyond;
     if (vv - bound <= kRelative * vv) return Found::apart;
     for (int k = 0; k < s.count; ++k) {
@@ -214,12 +214,13 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
   return stuck();
 }
 
-/// A polytope inside A - B that holds the origin.
+/// A polytope inside A - B that contains the origin.
 class Polytope {
  public:
   Polytope(const Core& a, const Core& b) : a_(a), b_(b), tolerance_(1e-12 * (a.scale() + b.scale())) {}
 
-  /// A tetrahedron around the origin, from what GJK ended with. False if A - B is flat: `normal` is then across it.
+  /// Builds a tetrahedron around the origin from GJK's final simplex. False if A - B is flat; `normal` is then normal
+  /// to it.
   bool start(const Simplex& s, Vec3d& normal);
   void expand();
   void answer(Closest& out) const;
@@ -249,7 +250,7 @@ class Polytope {
   Vec3d depth_normal_{0, 0, 1};
 };
 
-/// Adds the support along d or -d if it is off the plane through the first vertex, across d.
+/// Adds the support along d or -d if it is off the plane through the first vertex normal to d.
 bool Polytope::add_vertex_far_from(const Vec3d& d) {
   for (const double sign : {1.0, -1.0}) {
     const Vertex v = vertex(a_, b_, d * sign);
@@ -273,7 +274,7 @@ bool Polytope::start(const Simplex& s, Vec3d& normal) {
   if (vertex_count_ < 2) return normal = {0, 0, 1}, false;
   double length = 0;
   const Vec3d u = direction(w(1) - w(0), {1, 0, 0}, length);
-  // Two directions across u.
+  // Two directions perpendicular to u.
   const Vec3d p = direction(cross(u, std::abs(u.x) < 0.6 ? kAxes[0] : kAxes[1]), {0, 0, 1}, length), q = cross(u, p);
   if (vertex_count_ == 2 && !add_vertex_far_from(p) && !add_vertex_far_from(q)) return normal = p, false;
   normal = direction(cross(w(1) - w(0), w(2) - w(0)), p, length);
@@ -287,7 +288,7 @@ bool Polytope::add_face(int i, int j, int k) {
   if (face_count_ == kMaxFaces) return false;
   double length = 0;
   const Vec3d n = direction(cross(w(j) - w(i), w(k) - w(i)), {0, 0, 0}, length);
-  // A sliver has no plane: it stays for its edges, is never the nearest and never seen.
+  // A sliver has no plane. It is kept for its edges, is never the nearest face and is never visible.
   const bool sliver = length <= squared(tolerance_);
   const double distance = sliver ? std::numeric_limits<double>::infinity() : dot(n, w(i));
   faces_[static_cast<std::size_t>(face_count_++)] = {{i, j, k}, n, distance};
@@ -313,7 +314,7 @@ void Polytope::expand() {
     const double depth = dot(next.w, nearest.normal);
     remember(nearest.normal, depth);
     if (depth - nearest.distance <= 1e3 * tolerance_) return;
-    // Faces that see the new vertex go; the edges that only one of them has are its horizon.
+    // Removes the faces that see the new vertex; edges of exactly one such face form the horizon.
     std::array<std::array<int, 2>, 3 * kMaxFaces> horizon;
     int edges = 0, kept = 0;
     for (int k = 0; k < face_count_; ++k) {
@@ -344,8 +345,8 @@ void Polytope::expand() {
   }
 }
 
-/// The points of both shapes that the boundary point nearest to the origin comes from. Faces that share a plane are
-/// equally near: of those the one that holds the point.
+/// The points of both shapes that give the boundary point nearest to the origin. Coplanar faces are equally near; the
+/// one that contains the point is used.
 void Polytope::witness(Closest& out) const {
   const double least = faces_[static_cast<std::size_t>(nearest_face())].distance;
   double best = std::numeric_limits<double>::infinity();
@@ -359,7 +360,7 @@ void Polytope::witness(Closest& out) const {
     if (nearest.squared_distance >= best) continue;
     best = nearest.squared_distance;
     s.keep(nearest.weight);
-    // Midway between the two; whoever asks takes off the depth along the normal.
+    // Midway between the two; the caller subtracts the depth along the normal.
     out.on_b = (s.sum(&Vertex::on_a) + s.sum(&Vertex::on_b)) * 0.5;
   }
 }
@@ -371,7 +372,7 @@ void Polytope::answer(Closest& out) const {
   out.on_b = mul_add(out.normal, depth_ / 2, out.on_b);
 }
 
-/// Cores that overlap.
+/// Depth and normal of overlapping cores.
 void penetration(const Core& a, const Core& b, const Simplex& s, Closest& out) {
   Polytope polytope(a, b);
   Vec3d across{0, 0, 1};
@@ -380,7 +381,7 @@ void penetration(const Core& a, const Core& b, const Simplex& s, Closest& out) {
     polytope.answer(out);
     return;
   }
-  // A - B is flat and the origin is in it: no depth, the normal across.
+  // A - B is flat and contains the origin: zero depth, normal perpendicular to it.
   const Vertex v = vertex(a, b, across), u = vertex(a, b, -across);
   const double depth = dot(v.w, across), other = -dot(u.w, across);
   out.normal = depth <= other ? -across : across;
@@ -408,13 +409,13 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
   return out.distance <= limit;
 }
 
-/// By more than `limit`, and by enough for GJK to find it beyond rounding.
+/// Whether an axis separates the cores by more than `limit`, and by enough for GJK to find it despite rounding.
 static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit) {
   const double needed = limit + a.radius + b.radius + kCertain * (a.scale() + b.scale());
   return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
 }
 
-/// The axis that parted them parts them still.
+/// Whether the stored axis still separates them.
 static bool still_parted(const Core& a, const Core& b, const ContactList& out) {
   const Vec3d* const parting = out.parting();
   return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, a, b, out.margin());

@@ -1,11 +1,15 @@
-// Height fields: each triangle under the other shape by GJK and EPA, one-sided.
+// Height fields: each triangle under the other shape is tested by GJK and EPA, one-sided.
 //
-// Two things keep a body from stumbling over the edges between triangles of a smooth terrain. A contact whose normal
-// leans away from its triangle's counts only where the terrain around the touching edge or corner stays below the
-// contact's tangent plane; and what of a body is below a triangle, its lowest point or a part of its lowest face, is
-// lifted along that triangle's normal, whatever the shortest way out might be, if the terrain is about as deep there
-// as the triangle's plane is. Where nothing of this gives a contact and some triangle is overlapped, the way out that
-// leans least is one.
+// Two rules keep a body from catching on the edges between triangles of a smooth terrain:
+//
+// - A contact whose normal deviates from its triangle's is used only if the terrain around the touching edge or corner
+//   stays below the contact's tangent plane.
+// - The part of a body below a triangle (its lowest point, or part of its lowest face) is pushed out along that
+//   triangle's normal, even if another direction is shorter, provided that the terrain there is about as deep as the
+//   triangle's plane indicates.
+//
+// If neither rule gives a contact although some triangle is overlapped, the exit direction closest to its triangle's
+// normal is used.
 #include "tarsus/geometry/height_field.hpp"
 
 #include <fmt/format.h>
@@ -47,13 +51,13 @@ namespace narrow {
 
 namespace {
 
-constexpr double kShareOfDepth = 0.5;  ///< of what a triangle's plane says that the terrain must be deep there
+constexpr double kShareOfDepth = 0.5;  ///< required depth in the terrain, relative to that below the triangle
 
 struct GridPoint {
   int row, column;
 };
 
-/// A height field with another shape, all in the field's frame.
+/// A height field and another shape, in the field's frame.
 class Terrain {
  public:
   Terrain(const HeightField& field, const Core& other, double margin) : field_(field), other_(other), points_(margin) {}
@@ -74,13 +78,13 @@ class Terrain {
   double depth_of(const Vec3d& p) const;
   bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up, bool overlap) const;
   bool highest(const Corners& corners, const Vec3d& up) const;
-  /// Every grid point that shares a triangle with g.
+  /// Whether all grid points that share a triangle with g are below the plane.
   bool ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
   bool below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
   void add(const Core& triangle, const Closest& closest);
   void add(const ContactPoint& point);
 
-  struct LastResort {  ///< the way out nearest to its triangle's normal, where none is free of its neighbours
+  struct LastResort {  ///< exit direction closest to its triangle's normal, if neighbours reject all
     double worth = 0;
     Core triangle;
     Closest closest;
@@ -126,7 +130,7 @@ void Terrain::touch(const Corners& corners) {
     const bool out = lean > 1 - 1e-10 || (overlap && lean > 0.02 && highest(corners, up)) ||
                      (lean > 0.02 && stands_out(corners, on_triangle, up, overlap));
     if (out) return add(triangle, closest);
-    if (closest.distance < 0) {  // the way out may lead below: then along the normal, the shortest of those
+    if (closest.distance < 0) {  // the exit may lead below; then use the shortest of those along normals
       const double worth = lean > 0.02 ? lean : 0.02 / (1 - height / other_.scale());
       if (worth > last_resort_.worth)
         last_resort_ = {worth, triangle, lean > 0.02 ? closest : along(n, height, lowest)};
@@ -135,15 +139,15 @@ void Terrain::touch(const Corners& corners) {
   lift(triangle, n, height, lowest);
 }
 
-/// The way out of a triangle's plane.
+/// The exit along a triangle's normal.
 Closest Terrain::along(const Vec3d& normal, double height, const Vec3d& lowest) {
   Closest closest;
   closest.normal = -normal, closest.distance = height, closest.on_b = lowest;
   return closest;
 }
 
-/// Contacts along the triangle's normal: of the lowest point, if it is under the triangle, else of the part of the
-/// lowest face or line that is.
+/// Contacts along the triangle's normal: the lowest point if it is under the triangle, else the part of the lowest face
+/// or line that is.
 void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest) {
   if (height >= 0 || lowest.z < -field_.base()) return;
   const Closest closest = along(normal, height, lowest);
@@ -154,18 +158,18 @@ void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, con
     inside = inside && edge.x * to.y - edge.y * to.x >= 0;
   }
   if (inside) return add(triangle, closest);
-  ContactList found(0);  // what is open here another triangle sees
+  ContactList found(0);  // parts beside this triangle belong to other triangles
   add_manifold(triangle, other_, closest, found);
   for (int k = 0; k < found.size(); ++k) {
     const ContactPoint& p = found[k];
     if (p.feature == kClosestPoint) continue;  // the lowest point itself is elsewhere
-    // What is under a ridge's one side, along its normal, may have come out of the other, or lie close to that.
+    // What is below one side of a ridge, along its normal, may be outside the other side, or close to it.
     const double depth = depth_of(mul_add(p.normal, -p.distance / 2, p.position)) * normal.z;
     if (depth >= -kShareOfDepth * p.distance - 1e-9 * other_.scale()) add(p);
   }
 }
 
-/// How far that point is below the terrain.
+/// Depth of a point below the terrain.
 double Terrain::depth_of(const Vec3d& p) const {
   const int c = field_.column_at(p.x), r = field_.row_at(p.y);
   const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
@@ -175,7 +179,7 @@ double Terrain::depth_of(const Vec3d& p) const {
   return a.z + (corner - a.z) * (high - low) + (d.z - a.z) * low - p.z;
 }
 
-/// Whether grid point g, if there is one, is not above the plane through p across `up`.
+/// Whether grid point g, if it exists, is not above the plane through p normal to `up`.
 bool Terrain::below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const {
   if (!inside(g)) return true;
   const Vec3d d = at(g) - p;
@@ -189,7 +193,7 @@ bool Terrain::ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) co
   });
 }
 
-/// Whether the triangle's corner farthest along `up` is not below the grid points around it.
+/// Whether the grid points around the triangle's corner farthest along `up` are not above that corner.
 bool Terrain::highest(const Corners& corners, const Vec3d& up) const {
   const auto top = std::max_element(corners.begin(), corners.end(), [&](const GridPoint& a, const GridPoint& b) {
     return dot(at(a), up) < dot(at(b), up);
@@ -197,8 +201,8 @@ bool Terrain::highest(const Corners& corners, const Vec3d& up) const {
   return ring_below(*top, at(*top), up);
 }
 
-/// Whether the terrain next to the edge or corner that holds p stays below; of an overlap, also that there is one, and
-/// that the triangle itself stays below: what was searched for need not be exact.
+/// Whether the terrain adjacent to the edge or corner that contains p stays below. For an overlap, also checks that
+/// there is one and that the triangle itself stays below, because the search may be inexact.
 bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up, bool overlap) const {
   const Vec3d a = at(corners[0]), b = at(corners[1]), c = at(corners[2]);
   const Vec3d n = cross(b - a, c - a);
@@ -212,7 +216,7 @@ bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up
     if (overlap && dot(at(own) - p, up) > on_edge * norm(at(own) - p)) return false;
     if (weight[k] > 1 - on_edge) return ring_below(own, p, up);
     if (weight[k] >= on_edge) continue;
-    // On the edge opposite: the fourth corner of the two triangles that share it, a parallelogram on the grid.
+    // On the opposite edge: the fourth corner of the two triangles that share it, a parallelogram on the grid.
     if (!below({i.row + j.row - own.row, i.column + j.column - own.column}, p, up)) return false;
     within = false;
   }
@@ -225,7 +229,7 @@ void Terrain::add(const Core& triangle, const Closest& closest) {
   for (int k = 0; k < found.size(); ++k) add(found[k]);
 }
 
-/// Unless it is known: a point on the edge between two triangles.
+/// Adds a point unless it is known already, as on the edge between two triangles.
 void Terrain::add(const ContactPoint& p) {
   for (int i = 0; i < points_.size(); ++i) {
     const Vec3d apart = points_[i].position - p.position, turn = points_[i].normal - p.normal;

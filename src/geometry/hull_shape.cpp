@@ -28,7 +28,7 @@ Plane plane_of(const Vec3d& a, const Vec3d& b, const Vec3d& c) {
   return {unit, dot(unit, (a + b + c) * (1.0 / 3)), length / 2};
 }
 
-using Twins = std::vector<std::array<int, 3>>;  // [triangle][edge] the triangle beyond that edge, -1: none
+using Twins = std::vector<std::array<int, 3>>;  // [triangle][edge] adjacent triangle, -1: none
 
 Twins twins_of(const std::vector<Triangle>& triangles) {
   struct Edge {
@@ -54,7 +54,7 @@ Twins twins_of(const std::vector<Triangle>& triangles) {
   return twins;
 }
 
-/// The outline of a set of triangles that share a plane, or nothing if that is not one simple loop.
+/// The outline of a set of coplanar triangles; empty if it is not a single simple loop.
 std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vector<int>& members, const Twins& twins,
                          const std::vector<int>& face_of) {
   std::map<int, int> next;
@@ -111,13 +111,13 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
 
 void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
   const auto at = [&](int v) { return vertices_[static_cast<std::size_t>(v)]; };
-  const double flat = 1e-7 * norm(box_.upper - box_.lower);  // from its plane, for a vertex to be in it
+  const double flat = 1e-7 * norm(box_.upper - box_.lower);  // tolerance for a vertex in a plane
   const Twins twins = twins_of(triangles);
   std::vector<Plane> planes;
   for (const Triangle& t : triangles) planes.push_back(plane_of(at(t[0]), at(t[1]), at(t[2])));
   std::vector<int> order(triangles.size());
   std::iota(order.begin(), order.end(), 0);
-  // Large triangles first: slivers have poor planes of their own and join others.
+  // Large triangles first: slivers have inaccurate planes and join others.
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return planes[static_cast<std::size_t>(a)].area > planes[static_cast<std::size_t>(b)].area;
   });
@@ -172,20 +172,20 @@ namespace {
 
 constexpr int kGridDepth = 3;
 constexpr int kGrid = 1 << kGridDepth;   ///< cells along each edge of the cube of directions
-constexpr int kQuarters = 5;             ///< how often a cell is quartered at most
-constexpr std::size_t kFewVertices = 8;  ///< vertices that are not worth a quartering
+constexpr int kQuarters = 5;             ///< largest number of subdivisions of a cell
+constexpr std::size_t kFewVertices = 8;  ///< up to this many vertices, subdivision is not worthwhile
 constexpr int kFinest = kGrid << kQuarters;
-/// Numbers in the table from which on nothing is quartered: vertices in one place cannot be told apart.
+/// Size of the table above which cells are not subdivided: coincident vertices cannot be separated.
 constexpr std::size_t most_numbers(std::size_t vertices) { return 16384 + 32 * vertices; }
 
-/// Where a direction points through the cube: its face, and how far along in finest cells.
+/// The point of the cube's surface that a direction passes through: face, and position in finest cells.
 struct Through {
   int face, u, v;
   explicit Through(const Vec3d& d) {
     const double x = std::abs(d.x), y = std::abs(d.y), z = std::abs(d.z);
     const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
     const double most = std::abs(d[axis]), scale = most > 0 ? 0.5 * kFinest / most : 0;
-    const auto along = [&](int k) {  // a direction of no number is through a corner
+    const auto along = [&](int k) {  // a direction with NaN maps to a corner
       return static_cast<int>(std::min(std::max(0.0, (d[k] + most) * scale), kFinest - 0.5));
     };
     face = 2 * axis + (d[axis] < 0), u = along((axis + 1) % 3), v = along((axis + 2) % 3);
@@ -194,18 +194,18 @@ struct Through {
 
 }  // namespace
 
-/// Of a cube's face, from u to u + size.
+/// A square of a cube's face, from u to u + size.
 struct ConvexHull::Square {
   int face;
-  double u, v, size;  ///< of the face's edge
-  int depth;          ///< of quartering, 0 in the grid
+  double u, v, size;  ///< relative to the face's edge
+  int depth;          ///< number of subdivisions, 0 in the grid
 
-  /// Of the grid.
+  /// Index in the grid.
   std::size_t cell() const {
     return static_cast<std::size_t>((face * kGrid + int(u * kGrid)) * kGrid + int(v * kGrid));
   }
   Square quarter(int k) const { return {face, u + size / 2 * (k / 2), v + size / 2 * (k % 2), size / 2, depth + 1}; }
-  /// A little beyond its corners, so that rounding takes no direction out of it.
+  /// Slightly beyond its corners, so that rounding cannot move a direction out of it.
   Vec3d direction(double along_u, double along_v) const {
     constexpr double kWider = 1e-6;
     const auto at = [&](double from, double along) {
@@ -218,7 +218,7 @@ struct ConvexHull::Square {
   }
 };
 
-/// Vertices are renumbered in the table's order, so that those of a cell share lines of the processor's cache.
+/// Builds the table. Vertices are renumbered in its order, so that those of a cell share cache lines.
 void ConvexHull::find_farthest(std::vector<Triangle>& triangles) {
   cells_.resize(6 * kGrid * kGrid);
   std::vector<int> all(vertices_.size());
@@ -239,9 +239,9 @@ void ConvexHull::find_farthest(std::vector<Triangle>& triangles) {
   }
 }
 
-/// Squares larger than those of the grid have no cell. A vertex is none of a square's if another one is farther along
-/// all four corners, and so along all between them. The others that are tried are those farthest along the corners and
-/// the middle.
+/// Fills a cell; squares larger than those of the grid have no cell. A vertex is excluded from a square if another
+/// vertex is farther along all four corners, and hence along all directions between them. The vertices farthest along
+/// the corners and the middle are tried as such others.
 void ConvexHull::fill(std::size_t cell, const Square& square, const std::vector<int>& among) {
   using Along = std::array<double, 5>;  // the four corners and the middle
   const Vec3d corners[] = {square.direction(0, 0), square.direction(0, 1), square.direction(1, 0),
@@ -310,7 +310,7 @@ int ConvexHull::face_at(int vertex, const Vec3d& direction) const {
   };
   const auto v = static_cast<std::size_t>(vertex);
   for (int k = face_first_[v]; k < face_first_[v + 1]; ++k) look(vertex_faces_[static_cast<std::size_t>(k)]);
-  if (most < -norm(direction)) {  // a vertex inside a flat face has none of its own
+  if (most < -norm(direction)) {  // a vertex inside a flat face has no face of its own
     for (std::size_t f = 0; f < faces_.size(); ++f) look(static_cast<int>(f));
   }
   return best;

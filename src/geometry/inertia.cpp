@@ -13,7 +13,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kTiny = 1e-15;  // MuJoCo's mjMINVAL: less area or volume than this is none
+constexpr double kTiny = 1e-15;  // MuJoCo's mjMINVAL: smallest area or volume
 
 double square(double x) { return x * x; }
 
@@ -26,13 +26,13 @@ void check_sizes(ShapeType type, const Vec3d& size) {
   }
 }
 
-/// Mass properties of a body of revolution: `volume`, and the moments across and along its axis.
+/// Mass properties of a body of revolution: `volume`, and the moments perpendicular to and along its axis.
 ShapeInertia round_shape(double volume, double across, double along) {
   return {volume, zero3<double>(), diagonal3(across, across, along)};
 }
 
 ShapeInertia capsule(double r, double half, bool shell) {
-  // Two half balls, whose centres of mass are c beyond the ends, and a cylinder between.
+  // Two half balls, whose centres of mass are c beyond the ends, and a cylinder between them.
   const double ends = shell ? 4 * kPi * r * r : 4.0 / 3.0 * kPi * r * r * r;
   const double side = shell ? 4 * kPi * r * half : 2 * kPi * r * r * half;
   const double ball = ends * r * r * (shell ? 2.0 / 3.0 : 0.4);
@@ -75,7 +75,7 @@ ShapeInertia box(const Vec3d& s, bool shell) {
     const double v = 8 * s.x * s.y * s.z;
     return {v, zero3<double>(), diagonal3(yy + zz, xx + zz, xx + yy) * (v / 3)};
   }
-  // Second moments ∫ x² dA: a pair of faces across x holds all of its area at x = ±s.x, the others spread evenly.
+  // Second moments ∫ x² dA: the two faces normal to x have all their area at x = ±s.x, the others spread evenly.
   const double ax = 8 * s.y * s.z, ay = 8 * s.x * s.z, az = 8 * s.x * s.y;
   const double mx = xx * (ax + (ay + az) / 3), my = yy * (ay + (ax + az) / 3), mz = zz * (az + (ax + ay) / 3);
   return {ax + ay + az, zero3<double>(), diagonal3(my + mz, mx + mz, mx + my)};
@@ -142,7 +142,7 @@ ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell) {
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind) {
   check_mesh(vertices, triangles);
   const bool shell = kind == MeshInertia::shell;
-  // The apex of the first sum: the surface's centroid, always of the mesh itself, as in MuJoCo.
+  // The apex of the first sum: the surface's centroid, computed from the mesh as in MuJoCo.
   Vec3d apex = zero3<double>();
   double area = 0;
   for (const Triangle& t : triangles) {
@@ -180,7 +180,7 @@ ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Trian
   for (const Triangle& t : triangles) {
     const Vec3d a = vertices[t[0]] - out.com, b = vertices[t[1]] - out.com, c = vertices[t[2]] - out.com;
     const double v = pyramid(face(a, b, c), zero3<double>());
-    out.volume += v;  // legacy: differs from `volume` because its pyramids now start at the centre of mass
+    out.volume += v;  // legacy: differs from `volume` because its pyramids start at the centre of mass
     moment += second_moment(a, b, c, v, shell ? 12 : 20);
   }
   out.inertia = {moment.yy + moment.zz, -moment.xy, -moment.xz,

@@ -1,4 +1,4 @@
-// Several contact points from two flat features that face each other: the one that is less flat to the normal is
+// Several contact points from two flat features that face each other: the one less perpendicular to the normal is
 // clipped by the sides of the other.  [Ericson 2005, 5.3; Gottschalk, Lin, Manocha 1996]
 #include "geometry/core.hpp"
 
@@ -7,7 +7,7 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kMaxClipped = 2 * kMaxCorners;
-constexpr double kOnSide = 1e-5;  ///< of its edge's length, as near a corner is on a side
+constexpr double kOnSide = 1e-5;  ///< tolerance for a corner on a side, relative to the length of the side's edge
 
 struct Corner {
   Vec3d point;
@@ -17,7 +17,7 @@ struct Corner {
 struct Clipped {
   std::array<Corner, kMaxClipped> corners;
   int count = 0;
-  bool closed = true;  ///< a polygon, not a segment
+  bool closed = true;  ///< polygon; false: segment
 
   void add(const Corner& c) {
     if (count < kMaxClipped) corners[static_cast<std::size_t>(count++)] = c;
@@ -30,8 +30,9 @@ std::uint32_t mixed(std::uint32_t a, std::uint32_t b) {
   return a * 0x85ebca6bu;
 }
 
-/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners
-/// that near to it are on it: those of two boxes that lie on one another would become two each, as rounding has it.
+/// Keeps the part on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners
+/// within the tolerance count as on the plane: otherwise corners of two aligned boxes would be doubled at random by
+/// rounding.
 void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, Clipped& out) {
   const double near = kOnSide * dot(n, n);
   out.count = 0;
@@ -45,14 +46,14 @@ void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, C
     if (k >= edges) continue;
     const int next = (k + 1) % in.count;
     const double g = height(next);
-    if ((h > near) == (g > near) || std::min(h, g) > -near) continue;  // the inner one is where it crosses
+    if ((h > near) == (g > near) || std::min(h, g) > -near) continue;  // the inner one is the intersection
     const Corner& to = in.corners[static_cast<std::size_t>(next)];
     const double t = h / (h - g);
     out.add({from.point + (to.point - from.point) * t, mixed(mixed(from.id, to.id), 1000 + side)});
   }
 }
 
-/// The part of `incident` that lies within the prism that `reference` sweeps along n.
+/// The part of `incident` within the prism that `reference` sweeps along n.
 void clip(const Feature& incident, const Feature& reference, const Vec3d& n, Clipped& out) {
   Clipped other;
   Clipped *now = &out, *next = &other;
@@ -65,7 +66,7 @@ void clip(const Feature& incident, const Feature& reference, const Vec3d& n, Cli
   for (int k = 0; k < reference.count && now->count > 0; ++k) {
     const Vec3d& p = reference.corners[static_cast<std::size_t>(k)];
     const Vec3d& q = reference.corners[static_cast<std::size_t>((k + 1) % reference.count)];
-    // Outward, across n and the edge; of a segment the two ends.
+    // Outward normal, perpendicular to n and the edge; for a segment, planes at its two ends.
     const Vec3d along = p - q;
     const Vec3d outward = reference.count > 2 ? cross(q - p, towards) : along - n * dot(along, n);
     cut(*now, outward, dot(outward, p), static_cast<std::uint32_t>(k), *next);
@@ -74,7 +75,7 @@ void clip(const Feature& incident, const Feature& reference, const Vec3d& n, Cli
   if (now != &out) out = *now;
 }
 
-/// How far along n the line or plane of `reference` is from p.
+/// Distance along n from p to the line or plane of `reference`.
 double gap_along(const Vec3d& p, const Feature& reference, const Vec3d& n) {
   if (reference.count > 2) return dot(reference.corners[0] - p, reference.normal) / dot(n, reference.normal);
   const Vec3d &a = reference.corners[0], u = reference.corners[1] - a, across = u - n * dot(u, n);
@@ -87,19 +88,19 @@ bool parallel_segments(const Feature& a, const Feature& b) {
   return dot(w, w) < squared(0.02) * dot(u, u) * dot(v, v) && dot(u, u) > 0 && dot(v, v) > 0;
 }
 
-/// Adds the clipped corners; false if the features do not face each other well enough for that.
+/// Adds the clipped corners; false if the features do not face each other well enough.
 bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, ContactList& out) {
   const Vec3d& n = closest.normal;
   if (fa.count < 2 || fb.count < 2) return false;
-  // A face may lean far, when the shape stands on one of its edges. The line on a round side that faces n joins the two
-  // ends' own nearest points, however it leans.
+  // A face may lean far if the shape stands on one of its edges. The line on a round side that faces n connects the
+  // nearest points of the two ends, at any inclination.
   const double facing_a = -dot(fa.normal, n), facing_b = dot(fb.normal, n);
   const auto faces = [](double facing, const Feature& f) { return f.count == 2 || facing > 0.2; };
   if (!faces(facing_a, fa) || !faces(facing_b, fb)) return false;
   const bool segments = fa.count == 2 && fb.count == 2;
   if (segments && !parallel_segments(fa, fb)) return false;
-  // The reference is a polygon if one is there, else the flatter to n; a little more is asked of B, so that resting
-  // faces do not swap roles from step to step.
+  // The reference is a polygon if there is one, else the feature more perpendicular to n. B must be better by a margin,
+  // so that resting faces do not swap roles between steps.
   const bool b_is_reference = fb.count > 2 && (fa.count == 2 || facing_b > facing_a + 1e-3);
   const Feature &reference = b_is_reference ? fb : fa, &incident = b_is_reference ? fa : fb;
   Clipped clipped;
@@ -108,7 +109,7 @@ bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, C
   for (int k = 0; k < clipped.count; ++k) {
     const Corner& c = clipped.corners[static_cast<std::size_t>(k)];
     const double g = gap_along(c.point, reference, n);
-    // n points from B to A: from a point of B its gap to A is along n, from a point of A the gap to B is against it.
+    // n points from B to A: the gap from a point of B to A is along n, the gap from a point of A to B is against it.
     const double distance = std::max(b_is_reference ? -g : g, closest.distance);
     out.add(b_is_reference ? mul_add(n, -distance, c.point) : c.point, n, distance, mixed(pair, c.id));
   }
@@ -130,7 +131,8 @@ void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactL
   }
   const bool corners = least < out.size();
   if (corners && out[least].distance <= closest.distance + 1e-9 * (a.scale() + b.scale())) return;
-  // That of a cap that lies flat is on its rim, and turns fast: the lowest corner goes to it as the cap tilts.
+  // The closest point of a cap that lies flat is on its rim and moves fast: as the cap tilts, the lowest corner moves
+  // to it.
   const bool cap = a.type == ShapeType::cylinder || b.type == ShapeType::cylinder;
   const double tilt = cap && fa.count > 2 && fb.count > 2 ? norm(cross(fa.normal, fb.normal)) : 1;
   if (!corners || tilt >= kUpright) return out.add(closest.on_b, closest.normal, closest.distance, kClosestPoint);

@@ -29,7 +29,7 @@ void ContactList::reduce(int count) {
     size_ = 1;
     return;
   }
-  // Near ties go to the point that comes first, so that noise does not choose others at each step.
+  // Near ties go to the earlier point, so that noise does not change the selection between steps.
   const double level = points[deepest].distance + kTie * std::sqrt(extent);
   std::array<double, kCapacity> apart;
   apart.fill(std::numeric_limits<double>::infinity());
@@ -38,7 +38,7 @@ void ContactList::reduce(int count) {
   while (points[next].distance > level) ++next;
   for (int kept = 0; kept < count; ++kept) {
     chosen[static_cast<std::size_t>(kept)] = next;
-    apart[static_cast<std::size_t>(next)] = -2;  // not again
+    apart[static_cast<std::size_t>(next)] = -2;  // selected already
     double farthest = -1;
     for (int i = 0, from = next; i < size_; ++i) {
       double& distance = apart[static_cast<std::size_t>(i)];
@@ -64,7 +64,7 @@ using PairFunction = void (*)(const Body&, const Body&, ContactList&);
 
 constexpr int kTypes = static_cast<int>(ShapeType::height_field) + 1;
 
-// [type of A][type of B], A's not before B's.
+// [type of A][type of B], A's type not before B's.
 constexpr PairFunction kPairs[kTypes][kTypes] = {
     {nullptr},
     {sphere_plane, sphere_sphere},
@@ -77,14 +77,14 @@ constexpr PairFunction kPairs[kTypes][kTypes] = {
      height_field_pair},
 };
 
-/// Zero, or no number where one of these is none.
+/// Zero, or NaN if a component is not finite.
 double spoiled(const Vec3d& v) { return (v.x - v.x) + (v.y - v.y) + (v.z - v.z); }
 bool finite(const Vec3d& v) { return spoiled(v) == 0; }
 
 bool usable(const Shape& shape, const ShapePose& pose) {
   const Vec3d& s = shape.size;
   const bool sized = s.x >= 0 && s.y >= 0 && s.z >= 0 && finite(s);
-  const bool plane = shape.type == ShapeType::plane;  // sizes are for drawing
+  const bool plane = shape.type == ShapeType::plane;  // a plane's sizes are only for drawing
   const bool whole = shape.type == ShapeType::convex         ? shape.hull != nullptr
                      : shape.type == ShapeType::height_field ? shape.field != nullptr
                                                              : true;

@@ -1,5 +1,5 @@
-// Inside the narrow phase: poses are relative to shape A's position, so that far from the world's origin nothing is
-// lost; each pair's function is written for one order of the two shapes, the dispatcher turns the others round.
+// Internals of the narrow phase. Poses are relative to shape A's position, so that no precision is lost far from the
+// world's origin. Each pair's function handles one order of the two shapes; the dispatcher swaps the others.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,22 @@
 
 namespace tarsus::narrow {
 
-/// Collects contact points within the margin; more than kMaxManifold are thinned out at the end.
+/// Collects contact points within the margin. More than kMaxManifold points are thinned at the end.
 class ContactList {
  public:
   explicit ContactList(double margin, Vec3d* parting = nullptr) : margin_(margin), parting_(parting) {}
 
   double margin() const { return margin_; }
-  /// In A's axes, where the caller keeps one: collide().
+  /// In A's axes; null unless the caller keeps one, see collide().
   Vec3d* parting() const { return parting_; }
   int size() const { return size_; }
   ContactPoint& operator[](int i) { return data()[i]; }
 
-  /// `on_b`: the point of B's surface; A's is distance · normal beyond it.
+  /// Adds a contact point. `on_b` is the point on B's surface; A's is distance · normal beyond it.
   void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature) {
     if (!(distance <= margin_)) return;
     if (size_ == kCapacity) reduce(kMaxManifold);
-    // Number by number: a point put together elsewhere and copied would wait for its own stores.
+    // Number by number: copying an assembled point would stall on its own stores.
     ContactPoint& p = data()[size_++];
     p.position = mul_add(normal, distance / 2, on_b);
     p.normal = normal;
@@ -34,8 +34,8 @@ class ContactList {
     p.feature = feature;
   }
 
-  /// Keeps at most `count` points: one of the deepest, then each time the one farthest from those kept. The deepest
-  /// takes the place of its neighbour if that was kept instead, under the neighbour's feature.
+  /// Keeps at most `count` points: one of the deepest, then repeatedly the one farthest from those kept. The deepest
+  /// replaces its neighbour if that was kept instead, with the neighbour's feature.
   void reduce(int count);
 
  private:
@@ -45,17 +45,18 @@ class ContactList {
   double margin_;
   Vec3d* parting_;
   int size_ = 0;
-  // Bytes: filling 64 points with their defaults would cost more than two spheres do.
+  // Raw bytes: default-constructing 64 points would cost more than a pair of spheres.
   alignas(ContactPoint) std::byte storage_[kCapacity * sizeof(ContactPoint)];
 };
 
-/// Relative to shape A's position. The rotation is the caller's: a copy of nine numbers would wait for its own stores.
+/// Pose relative to shape A's position. The rotation is the caller's, because a copy of nine numbers would stall on its
+/// own stores.
 struct BodyPose {
   Vec3d position;
   const Mat3d& rotation;
 };
 
-/// A shape with its pose as the pairs' functions take them.
+/// A shape with its pose, the argument of the pairs' functions.
 struct Body {
   const Shape& shape;
   BodyPose pose;
@@ -69,16 +70,16 @@ struct Body {
 
 inline double squared(double x) { return x * x; }
 
-/// Sine of the angle to what it stands on, below which a cylinder is upright.
+/// Sine of the tilt to the supporting surface below which a cylinder counts as upright.
 inline constexpr double kUpright = 1e-3;
 
-/// v / |v|, or `otherwise` when v is too short to have a direction; `length` is |v| then too.
+/// v / |v|, or `otherwise` if v is too short to have a direction; `length` is |v| in both cases.
 inline Vec3d direction(const Vec3d& v, const Vec3d& otherwise, double& length) {
   length = norm(v);
   return length > 1e-150 ? v * (1 / length) : otherwise;
 }
 
-// Normals from the second to the first. A's type comes after B's in ShapeType, or is the same.
+// Normals point from the second to the first shape. A's type is B's or comes after it in ShapeType.
 void sphere_plane(const Body& a, const Body& b, ContactList& out);
 void capsule_plane(const Body& a, const Body& b, ContactList& out);
 void ellipsoid_plane(const Body& a, const Body& b, ContactList& out);
@@ -91,9 +92,9 @@ void cylinder_sphere(const Body& a, const Body& b, ContactList& out);
 void box_sphere(const Body& a, const Body& b, ContactList& out);
 void capsule_capsule(const Body& a, const Body& b, ContactList& out);
 void box_box(const Body& a, const Body& b, ContactList& out);
-/// Any two of those with a support function: boxes around them, then GJK, EPA and clipping.
+/// Any two shapes with a support function: bounding boxes, then GJK, EPA and clipping.
 void convex_pair(const Body& a, const Body& b, ContactList& out);
-/// A height field with any of those.
+/// A height field and any of those shapes.
 void height_field_pair(const Body& a, const Body& b, ContactList& out);
 
 }  // namespace tarsus::narrow

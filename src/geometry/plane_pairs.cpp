@@ -1,4 +1,4 @@
-// Whatever lies on a plane: the plane is B, the contact's normal is its own.
+// Shapes on a plane. The plane is B, and the contact normal is the plane's.
 #include "geometry/pairs.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 
@@ -40,7 +40,7 @@ void ellipsoid_plane(const Body& a, const Body& b, ContactList& out) {
 void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
   const Vec3d n = b.axis(), axis = a.axis();
   const double r = a.size().x, half = a.size().y;
-  // Down the slope across the axis; upright, any direction: the cylinder's own x.
+  // Down the slope perpendicular to the axis; if upright, any direction: the cylinder's own x.
   const double along = dot(axis, n);
   double length = 0;
   Vec3d down = direction(axis * along - n, zero3<double>(), length);
@@ -50,7 +50,7 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
   const Vec3d low = mul_add(axis, lower, a.position()), high = mul_add(axis, -lower, a.position());
   const Vec3d side = cross(axis, down);
   if (!upright) {
-    // A triangle of the lower disk, and of the upper one should the plane cut both.
+    // A triangle in the lower disk, and one in the upper disk if the plane cuts both.
     add_point(b, mul_add(down, r, low), 0, out);
     add_point(b, mul_add(down, r, high), 1, out);
     for (int end = 0; end < 2; ++end) {
@@ -61,8 +61,9 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
     }
     return;
   }
-  // Upright the slope's direction means little and turns fast: four points fixed in the disk, of which the nearest goes
-  // to the lowest one as the disk tilts. All the way at once, a disk that rests would rock for ever.
+  // If the cylinder is upright, the slope's direction is ill-defined and changes fast. Four points fixed in the disk
+  // are used, the nearest of which moves gradually to the lowest one as the disk tilts. If it moved at once, a resting
+  // disk would rock indefinitely.
   const Vec3d x = a.pose.rotation.column_x(), y = a.pose.rotation.column_y();
   const Vec3d fixed[] = {x, y, -x, -y};
   std::size_t nearest = 0;
@@ -84,8 +85,8 @@ void box_plane(const Body& a, const Body& b, ContactList& out) {
 }
 
 void convex_plane(const Body& a, const Body& b, ContactList& out) {
-  // The face that lies flattest on the plane has the corners that matter; the lowest vertex is one of them or tells
-  // that the hull stands on an edge or a corner.
+  // The face most parallel to the plane has the relevant corners. The lowest vertex is one of them, or the hull stands
+  // on an edge or a corner.
   const ConvexHull& hull = *a.shape.hull;
   const Vec3d down = transpose_mul(a.pose.rotation, -b.axis());
   const auto add = [&](int v) {

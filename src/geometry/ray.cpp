@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMiss = -1, kParallel = 1e-15;
 
-/// The smaller solution of a x² + 2 b x + c = 0 that is not negative.
+/// The smaller non-negative solution of a x² + 2 b x + c = 0.
 double nearest_root(double a, double b, double c) {
   const double det = b * b - a * c;
   if (det < 0 || a < kParallel) return kMiss;
@@ -23,7 +23,7 @@ void take_nearer(double distance, double& best) {
   if (distance >= 0 && (best < 0 || distance < best)) best = distance;
 }
 
-/// Both solutions of the infinite cylinder about z that `accept` takes.
+/// Intersections with the infinite cylinder about z that `accept` accepts.
 template <class F>
 void hit_side(double radius, const Vec3d& o, const Vec3d& d, double& best, const F& accept) {
   const double a = d.x * d.x + d.y * d.y, b = o.x * d.x + o.y * d.y, c = o.x * o.x + o.y * o.y - radius * radius;

@@ -10,9 +10,9 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kDigit = 11;  // bits a pass: 2,048 counters stay in the first-level cache
+constexpr int kDigit = 11;  // bits per pass: 2,048 counters stay in the first-level cache
 
-/// The range that nearly all values lie in, from a sample: a body that has flown off must not stretch the grid.
+/// The range of nearly all values, from a sample: a body that has flown off must not stretch the grid.
 struct Range {
   double low, high;
 };
@@ -60,7 +60,7 @@ void Rows::sort(std::span<const double> x, std::span<const double> y, std::span<
   grid.inverse_cell = 1 / cell;
   grid.inverse_bin = RowGrid::kBinsInCell / cell;
   grid.bin_width = cell / RowGrid::kBinsInCell;
-  // The usual range in the middle of what the grid can hold, or at its start when all fit behind the smallest.
+  // Centres the usual range in the grid's range, or puts it at its start if all values fit behind the smallest.
   const auto origin = [&](std::span<const double> v, const Range& r, double count, double width) {
     const double least = *std::min_element(v.begin(), v.end());
     return std::max(least, (r.low + r.high) / 2 - count * width / 2);

@@ -1,4 +1,4 @@
-// Points sorted into rows: cells in y and z, along x inside a row. What both broad phases stand on.
+// Points sorted into rows: cells in y and z, sorted along x within a row. Both broad phases use them.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace tarsus {
 
-/// Where coordinates fall in the grid. Monotone in each coordinate, so that what is between two points stays so.
+/// Maps coordinates to the grid. Monotone in each coordinate, so that the order of points is preserved.
 struct RowGrid {
-  static constexpr int kBinsInCell = 16;        ///< of x; only the order inside a row depends on them
-  static constexpr double kMaxCells = 1 << 20;  ///< in y and z; beyond, points share the outermost cell
+  static constexpr int kBinsInCell = 16;        ///< in x; affects only the order within a row
+  static constexpr double kMaxCells = 1 << 20;  ///< in y and z; points beyond share the outermost cell
   static constexpr double kMaxBins = 1 << 24;
   double x0 = 0, y0 = 0, z0 = 0, inverse_cell = 1, inverse_bin = 1, bin_width = 1;
-  std::uint64_t stride = 1;  ///< row = z cell * stride + y cell; gaps keep the last row of a layer off the next layer's
+  std::uint64_t stride = 1;  ///< row = z cell * stride + y cell; a gap separates the layers
 
   static double clamped(double cell, double count) { return cell > 0 ? (cell < count - 1 ? cell : count - 1) : 0; }
   std::int32_t bin(double x) const { return static_cast<std::int32_t>(clamped((x - x0) * inverse_bin, kMaxBins)); }
@@ -25,17 +25,16 @@ struct RowGrid {
   }
 };
 
-/// Sorted points. order[k] is the input's index of the k-th.
+/// Sorted points. order[k] is the input index of the k-th point.
 struct Rows {
   RowGrid grid;
   std::vector<std::uint32_t> order;
   std::vector<std::int32_t> bin;         ///< of x, ascending within a row
-  std::vector<std::uint64_t> row;        ///< ascending; only rows that are not empty
+  std::vector<std::uint64_t> row;        ///< ascending; only non-empty rows
   std::vector<std::uint32_t> row_begin;  ///< [row.size() + 1]
 
-  /// @param cell at least as large as any distance in y or z that neighbours may have; grows if the points are spread
-  /// over
-  ///             more than 2^18 of them
+  /// @param cell at least the largest distance in y or z between potential neighbours; enlarged if the points are
+  /// spread over more than 2^18 cells
   void sort(std::span<const double> x, std::span<const double> y, std::span<const double> z, double cell);
   double cell() const { return 1 / grid.inverse_cell; }
 

@@ -1,4 +1,4 @@
-// Spheres and capsules: the closest points of a centre or a segment and the other shape.
+// Spheres and capsules: closest points of a centre or a segment and the other shape.
 #include <limits>
 
 #include "geometry/pairs.hpp"
@@ -8,7 +8,7 @@ namespace tarsus::narrow {
 
 namespace {
 
-/// Two spheres, which cores may shrink to points.
+/// Two spheres, to which cores may reduce.
 void add_spheres(const Vec3d& a, double ra, const Vec3d& b, double rb, const Vec3d& otherwise, std::uint32_t feature,
                  ContactList& out) {
   double length = 0;
@@ -16,7 +16,7 @@ void add_spheres(const Vec3d& a, double ra, const Vec3d& b, double rb, const Vec
   out.add(mul_add(n, rb, b), n, length - ra - rb, feature);
 }
 
-/// Any unit vector across `axis`.
+/// Any unit vector perpendicular to `axis`.
 Vec3d across(const Vec3d& axis) {
   const Vec3d e = std::abs(axis.x) < 0.6 ? Vec3d{1, 0, 0} : Vec3d{0, 1, 0};
   double length = 0;
@@ -28,7 +28,7 @@ void closest_on_segments(const Body& a, const Body& b, double& s, double& t) {
   const Vec3d u = a.axis(), v = b.axis(), w = a.position() - b.position();
   const double ha = a.size().y, hb = b.size().y, uv = dot(u, v), uw = dot(u, w), vw = dot(v, w);
   const double det = 1 - uv * uv;
-  // Parallel: the middle of the stretch that they share.
+  // Parallel: the middle of the overlap.
   if (det < 1e-14) {
     const double centre_of_b = -uw, reach = hb * std::abs(uv);
     const double low = std::max(-ha, centre_of_b - reach), high = std::min(ha, centre_of_b + reach);
@@ -60,8 +60,9 @@ void capsule_capsule(const Body& a, const Body& b, ContactList& out) {
   Vec3d crossed = direction(cross(a.axis(), b.axis()), across(a.axis()), length);
   const double sine = length;
   const Vec3d n = direction(pa - pb, crossed, length);
-  // Nearly parallel and side by side: both ends of the stretch that they share, since the closest point leaps from end
-  // to end as they rock; the closest point too where it is between them and closer, which it is at second order.
+  // Nearly parallel and side by side: uses both ends of the overlap, because the closest point jumps between the ends
+  // as the capsules rock. Also uses the closest point if it is between them and closer, which is a second-order
+  // difference.
   constexpr double kParallel = 0.02;
   const double ha = a.size().y, hb = b.size().y, distance = length - ra - rb;
   const double middle = dot(a.axis(), b.position() - a.position());
@@ -87,7 +88,7 @@ void cylinder_sphere(const Body& a, const Body& b, ContactList& out) {
   const Vec3d outward = radial > 1e-150 ? Vec3d{c.x / radial, c.y / radial, 0} : Vec3d{1, 0, 0};
   const double cap = std::abs(c.z) - half, side = radial - r;
   const Vec3d up{0, 0, c.z < 0 ? -1.0 : 1.0};
-  // The direction from the cylinder's surface to the centre, and how far that is.
+  // Direction and distance from the cylinder's surface to the centre.
   Vec3d n = up;
   double d = cap;
   std::uint32_t feature = c.z < 0 ? 1 : 2;
@@ -118,7 +119,7 @@ void box_sphere(const Body& a, const Body& b, ContactList& out) {
   double d = 0;
   if (feature != 0) {
     n = direction(c - nearest, {0, 0, 0}, d);
-  } else {  // the centre is inside: out through the nearest face
+  } else {  // the centre is inside: exit through the nearest face
     n[deepest] = c[deepest] < 0 ? -1 : 1;
     d = std::abs(c[deepest]) - s[deepest];
     feature = 27 + static_cast<std::uint32_t>(2 * deepest + (c[deepest] < 0));

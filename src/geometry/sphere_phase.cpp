@@ -11,7 +11,7 @@
 namespace tarsus {
 
 namespace {
-// Radii this far apart make rows of one size a waste: boxes by size are then quicker.
+// Above this ratio of radii, rows of a single size are inefficient and boxes sorted by size are faster.
 constexpr double kMixed = 3;
 }  // namespace
 

@@ -15,8 +15,8 @@ PairBuffer buffer_of(std::vector<BodyPair>& pairs) {
 
 void sweep_neighbours(const Rows& rows, void (*sweep)(void*, Stretch, Stretch, bool), void* context) {
   const std::size_t n = rows.row.size();
-  // Half of the neighbours: the row itself and the four behind it. Each offset keeps its own place, which only moves
-  // on.
+  // Half of the neighbours: the row itself and the four behind it. Each offset keeps its own position, which only
+  // increases.
   const std::uint64_t offset[4] = {1, rows.grid.stride - 1, rows.grid.stride, rows.grid.stride + 1};
   std::size_t at[4] = {0, 0, 0, 0};
   for (std::size_t r = 0; r < n; ++r) {

@@ -1,4 +1,4 @@
-// The kernels of the broad phases: sorted boxes or spheres of one row against those of another, in lanes.
+// Kernels of the broad phases: sorted boxes or spheres of one row against those of another, in SIMD lanes.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace tarsus {
 
-inline constexpr int kSweepPadding = 8;  ///< elements that may be read beyond an array's end
+inline constexpr int kSweepPadding = 8;  ///< elements beyond an array's end that may be read
 
-/// Boxes in sorted order, each array with kSweepPadding more than there are.
+/// Boxes in sorted order. Each array has kSweepPadding additional elements.
 struct BoxRows {
   const double *lower_x, *lower_y, *lower_z, *upper_x, *upper_y, *upper_z;
   const std::int32_t* bin;
@@ -25,7 +25,7 @@ struct SphereRows {
   const double *x, *y, *z, *radius;
   const std::int32_t* bin;
   const RowGrid* grid;
-  double reach;  ///< two largest radii and the margin [m]
+  double reach;  ///< two largest radii plus margin [m]
   double margin;
 };
 
@@ -33,7 +33,7 @@ struct Stretch {
   std::uint32_t begin, end;
 };
 
-/// Pairs found, as sorted indices. The kernels call `grow` when less than kSweepPadding places are left.
+/// Pairs found, as sorted indices. The kernels call `grow` if fewer than kSweepPadding places are left.
 struct PairBuffer {
   BodyPair* data;
   std::size_t count, capacity;
@@ -45,10 +45,10 @@ struct ContactArrays {
   double *normal_x, *normal_y, *normal_z, *distance;  ///< with room for kSweepPadding more
 };
 
-// boxes: of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
+// boxes: stretch i of A against stretch j of B; `same`: of one set and one row, each pair once.
 // contacts: normal and distance of each pair of sorted indices.
-// carry: places spheres that ride on their groups.
-// near: of pairs in runs that are on, those that CarriedSpheres::near() wants. @return how many
+// carry: positions of spheres, from their groups.
+// near: of the pairs in active runs, those of CarriedSpheres::near(). @return their number
 #define TARSUS_SWEEP_KERNELS(KERNEL, SCALAR_KERNEL)                                                                 \
   KERNEL(void, boxes, (const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out),       \
          sweep_boxes)                                                                                               \
@@ -65,10 +65,10 @@ struct SweepKernels {
   TARSUS_KERNEL_TABLE(double, TARSUS_SWEEP_KERNELS)
 };
 
-/// Calls sweep(context, i, j, same) for each row with itself and with each row next to it, each two rows once.
+/// Calls sweep(context, i, j, same) for each row with itself and with each adjacent row, each pair of rows once.
 void sweep_neighbours(const Rows& rows, void (*sweep)(void*, Stretch, Stretch, bool), void* context);
 
-/// A growing list behind a PairBuffer.
+/// A PairBuffer backed by a growing list.
 PairBuffer buffer_of(std::vector<BodyPair>& pairs);
 
 }  // namespace tarsus

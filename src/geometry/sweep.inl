@@ -1,4 +1,4 @@
-// One text, compiled for each instruction set (src/geometry/isa/).
+// Compiled once for each instruction set (src/geometry/isa/).
 #pragma once
 
 #include <limits>
@@ -18,7 +18,7 @@ inline constexpr int kSweepLanes = 2;
 #endif
 using SweepPack = Pack<double, kSweepLanes>;
 
-/// One bit a lane.
+/// One bit per lane.
 TARSUS_INLINE unsigned sweep_bits(SweepPack::Mask mask) {
 #if defined(__AVX2__)
   return static_cast<unsigned>(_mm256_movemask_pd(reinterpret_cast<__m256d>(mask)));
@@ -31,18 +31,18 @@ TARSUS_INLINE unsigned sweep_bits(SweepPack::Mask mask) {
 #endif
 }
 
-/// Grid's bin of x, without a call across instruction sets.
+/// Bin of x in the grid, without a call across instruction sets.
 TARSUS_INLINE std::int32_t sweep_bin(const RowGrid& g, double x) {
   const double cell = (x - g.x0) * g.inverse_bin, last = RowGrid::kMaxBins - 1;
   return static_cast<std::int32_t>(cell > 0 ? (cell < last ? cell : last) : 0);
 }
 
-/// What is certainly not above any x of this bin or of a later one: x itself does not ascend inside a bin.
+/// A lower bound of every x in this bin or a later one; x itself is not sorted within a bin.
 TARSUS_INLINE double sweep_floor(const RowGrid& g, std::int32_t bin) {
   return bin < 2 ? -std::numeric_limits<double>::infinity() : g.x0 + (bin - 1) * g.bin_width;
 }
 
-/// First index from `at` whose bin is not below `least`: a few steps, then by doubling.
+/// First index from `at` whose bin is not below `least`: linear search for a few steps, then doubling.
 TARSUS_INLINE std::uint32_t sweep_advance(const std::int32_t* bin, std::uint32_t at, std::uint32_t end,
                                           std::int32_t least) {
   for (int k = 0; k < 8; ++k) {
@@ -57,7 +57,7 @@ TARSUS_INLINE std::uint32_t sweep_advance(const std::int32_t* bin, std::uint32_t
       step *= 2;
       continue;
     }
-    std::uint32_t low = at, high = next;  // bin[low] < least; high is the end or not below
+    std::uint32_t low = at, high = next;  // bin[low] < least; bin[high] is not below it, or high is the end
     while (high - low > 1) {
       const std::uint32_t middle = low + (high - low) / 2;
       (bin[middle] < least ? low : high) = middle;
@@ -67,8 +67,8 @@ TARSUS_INLINE std::uint32_t sweep_advance(const std::int32_t* bin, std::uint32_t
   return at;
 }
 
-/// Pairs (i, j + lane) of the lanes found. Writes a whole pack of pairs, of which what is not counted is overwritten:
-/// which lanes hit is as good as random, and a jump for each would be mispredicted.
+/// Writes the pairs (i, j + lane) of the hit lanes. It writes a whole pack of pairs; those not counted are overwritten
+/// later. Which lanes hit is practically random, so a branch for each would be mispredicted.
 #if defined(__AVX2__)
 struct SweepPicks {
   std::int32_t pick[16][8] = {};
@@ -101,13 +101,13 @@ TARSUS_INLINE void sweep_emit(unsigned found, std::uint32_t i, std::uint32_t j, 
 }
 #endif
 
-/// Bins that a length spans at most, rounded up; spare for points anywhere in theirs.
+/// Largest number of bins that a length spans, rounded up, for any positions within the bins.
 TARSUS_INLINE std::int32_t sweep_bins(const RowGrid& g, double length) {
   const double bins = length * g.inverse_bin;
   return static_cast<std::int32_t>(bins < RowGrid::kMaxBins ? bins : RowGrid::kMaxBins) + 2;
 }
 
-/// Lanes of a pack that lie before `end`.
+/// Lanes of a pack before `end`.
 TARSUS_INLINE unsigned sweep_inside(std::uint32_t j, std::uint32_t end) {
   const std::uint32_t left = end - j;
   return left >= kSweepLanes ? (1u << kSweepLanes) - 1 : (1u << left) - 1;
@@ -179,7 +179,7 @@ void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t coun
   }
 }
 
-/// Spheres i, i + 1, … of a group, as many as P has numbers.
+/// Spheres i, i + 1, … of a group, one per lane of P.
 template <class P>
 TARSUS_INLINE void sweep_carry_some(const SphereGroup& g, std::uint32_t i, SphereColumns& s) {
   using Column = std::array<std::vector<double>, 3>;
@@ -200,7 +200,7 @@ TARSUS_INLINE void sweep_carry_some(const SphereGroup& g, std::uint32_t i, Spher
   store_rows(&s.turn[i], turn), store_rows(&s.speed[i], norm(velocity) + turn);
 }
 
-/// What a pack writes beyond its group's end the next group overwrites.
+/// A pack may write beyond its group's end; the next group overwrites this.
 void sweep_carry(const SphereGroup* groups, std::size_t count, SphereColumns& s) {
   for (const SphereGroup* g = groups; g < groups + count; ++g) {
     if (g->last - g->first == 1) {
@@ -211,13 +211,13 @@ void sweep_carry(const SphereGroup* groups, std::size_t count, SphereColumns& s)
   }
 }
 
-/// Of the others of a run. A little more than what can meet, for rounding.
+/// Tests the other spheres of a run. The test is slightly wider than necessary, to allow for rounding.
 class SweepNear {
  public:
   SweepNear(const SphereColumns& s, double h, double fall) : s_(s), h_(h), fall_(fall), step_(h) {}
 
-  /// First by speeds added up, which needs no root, then by their difference, or the faster one's where the other may
-  /// be stopped.
+  /// First by the sum of the speeds, which needs no root; then by the relative speed, or the faster sphere's speed if
+  /// the other may be stopped.
   TARSUS_INLINE unsigned of_sphere(std::uint32_t i, std::uint32_t j, bool stopped) const {
     const double size = s_.radius[i] + s_.margin[i] + fall_;
     const Vec3<SweepPack> way = difference(s_.centre, i, j);
@@ -230,7 +230,7 @@ class SweepNear {
     const unsigned near = within(size + h_ * s_.turn[i], norm(difference(s_.velocity, i, j)) + at(s_.turn, j));
     return stopped ? near | within(size, maximum(SweepPack(s_.speed[i]), at(s_.speed, j))) : near;
   }
-  /// By how far they are over it, and what goes into it of their speed.
+  /// By the height over the plane and the speed towards it.
   TARSUS_INLINE unsigned of_plane(std::uint32_t i, std::uint32_t j) const {
     const Vec3<SweepPack> n = {SweepPack(s_.normal[0][i]), SweepPack(s_.normal[1][i]), SweepPack(s_.normal[2][i])};
     const SweepPack away = dot(n, difference(s_.velocity, i, j)), none(0.0);

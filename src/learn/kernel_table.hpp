@@ -1,4 +1,4 @@
-// The kernels of this room: motion tracking's targets, errors and observations; see tarsus/math/kernels.hpp.
+// The kernels of src/learn: targets, errors and observations of motion tracking; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "tarsus/math/kernels.hpp"
@@ -6,13 +6,13 @@
 
 namespace tarsus {
 
-/// A MotionTask as kernels see it. Vectors are in the frame of the link.
+/// A MotionTask as kernels see it. Vectors are in the frames of the links.
 template <class R>
 struct MotionView {
   struct Body {
     int link;
     R x_axis[3], z_axis[3], origin[3], com[3];
-    R mass;  ///< its share of the whole
+    R mass;  ///< fraction of the total mass
   };
   struct Point {
     int link;
@@ -28,8 +28,8 @@ struct MotionView {
 };
 
 inline constexpr int kMotionTerms = 5;
-/// What motion_score gives: the terms, the reward, the squared angle between the root and the clip's, the squared
-/// distance of the body that is farthest from its place.
+/// Output of motion_score: the terms, the reward, the squared angle between the root and the clip's, and the squared
+/// distance of the body farthest from its place.
 enum MotionScore { kMotionReward = kMotionTerms, kMotionTilt, kMotionDistance, kMotionScores };
 
 // `ours` and `theirs` are LinkState<T>[nlink] of the character and of the clip, after kinematics().

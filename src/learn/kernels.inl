@@ -1,4 +1,4 @@
-// Every kernel of learn/kernel_table.hpp, for the sources that CMake writes.
+// Includes every kernel of learn/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
 #include "learn/kernel_table.hpp"

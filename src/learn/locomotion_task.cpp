@@ -22,8 +22,8 @@ double normal_number(EpisodeRandom& random) {  // Box and Muller
 struct LocomotionTask::Space : Task::Scratch {
   explicit Space(const Model& model) : data(model), centres(std::size_t(model.nbody())) {}
   Data data;
-  std::vector<Vec3d> centres;  // [nbody] of mass
-  Vec3d centre{0, 0, 0};       // the whole's
+  std::vector<Vec3d> centres;  // [nbody] centres of mass
+  Vec3d centre{0, 0, 0};       // the total centre of mass
 };
 
 LocomotionTask::LocomotionTask(const Model& model, const LocomotionTaskOptions& options)

@@ -1,5 +1,5 @@
-// Motion tracking: what an action sets, the reward's errors, what is observed. The definitions are those at the head of
-// tarsus/learn/motion_task.hpp.
+// Motion tracking: targets from actions, errors of the reward, and observations. The beginning of
+// tarsus/learn/motion_task.hpp has the definitions.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -13,13 +13,13 @@ TARSUS_INLINE T square(const Vec3<T>& v) {
   return dot(v, v);
 }
 
-/// Square of the angle between two orientations.
+/// Squared angle between two orientations.
 template <class T>
 TARSUS_INLINE T square_angle(const Quat<T>& a, const Quat<T>& b) {
   return square(logarithm(conjugate(a) * b));
 }
 
-/// Turn about z that takes world axes into the heading frame: x where the root's x axis points horizontally.
+/// Rotation about z from world axes to the heading frame: x is the horizontal direction of the root's x axis.
 template <class T>
 struct Heading {
   T c, s;
@@ -41,7 +41,7 @@ TARSUS_INLINE Vec3<T> point_at(const LinkState<T>& link, const Real<T>* p) {
   return link.o + link.R * load3<T>(p);
 }
 
-/// @param clip [nq] pose that actions add to; null: they are the targets themselves  @param action [nv - 6]
+/// @param clip [nq] pose to which actions are added; null: actions are the targets  @param action [nv - 6]
 template <class T>
 void motion_targets_kernel(const ModelView<Real<T>>& m, const T* qpos, const T* clip, const T* action, T* target) {
   for (int i = 0; i < 7; ++i) target[i] = qpos[i];
@@ -57,7 +57,7 @@ void motion_targets_kernel(const ModelView<Real<T>>& m, const T* qpos, const T* 
   }
 }
 
-/// Weighted sums over joints: squared angles or distances, squared differences of velocities.
+/// Weighted sums over joints: squared angles or distances, and squared velocity differences.
 template <class T>
 TARSUS_INLINE void joint_errors(const ModelView<Real<T>>& m, const MotionView<Real<T>>& task, T root_angle,
                                 T root_velocity, const T* qpos, const T* qvel, const T* clip_qpos, const T* clip_qvel,
@@ -77,7 +77,7 @@ TARSUS_INLINE void joint_errors(const ModelView<Real<T>>& m, const MotionView<Re
   }
 }
 
-/// Sum of the points' squared distances from their places in the clip.
+/// Sum of the squared distances of the points from their places in the clip.
 template <class T>
 TARSUS_INLINE T point_errors(const MotionView<Real<T>>& task, const LinkState<T>* ours, const LinkState<T>* theirs,
                              const Vec3<T>& p, const Vec3<T>& p_clip) {
@@ -131,7 +131,7 @@ void motion_score_kernel(const ModelView<Real<T>>& m, const MotionView<Real<T>>&
   out[kMotionReward] = reward, out[kMotionTilt] = tilt, out[kMotionDistance] = farthest;
 }
 
-/// Height of the root, then of each body 15 numbers.
+/// Height of the root, then 15 numbers for each body.
 template <class T>
 void motion_observe_kernel(const MotionView<Real<T>>& task, const LinkState<T>* ours, const T* qpos, T* out) {
   const Heading<T> heading(ours[0].R);
@@ -149,7 +149,7 @@ void motion_observe_kernel(const MotionView<Real<T>>& task, const LinkState<T>* 
   }
 }
 
-/// The largest length so far of n forces, or the first ones'.
+/// Running maximum of the length of n forces; on the first call their lengths.
 template <class T>
 void largest_force_kernel(const T* force, int n, bool first, T* largest) {
   for (int i = 0; i < n; ++i) {

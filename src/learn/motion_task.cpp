@@ -8,7 +8,7 @@
 #include "learn/numbers.hpp"
 
 namespace tarsus {
-/// The task for worlds in lanes; a single world in double is the case of one lane.
+/// The task for worlds in SIMD lanes; a single world in double has one lane.
 template <class R>
 class MotionTask::Lanes : public TaskLanes<R> {
  public:
@@ -20,7 +20,7 @@ class MotionTask::Lanes : public TaskLanes<R> {
   void observe(const Worlds& worlds, bool scored, Out<R> observation) override;
 
  private:
-  /// The clip's pose of each world `steps` ahead, and its velocity if wanted.
+  /// Samples the clip's pose of each world `steps` ahead, and its velocity on request.
   void sample(const Worlds& worlds, int steps, bool velocity);
   void place_reference(const Worlds& worlds);
   Score judge(const double* memory, std::size_t lane, In<R> touch) const;
@@ -33,9 +33,9 @@ class MotionTask::Lanes : public TaskLanes<R> {
   std::vector<R> joint_weight_, scale_, weight_;
   MotionView<R> view_;
   ClipLanes<R> clip_;
-  BasicData<R> ours_, theirs_;    // the characters' and the clip's poses
-  std::vector<double> time_;      // [lane] of the clip
-  AlignedVector<R> qpos_, qvel_;  // the clip's
+  BasicData<R> ours_, theirs_;    // poses of the characters and of the clip
+  std::vector<double> time_;      // [lane] clip time
+  AlignedVector<R> qpos_, qvel_;  // of the clip
   AlignedVector<R> scores_;       // [kMotionScores][lane]
 };
 
@@ -228,7 +228,7 @@ void MotionTask::Lanes<R>::act(const Worlds& worlds, In<R> action, Out<R> target
                           target.data());
 }
 
-/// Takes each world a step on and the clip's pose to where the world follows it.
+/// Advances each world by a step, and moves the clip's pose to where the world follows it.
 template <class R>
 void MotionTask::Lanes<R>::place_reference(const Worlds& worlds) {
   for (std::size_t lane = 0; lane < width_; ++lane) {

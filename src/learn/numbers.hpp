@@ -1,4 +1,4 @@
-// What tasks share: checks of options, and vectors into observations.
+// Helpers of tasks: checks of options, and writing vectors to observations.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline void not_negative(const char* name, double x) {
   if (!(x >= 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "at least 0 and finite");
 }
 
-/// Simulation steps of one action.
+/// Number of simulation steps per action.
 inline void check_substeps(int n) {
   constexpr int kMost = 10'000;
   if (n < 1 || n > kMost) throw ValueError("substeps", std::to_string(n), "1 to " + std::to_string(kMost));

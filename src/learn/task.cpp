@@ -5,7 +5,7 @@
 namespace tarsus {
 namespace {
 
-/// The lanes of any task: one world after the other.
+/// The default lanes of any task: one world after the other.
 template <class R>
 class WorldByWorld : public TaskLanes<R> {
  public:

@@ -26,8 +26,8 @@ auto row(Array&& values, int n, int i) {
   return std::span(values).subspan(std::size_t(n) * i, n);
 }
 
-/// Where the worlds from `first` on have their n numbers of an array, for as many lanes as `rows` has; for(lane) says
-/// whether there is such a world.
+/// Pointers to the n numbers of an array for the worlds from `first` on, for as many lanes as `rows` has; for(lane)
+/// tells whether the lane has a world.
 template <class Row, class Array, class For>
 std::span<Row* const> rows_of(std::vector<Row*>& rows, Array&& values, int n, int first, const For& wanted) {
   for (std::size_t lane = 0; lane < rows.size(); ++lane)
@@ -45,15 +45,15 @@ BatchOptions batch_options(const Task& task, int threads, bool own_law) {
 
 }  // namespace
 
-/// What a thread needs to take one pack after the other through the task.
+/// Workspace of a thread for taking packs through the task.
 template <class R>
 struct VectorTask<R>::Thread {
   std::unique_ptr<Task::Scratch> scratch;
   std::unique_ptr<TaskLanes<R>> lanes, one;  // for a pack; for a world that starts
   DriveLaw<R> law;
-  std::vector<double> qpos, qvel;                          // of a start
+  std::vector<double> qpos, qvel;                          // of a world that starts
   AlignedVector<R> state, state_v, action, target, force;  // [n][lane]
-  std::vector<AlignedVector<R>> touch;                     // [pack of those in hand][n][lane]
+  std::vector<AlignedVector<R>> touch;                     // [pack in progress][n][lane]
   AlignedVector<R> terms, observation;
   std::vector<Task::Score> scores;  // [lane]
   std::vector<double*> memory;
@@ -97,7 +97,7 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
   const std::size_t n = options.worlds;
   observation_.resize(n * nobs_), final_observation_.resize(n * nobs_);
   reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_);
-  memory_.reserve(1);  // an address of its own, also for tasks without memory
+  memory_.reserve(1);  // gives the array an address even for tasks without memory
   ended_.terminated.resize(n), ended_.truncated.resize(n), ended_.bad.resize(n), starts_.resize(n), steps_.resize(n),
       episode_.resize(n);
   seed_.resize(n);
@@ -107,8 +107,8 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
 template <class R>
 VectorTask<R>::~VectorTask() = default;
 
-/// The states of the lanes from world `first` on. Lanes without a world that `takes_part` have no memory, and the first
-/// world's numbers where there is no world at all.
+/// The states of the lanes from world `first` on. Lanes whose world does not take part have null memory. Lanes without
+/// a world have the first world's numbers.
 template <class R>
 template <class F>
 void VectorTask<R>::look(Thread& thread, int first, int count, const F& takes_part) {
@@ -122,7 +122,7 @@ void VectorTask<R>::look(Thread& thread, int first, int count, const F& takes_pa
   rows_of(thread.memory, memory_, nmem_, first, [&](int lane) { return lane < count && takes_part(first + lane); });
 }
 
-/// Starts a world and observes it.
+/// Resets a world and observes it.
 template <class R>
 void VectorTask<R>::begin(int world, Thread& thread) {
   EpisodeRandom random(seed_[world], episode_[world]++);
@@ -139,7 +139,7 @@ void VectorTask<R>::begin(int world, Thread& thread) {
   std::copy_n(thread.observation.begin(), nobs_, row(observation_, nobs_, world).begin());
 }
 
-/// What the actions set in a pack's worlds that go on; the others are to start anew.
+/// Sets the actions of a pack's worlds that continue; the others will be reset.
 template <class R>
 void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread& thread) {
   for (int world = first; world < first + count; ++world)
@@ -153,7 +153,7 @@ void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread&
   const std::span<R> target = task_.drives() ? batch_.qpos_target() : batch_.ctrl();
   to_rows<R>(thread.target.data(), ntarget_,
              rows_of(thread.to, target, ntarget_, first, [&](int lane) { return thread.memory[lane] != nullptr; }));
-  // Tasks may clip what an action sets, and so hide that it is no number.
+  // Tasks may clip what an action sets, and so hide that it is not finite.
   for (int world = first; world < first + count; ++world) {
     const auto mine = row(action, nact_, world);
     const bool finite = std::ranges::all_of(mine, [](R x) { return std::isfinite(x); });
@@ -161,7 +161,7 @@ void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread&
   }
 }
 
-/// The joint forces of a law in the place of the drives, for the simulation step to come.
+/// The joint forces of a user-defined law, instead of the drives, for the next simulation step.
 template <class R>
 void VectorTask<R>::drive(int world, Thread& thread) {
   const Model& model = task_.model();
@@ -179,7 +179,7 @@ void VectorTask<R>::feel(int first, int count, bool first_step, Thread& thread, 
   learn_table<R>(int(thread.from.size())).largest_force(thread.force.data(), n, first_step, touch.data());
 }
 
-/// Rewards and ends of a pack's worlds after their steps.
+/// Rewards and episode ends of a pack's worlds after their steps.
 template <class R>
 void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const R> touch) {
   const auto stepped = [&](int world) { return !starts_[world] && batch_.status(world) == WorldStatus::ok; };
@@ -190,12 +190,12 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
   for (int lane = 0; lane < count; ++lane) {
     const int world = first + lane;
     Task::Score score = thread.scores[lane];
-    if (!std::isfinite(R(score.reward))) thread.memory[lane] = nullptr;  // of an action or a state that is too large
+    if (!std::isfinite(R(score.reward))) thread.memory[lane] = nullptr;  // the action or the state is too large
     ended_.bad[world] = !starts_[world] && !thread.memory[lane];
     if (!thread.memory[lane]) {
       score = {};
       score.truncated =
-          ended_.bad[world];  // the simulation failed, not the policy: the last good state's value stands in
+          ended_.bad[world];  // the simulation failed, not the policy: use the value of the last good state
       std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     }
     if (!starts_[world]) ++steps_[world];
@@ -205,8 +205,8 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
   }
 }
 
-/// The observations after a step. A world whose episode ended in this step starts if that is the mode. A world that
-/// went bad has no new observation: its last one stands for it.
+/// The observations after a step. If the mode requires it, a world whose episode ended in this step is reset. A world
+/// that went bad keeps its last observation.
 template <class R>
 void VectorTask<R>::observe(int first, Thread& thread) {
   const bool same_step = options_.autoreset == Autoreset::same_step;
@@ -257,7 +257,7 @@ void VectorTask<R>::reset(std::span<const std::uint64_t> seeds, std::span<const 
   reset(mask);
 }
 
-/// f(first, count, pack) for the packs of these worlds.
+/// Calls f(first, count, pack) for the packs of these worlds.
 template <class R>
 template <class F>
 void VectorTask<R>::each_pack(int first, int count, const F& f) const {

@@ -11,8 +11,8 @@ namespace tarsus {
 namespace {
 
 constexpr double kTracking = 4;     // [s²/m² | s²]
-constexpr double kStride = 0.5;     // time in the air that pays nothing [s]
-constexpr double kRounding = 1e-9;  // of times [s]
+constexpr double kStride = 0.5;     // time in the air that earns no reward [s]
+constexpr double kRounding = 1e-9;  // tolerance of times [s]
 
 Quatd root_orientation(std::span<const double> qpos) { return {qpos[3], qpos[4], qpos[5], qpos[6]}; }
 
@@ -79,7 +79,7 @@ void VelocityTask::action_bounds(std::span<double> low, std::span<double> high) 
   }
 }
 
-/// The command of this moment: a function of the episode's seed and of how many intervals have passed.
+/// The current command: a function of the episode's seed and of the number of past intervals.
 void VelocityTask::command(const World& world) const {
   const double passed = world.memory[kSteps] * control_dt() / options_.command_interval;
   EpisodeRandom random(std::uint64_t(world.memory[kSeed]), std::uint32_t(passed + kRounding));
@@ -157,7 +157,7 @@ Task::Score VelocityTask::score(const World& world, std::span<const double> touc
   world.memory[kSteps] += 1;
   score.terminated = touch[0] > 0 || (options_.tilt_limit < kPi && -m.down.z < elementary::cos(options_.tilt_limit));
   score.truncated = !score.terminated && world.memory[kSteps] * control_dt() >= options_.time_limit - kRounding;
-  command(world);  // what is observed next, and rewarded
+  command(world);  // for the next observation and reward
   return score;
 }
 

@@ -10,7 +10,7 @@ namespace tarsus {
 
 namespace {
 
-// The sets of this build, TARSUS_HAS_*, come from cmake/TarsusKernels.cmake.
+// cmake/TarsusKernels.cmake defines the sets of this build, TARSUS_HAS_*.
 bool built(IsaLevel level) {
   switch (level) {
 #if defined(TARSUS_HAS_avx512)

@@ -9,7 +9,7 @@ namespace tarsus {
 bool factor_lu(std::span<double> matrix, std::span<int> pivot) {
   const int n = int(pivot.size());
   const auto row = [&](int i) { return matrix.data() + std::size_t(i) * n; };
-  std::vector<int> end(n);  // row i has nothing from end[i] on
+  std::vector<int> end(n);  // row i is zero from end[i] on
   for (int i = 0; i < n; ++i) {
     end[i] = n;
     while (end[i] > 0 && row(i)[end[i] - 1] == 0) --end[i];

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-// ln 2 in two parts, the first of 33 bits, so that its product with an exponent is exact.
+// ln 2 in two parts; the first has 33 bits, so that its product with an exponent is exact.
 constexpr double kLn2High = 0.6931471804855391, kLn2Low = 7.440617110012397e-11;
 
 /// c[0] + c[1] x + c[2] x² + ... by Horner's scheme.

@@ -1,4 +1,4 @@
-// Filling a table of kernels (tarsus/math/kernels.hpp). Included by the .inl files that end in TARSUS_FILL_KERNELS.
+// Fills a table of kernels (tarsus/math/kernels.hpp). Included by the .inl files that end in TARSUS_FILL_KERNELS.
 #pragma once
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// A caller's argument as the kernel takes it: numbers as packs of them, a workspace as its links.
+/// Converts a caller's argument to the kernel's type: numbers to packs, a workspace to links.
 template <class To, class From>
 TARSUS_INLINE To kernel_argument(From x) {
   if constexpr (std::is_pointer_v<To> && !std::is_same_v<To, From>)
@@ -18,7 +18,7 @@ TARSUS_INLINE To kernel_argument(From x) {
     return static_cast<To>(x);
 }
 
-/// A kernel behind the signature that callers see.
+/// Wraps a kernel in the signature that callers see.
 template <class Signature>
 struct KernelCall;
 template <class Result, class... From>
@@ -46,7 +46,8 @@ struct KernelCall<Result(From...)> {
 #define TARSUS_FILL_SCALAR_KERNEL(RESULT, NAME, ARGUMENTS, ...) \
   if constexpr (kWidth<T> == 1) TARSUS_FILL_KERNEL(RESULT, NAME, ARGUMENTS, __VA_ARGS__)
 
-/// Defines how a table is filled for the scalars T and P; to stand at the end of a room's .inl, in its namespaces.
+/// Defines the function that fills a table for the scalars T and P. Place it at the end of the directory's .inl, in its
+/// namespaces.
 #define TARSUS_FILL_KERNELS(TABLE, LIST)                \
   template <class T, class P>                           \
   void fill_table(TABLE& table) {                       \

@@ -1,4 +1,4 @@
-// Which instance of a table of kernels this processor gets. Included by the source that cmake/TarsusKernels.cmake
+// Selects the instance of a table of kernels for this processor. Included by the source that cmake/TarsusKernels.cmake
 // writes.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace tarsus {
 
-/// make(wide) of one table: specialised by the macros below.
+/// make(wide) of one table; the macros below specialise it.
 template <class Table>
 struct KernelChoice;
 
-/// One table for single worlds, one for packs.
+/// A table for single worlds and one for packs.
 template <class Table>
 const Table& kernels(int width) {
   static const Table narrow = KernelChoice<Table>::make(false), wide = KernelChoice<Table>::make(true);
@@ -32,7 +32,7 @@ const Table& kernels(int width) {
   };                                                \
   template const TABLE& kernels<TABLE>(int width);  \
   }
-/// The instances of TABLE that were built, the best first, as TARSUS_KERNELS_FOR entries.
+/// The available instances of TABLE, the best first, as TARSUS_KERNELS_FOR entries.
 #define TARSUS_CHOOSE_KERNELS(TABLE, ...) \
   TARSUS_DEFINE_KERNELS(TABLE, __VA_ARGS__ throw Error("this build has no kernels for this processor");)
 #define TARSUS_KERNELS_FOR(ISA) \

@@ -1,4 +1,4 @@
-// Makes the tables of one instruction set. Included last by the sources that cmake/TarsusKernels.cmake writes.
+// Instantiates the tables of one instruction set. Included last by the sources that cmake/TarsusKernels.cmake writes.
 #pragma once
 
 #include "math/kernel_call.inl"
@@ -14,8 +14,8 @@ inline constexpr int kPackBytes = 32;
 inline constexpr int kPackBytes = 16;
 #endif
 
-/// Rows side by side of one world. The same number with AVX2, AVX-512 (where more gains nothing) and NEON, since sums
-/// over rows are formed pack by pack (docs/decisions/0006-the-same-bits.md).
+/// Number of adjacent rows of one world in a pack. It is the same for AVX2, AVX-512 (where more gives no gain) and
+/// NEON, because sums over rows are formed pack by pack (docs/decisions/0006-the-same-bits.md).
 #if defined(__AVX2__) || !defined(__SSE2__)
 inline constexpr int kRowBytes = 32;
 #else

@@ -11,7 +11,7 @@ inline namespace TARSUS_ISA {
 
 namespace {
 
-constexpr double kEigenRounding = 1e-14;  ///< of a tensor, relative: less off its diagonal or between moments is none
+constexpr double kEigenRounding = 1e-14;  ///< relative: smaller off-diagonals or differences of moments are zero
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Quatd between(const Vec3d& from, const Vec3d& to) {
     const Vec3d v = cross(a, b);
     return normalized(Quatd{1 + c, v.x, v.y, v.z});
   }
-  // Nearly opposite: half a turn about any axis perpendicular to `from`, then the small rest.
+  // Nearly opposite: half a turn about any axis perpendicular to `from`, then the small remainder.
   const Vec3d other = std::abs(a.x) < 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 1, 0};
   const Quatd half = axis_angle(cross(a, other), kPi);
   return normalized(between(rotate(half, a), b) * half);

@@ -10,10 +10,10 @@
 
 namespace tarsus {
 
-// Maximum cardinality search: the reverse of the visiting order is a perfect elimination order if there is any.
+// Maximum cardinality search: the reverse of the visiting order is a perfect elimination order if one exists.
 bool SparseLdu::order_perfectly(std::span<const int> start, std::span<const int> column) {
   std::vector<int> weight(n_, 0), visit(n_, -1);
-  std::vector<std::vector<int>> bucket(1);  // by weight; entries whose weight has grown since are skipped
+  std::vector<std::vector<int>> bucket(1);  // by weight; entries with an outdated weight are skipped
   for (int i = n_ - 1; i >= 0; --i) bucket[0].push_back(i);
   order_.assign(n_, 0);
   int top = 0;
@@ -33,7 +33,7 @@ bool SparseLdu::order_perfectly(std::span<const int> start, std::span<const int>
       top = std::max(top, grown);
     }
   }
-  // Perfect: each vertex's earlier-visited neighbours, but for the latest of them, are all neighbours of that latest.
+  // Perfect: for each vertex, the earlier-visited neighbours except the latest are all neighbours of that latest one.
   std::vector<int> mark(n_, -1);
   for (int i = 0; i < n_; ++i) {
     int latest = -1;
@@ -76,7 +76,7 @@ void SparseLdu::analyze(int n, std::span<const int> start, std::span<const int> 
   }
   place_.assign(n, -1);
   for (int k = 0; k < n; ++k) place_[order_[k]] = k;
-  // Later neighbours of pivot k: its own and those of the pivots whose first later neighbour is k.
+  // Later neighbours of pivot k: its own, and those of the pivots whose first later neighbour is k.
   std::vector<std::vector<int>> later(n), children(n);
   std::vector<int> mark(n, -1);
   for (int k = 0; k < n; ++k) {
@@ -124,7 +124,7 @@ PivotReport SparseLdu::eliminate(double threshold) {
   double* const diagonal = values_.data();
   double* const upper = values_.data() + n_;
   double* const lower = kSymmetric ? upper : upper + fill();
-  std::copy(diagonal, diagonal + n_, work_.begin());  // A_kk, to judge the pivots by
+  std::copy(diagonal, diagonal + n_, work_.begin());  // A_kk, for comparison with the pivots
   for (int k = 0; k < n_; ++k) {
     const double ratio = std::abs(diagonal[k]) / std::abs(work_[k]);
     if (!(ratio > 0 && ratio >= threshold)) {
@@ -133,7 +133,7 @@ PivotReport SparseLdu::eliminate(double threshold) {
     } else {
       inverse_[k] = 1.0 / diagonal[k];
     }
-    // Written so that a NaN counts as the worst.
+    // Written so that NaN counts as the worst.
     if (!(ratio >= report.ratio)) report.ratio = std::isnan(ratio) ? 0.0 : ratio, report.worst = order_[k];
     const std::int64_t from = begin_[k], to = begin_[k + 1];
     for (std::int64_t a = from; a < to; ++a) {

@@ -1,4 +1,5 @@
-// ModelSpec -> Model: joints become links with their axes along z, welded bodies fold into the link below them.
+// ModelSpec -> Model: joints become links with their axes along z, and welded bodies are merged into the link that
+// carries them.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -19,7 +20,7 @@ namespace {
 
 const Transformd kIdentity{identity3<double>(), {0, 0, 0}};
 
-/// Of a point mass at p, about the origin.
+/// Inertia of a point mass at p about the origin.
 Sym3d point_inertia(double mass, const Vec3d& p) {
   return minus_outer(diagonal3(dot(p, p), dot(p, p), dot(p, p)), p, p) * mass;
 }
@@ -169,14 +170,14 @@ Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int
   return joint;
 }
 
-/// X_PB: pose of the body's frame, at rest, in the frame of the link that the joint hangs on.
+/// X_PB: pose of the body's frame, at rest, in the frame of the joint's parent link.
 void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Transformd& X_PB) {
   const int parent = model.bodies[body].link;
   model.joints.push_back(joint(spec, body, parent, model.nq, model.nv));
   Transformd X_BL = kIdentity;
   if (turns_freely(spec.type)) X_BL.p = spec.position;
   if (has_axis(spec.type)) {
-    // z along the axis, turned as little as possible from the parent link's axes.
+    // z along the axis, with the smallest rotation from the parent link's axes.
     const Mat3d R_PL = rotation(between({0, 0, 1}, X_PB.R * spec.axis));
     X_BL = {transpose(X_PB.R) * R_PL, spec.position};
   }
@@ -186,7 +187,7 @@ void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Tr
     model.quaternions.push_back(model.nq + qpos_count(spec.type) - 4);
   model.nq += qpos_count(spec.type);
   model.nv += qvel_count(spec.type);
-  // Of the two quaternions of that rotation the one that the file has, so that states compare number for number.
+  // Of the two quaternions of that rotation, use the one in the file, so that states compare number for number.
   const Quatd given = spec_.bodies[body].orientation, either = quaternion(X_PB.R);
   const bool same = either.w * given.w + dot(either.vec(), given.vec()) >= 0;
   append_drawn_qpos(spec, X_PB.p, same ? either : Quatd{-either.w, -either.x, -either.y, -either.z}, model.qpos0);
@@ -258,11 +259,11 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
   const double packed[6] = {I.xx, I.xy, I.xz, I.yy, I.yz, I.zz};
   std::copy(packed, packed + 6, link.I);
   link.mass = inertia.mass;
-  // A file may give a link rotational inertia without mass (a rotor).
+  // A file may give a link rotational inertia but no mass (a rotor).
   link.massless = inertia.mass == 0 && std::all_of(packed, packed + 6, [](double x) { return x == 0; });
 }
 
-/// Sᵀ I S of all that a joint carries, where every joint is at rest, and its armature.
+/// Sᵀ I S of everything that a joint carries with all joints at rest, plus its armature.
 /// @param carried [link] inertias of the links
 std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest,
                                     std::vector<RigidInertia<double>> carried) {
@@ -330,7 +331,7 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
 
 }  // namespace
 
-/// Names and lines apart.
+/// Equality except for names and lines.
 static bool say_the_same(const EqualitySpec& x, const EqualitySpec& y) {
   const Quatd &q = x.relative_orientation, &r = y.relative_orientation;
   const bool pose = x.has_relative_pose == y.has_relative_pose &&
@@ -339,7 +340,7 @@ static bool say_the_same(const EqualitySpec& x, const EqualitySpec& y) {
          norm(x.anchor - y.anchor) == 0 && x.torque_scale == y.torque_scale && x.polynomial == y.polynomial;
 }
 
-/// Bodies of one link hold each other anyway, and what is said once holds.
+/// Marks equalities that always hold: between bodies of one link, and duplicates.
 static void find_idle_equalities(const Model& model, ModelSpec& spec) {
   const auto body_of = [&](const std::string& name, bool site) {
     if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
@@ -350,7 +351,7 @@ static void find_idle_equalities(const Model& model, ModelSpec& spec) {
     return joints_hold(model, a, find_on_bodies(spec, &BodySpec::sites, e.first).spec->position, b,
                        find_on_bodies(spec, &BodySpec::sites, e.second).spec->position);
   };
-  // A spatial tendon whose path lies on one body, or on what is fixed to it, keeps its length.
+  // A spatial tendon whose path lies on one link has constant length.
   const auto stays = [&](const std::string& name) {
     const int tendon = index_of(spec.tendons, name);
     if (tendon < 0 || !spec.tendons[std::size_t(tendon)].spatial) return false;

@@ -21,9 +21,9 @@ BasicData<R>::BasicData(const Model& model, int worlds)
       na_(model.na),
       nmocap_(model.nmocap()) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
-  // Packs start 64 bytes apart from each other's lines: a multiple of 64 bytes each.
+  // Packs start on 64-byte boundaries: each has a multiple of 64 bytes.
   const std::size_t line = 64 / sizeof(R);
-  const int states = std::max(nlink_ + nmocap_, 1);  // so that there is a first one
+  const int states = std::max(nlink_ + nmocap_, 1);  // at least one, so that there is a first
   const std::size_t scalars = sizeof(LinkState<R>) / sizeof(R) * std::size_t(states) * width_;
   state_stride_ = (scalars + line - 1) / line * line;
 #ifdef NDEBUG
@@ -67,7 +67,7 @@ void BasicData<R>::place_mocap(const Model& model) {
     const R* const p = mocap_pos.data() + std::size_t(3 * i) * w;
     const R* const q = mocap_quat.data() + std::size_t(4 * i) * w;
     for (std::size_t lane = 0; lane < w; ++lane) {
-      // A LinkState of lanes is one of numbers, each of which is [lane].
+      // A LinkState of packs consists of numbers [lane].
       const auto put = [&](std::size_t offset, std::size_t number, double x) {
         state[(offset / sizeof(R) + number) * w + lane] = R(x);
       };

@@ -6,16 +6,16 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kHeld = 1e-9;  ///< of the lengths: a Jacobian of less is none (solver/multipliers.hpp)
+constexpr double kHeld = 1e-9;  ///< relative to the lengths; smaller Jacobians are zero (solver/multipliers.hpp)
 constexpr double kRounding = 1e-14;
 
-/// Of a link in its parent, where its joint is at zero.
+/// Pose of a link in its parent with the joint at zero.
 Transformd rest(const LinkConstants<double>& link) {
   const double* E = link.E0;
   return {{E[0], E[1], E[2], E[3], E[4], E[5], E[6], E[7], E[8]}, {link.r0[0], link.r0[1], link.r0[2]}};
 }
 
-/// Of a link in the world, where all joints are at zero.
+/// Pose of a link in the world with all joints at zero.
 Transformd pose(const Model& model, int link) {
   Transformd X{identity3<double>(), {0, 0, 0}};
   for (; link >= 0; link = model.joints[std::size_t(link)].parent) X = rest(model.view<double>().link[link]) * X;

@@ -10,7 +10,7 @@ namespace {
 
 bool is_unit(const Vec3d& v) { return std::abs(norm(v) - 1) <= 1e-9; }  // false for nan
 
-/// What a chain cannot mean; empty: nothing.
+/// Reason why a chain is invalid; empty if it is valid.
 std::string objection(const JointSpec& joint) {
   const JointTraits& t = traits(joint.type);
   if (!is_unit(joint.axis)) return "axis must be a unit vector";
@@ -25,7 +25,8 @@ std::string objection(const JointSpec& joint) {
   return "";
 }
 
-/// Axes 0, 1, 2 of a chain. A second axis that nobody gave is x as the shortest turn from z to the first has it.
+/// Axes 0, 1, 2 of a chain. If the second axis is not given, it is x rotated by the shortest rotation from z to the
+/// first.
 std::array<Vec3d, 3> chain_axes(const JointSpec& joint) {
   const auto unit = [](const Vec3d& v) { return v * (1 / norm(v)); };
   if (norm(joint.second_axis) > 0) return {joint.second_axis, unit(cross(joint.axis, joint.second_axis)), joint.axis};

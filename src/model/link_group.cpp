@@ -8,10 +8,10 @@ namespace tarsus {
 
 namespace {
 
-/// Links whose children are done, with their distances from the root.
+/// Links whose children have been taken, with their distances from the root.
 using Ready = std::priority_queue<std::pair<int, int>>;
 
-/// Takes up to n links out of `ready`: those furthest from the root, which have the most links waiting for them.
+/// Takes up to n links out of `ready`: those farthest from the root, on which most links depend.
 LinkGroup take(Ready& ready, int n) {
   LinkGroup group{std::min(n, int(ready.size())), {}};
   for (int k = 0; k < LinkGroup::kLinks; ++k) {
@@ -25,7 +25,7 @@ LinkGroup take(Ready& ready, int n) {
 
 std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::vector<JointType>& joint) {
   const int n = int(parent.size());
-  std::vector<int> children(parent.size()), distance(parent.size());  // children not yet in a group; links to the root
+  std::vector<int> children(parent.size()), distance(parent.size());  // children left to group; links to the root
   for (int i = 0; i < n; ++i) {
     if (parent[i] >= 0) ++children[parent[i]], distance[i] = distance[parent[i]] + 1;
   }
@@ -38,7 +38,7 @@ std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::
   }
   std::vector<LinkGroup> groups;
   while (!balls.empty() || !hinges.empty() || !others.empty()) {
-    // The larger group first: the smaller one may grow meanwhile.
+    // The larger group first, because the smaller one may still grow.
     const LinkGroup group = !others.empty()                 ? take(others, 1)
                             : balls.size() >= hinges.size() ? take(balls, LinkGroup::kLinks)
                                                             : take(hinges, LinkGroup::kLinks);

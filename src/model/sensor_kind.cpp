@@ -55,7 +55,7 @@ constexpr SensorTraits kTraits[] = {
     {"e_potential", SensorKind::e_potential, SensorTarget::none, 1, false},
     {"e_kinetic", SensorKind::e_kinetic, SensorTarget::none, 1, false},
     {"clock", SensorKind::clock, SensorTarget::none, 1, false},
-    // Not computed; their room in sensordata is kept.
+    // Not implemented, but their place in sensordata is kept.
     {"camprojection", SensorKind::none, SensorTarget::none, 2, true},
 };
 

@@ -25,7 +25,7 @@ std::string WorldFault::text() const {
 
 namespace {
 
-/// World `world`'s part of an array of n a world.
+/// World `world`'s part of an array with n numbers per world.
 template <class E>
 std::span<E> part(std::span<E> array, int n, int world) {
   return array.subspan(std::size_t(n) * at(world), at(n));
@@ -42,7 +42,7 @@ int first_beyond(std::span<const R> values, R limit) {
   return int(std::find_if(values.begin(), values.end(), [&](R x) { return !(std::abs(x) <= limit); }) - values.begin());
 }
 
-/// @throws ValueError where so many worlds' numbers alone are more than this machine's memory
+/// @throws ValueError if the numbers of this many worlds alone exceed the machine's memory
 template <class R>
 void check_room(const Model& model, int worlds) {
   const double numbers = 3.0 * model.nq + 6.0 * model.nv + model.nu + model.na + 3.0 * model.njoint();
@@ -52,7 +52,7 @@ void check_room(const Model& model, int worlds) {
     throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
 }
 
-/// Of a world's last step.
+/// The report of a world's last step.
 template <class R>
 WorldReport report_of(const Stepper<R>& stepper, int world) {
   WorldReport out;
@@ -67,30 +67,30 @@ WorldReport report_of(const Stepper<R>& stepper, int world) {
 
 }  // namespace
 
-/// What a thread needs to step some packs after the other.
+/// Workspace of a thread for stepping packs one after the other.
 template <class R>
 struct Batch<R>::Worker {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target;  // [pack][n][lane]
-  std::atomic<int> next = 0;                  // part of this thread's share that nobody has taken yet
-  std::vector<int> source;                    // [pack][lane] world whose numbers it has
+  std::atomic<int> next = 0;                  // next group of this thread's share of packs that is not taken yet
+  std::vector<int> source;                    // [pack][lane] world whose numbers it holds
   std::vector<const R*> from;                 // [lane] rows of an array of the worlds
   std::vector<R*> to;
-  std::vector<char> live;  // [pack][lane] it has a world of its own, which is ok
-  bool held = false;       // the lanes have the state that their worlds ended the last step with,
-  bool behind = false;     // and the batch's arrays have not: nobody looks at them yet
-  AlignedVector<R> last_qacc, last_ground_force;  // of the step before, while they are behind: bad worlds keep them
+  std::vector<char> live;  // [pack][lane] it has its own world, which is ok
+  bool held = false;       // the lanes hold the state at the end of their worlds' last step
+  bool behind = false;     // and the batch's arrays are not updated, because nothing reads them yet
+  AlignedVector<R> last_qacc, last_ground_force;  // of the previous step while `behind`; bad worlds keep them
   std::optional<SensorSet> sensors;
-  std::vector<StepForces> felt;        ///< [pack][lane] over the last step, where a sensor feels contact
-  std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
+  std::vector<StepForces> felt;        ///< [pack][lane] over the last step, if a sensor measures contact
+  std::vector<double> numbers, state;  // sensor output; qpos, qvel, qacc, ctrl, act for sensors
   std::optional<Data> one;             // a world's poses, outside of steps
-  WorldTable<double> one_table;        // its own numbers
-  Drives drives;                       // of a world that has gains of its own, stepped alone
+  WorldTable<double> one_table;        // the parameters of that world
+  Drives drives;                       // of an individually stepped world with its own gains
   std::vector<StepMemory<R>> before;   // [pack] what it carried into the step
-  std::shared_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve; single's too
+  std::shared_ptr<Worker> alone;       // scalar path for worlds that the lanes did not solve; shared with `single`
   std::unique_ptr<Worker> single;      // of one pack
-  WorldTable<R> table;                 // of a width of 1: its world's own numbers
+  WorldTable<R> table;                 // for width 1: the parameters of its world
   std::exception_ptr error;
 
   Worker(const Model& model, int width, int packs, const StepOptions& options)
@@ -148,7 +148,7 @@ void Batch<R>::make_workers() {
   packs_ = (worlds_ + width_ - 1) / width_;
   group_ = width_ > 1 && options_.step.rows.any() ? std::min(packs_together<R>(width_), packs_) : 1;
   state_.memory.clear(), state_.memory.resize(at(packs_));
-  // So much that a step hardly ever asks for more: every joint's drive, limit or friction, and a heap of contacts.
+  // Rarely exceeded by a step: the drive, limit or friction of every joint, and many contacts.
   constexpr int kContacts = 32;
   if (width_ == 1 && options_.step.rows.any()) {
     for (StepMemory<R>& memory : state_.memory) memory.terms.entries.reserve(at(2 * model_.njoint() + kContacts));
@@ -184,7 +184,7 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
   };
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
   same_or_each("qpos", qpos, model_.nq), same_or_each("qvel", qvel, model_.nv);
-  // Copies: they may be parts of the arrays that are written.
+  // Copies, because they may be parts of the arrays that are written.
   const AlignedVector<R> own_qpos(qpos.begin(), qpos.end()), own_qvel(qvel.begin(), qvel.end());
   qpos = own_qpos, qvel = own_qvel;
   for (int world = 0; world < worlds_; ++world) {
@@ -246,7 +246,7 @@ void Batch<R>::restore(const BatchState<R>& state) {
   check_size("state.steps", state.steps.size(), state_.steps.size());
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
   state.parameters.check_sizes(model_, worlds_);
-  for (StepMemory<R> memory : state.memory) {  // throws for what is no step's
+  for (StepMemory<R> memory : state.memory) {  // throws if no step left this memory
     for (int there_and_back = 0; there_and_back < 2; ++there_and_back)
       workers_[0]->stepper.exchange(workers_[0]->data, memory);
   }
@@ -255,7 +255,7 @@ void Batch<R>::restore(const BatchState<R>& state) {
   parameters_changed();
 }
 
-/// Throws for a parameter that would do nothing, or not all of what it says.
+/// @throws ValueError for a parameter that would have no effect, or only a part of its effect
 template <class R>
 void Batch<R>::check_use(WorldParameter which) const {
   const auto refuse = [&](const char* expected) { throw ValueError(name(which), "given", expected); };
@@ -328,7 +328,7 @@ void Batch<R>::parameters_changed() {
   tables_.resize(at(packs_)), stale_.assign(at(packs_), 1);
 }
 
-/// Hands its packs' own numbers to the worker.
+/// Passes the parameters of its packs to the worker.
 template <class R>
 void Batch<R>::use_parameters(Worker& worker, int first) {
   worker.data.own = nullptr;
@@ -392,8 +392,9 @@ int Batch<R>::rollout(const Rollout<R>& r) {
   return bad_worlds();
 }
 
-/// Packs that are still to be stepped: of the thread's own share, whose numbers its caches may have, or else another's.
-/// They go in groups, where several threads share them the last of each share one by one: then none waits long.
+/// Returns packs that are still to be stepped: from the thread's own share, whose numbers may be in its caches, or else
+/// from another thread's. Packs are taken in groups. If there are several threads, the last packs of each share are
+/// taken one by one, so that no thread waits long.
 template <class R>
 typename Batch<R>::Packs Batch<R>::next_packs(int thread) {
   for (int k = 0; k < threads(); ++k) {
@@ -407,7 +408,7 @@ typename Batch<R>::Packs Batch<R>::next_packs(int thread) {
   return {0, 0};
 }
 
-/// Changes places between the batch's memory and the worker's for the packs that have worlds from `first` on.
+/// Swaps the batch's memory and the worker's for the packs that contain the worlds from `first` on.
 template <class R>
 void Batch<R>::exchange(Worker& worker, int first, int count) {
   for (int p = 0; p * width_ < count; ++p)
@@ -463,7 +464,8 @@ void Batch<R>::take_inputs(int step, const Rollout<R>& r, int first, int count) 
   take(r.qpos_target, state_.qpos_target, model_.nq), take(r.qvel_target, state_.qvel_target, model_.nv);
 }
 
-/// f(name, array, numbers a world, largest, what a larger one means) for all that a step reads, while f is true.
+/// Calls f(name, array, numbers per world, largest, status of larger numbers) for all inputs of a step, while f is
+/// true.
 template <class R>
 template <class F>
 bool Batch<R>::each_input(const F& f) {
@@ -481,7 +483,7 @@ bool Batch<R>::each_input(const F& f) {
          f("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
 }
 
-/// Whether all of these worlds can be stepped, if they are ok.
+/// Whether all of these worlds, if they are ok, have valid inputs.
 template <class R>
 bool Batch<R>::clean(int first, int count) {
   return each_input([&](const char*, AlignedVector<R>& values, int n, double limit, WorldStatus) {
@@ -489,7 +491,7 @@ bool Batch<R>::clean(int first, int count) {
   });
 }
 
-/// Whether that world can be stepped; the fault if it cannot.
+/// Whether a world has valid inputs; records the fault if not.
 template <class R>
 bool Batch<R>::screen(int world) {
   WorldFault& fault = state_.faults[at(world)];
@@ -504,7 +506,7 @@ bool Batch<R>::screen(int world) {
   });
 }
 
-/// An array of the worlds into lanes.
+/// Transposes an array of the worlds to lanes.
 template <class R>
 void Batch<R>::turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
   for (int p = 0; p < worker.packs() && n > 0; ++p) {
@@ -514,7 +516,8 @@ void Batch<R>::turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVect
   }
 }
 
-/// What the rollout gives each step, into lanes that hold the rest. @return false: some of it cannot be stepped with
+/// Transposes the rollout's inputs of a step to lanes that already hold the rest. @return false if an input is not
+/// finite
 template <class R>
 bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int count) {
   const auto take = [&](std::span<const R> given, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
@@ -528,7 +531,7 @@ bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int c
          take(r.qvel_target, state_.qvel_target, worker.qvel_target, model_.nv);
 }
 
-/// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
+/// Transposes the worlds' numbers to lanes. A lane without its own world that is ok gets the numbers of another.
 /// @return whether any of these worlds is ok
 template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
@@ -555,8 +558,9 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   return true;
 }
 
-/// The step of a world that the lanes did not solve, once more and by itself: there are sweeps beside Newton's steps.
-/// @return its results are in the batch
+/// Repeats the step of a world that the lanes did not solve by the scalar path, which has sweeps in addition to
+/// Newton's iterations.
+/// @return whether its results are in the batch
 template <class R>
 bool Batch<R>::step_alone(Worker& worker, int world) {
   Worker& one = *worker.alone;
@@ -591,7 +595,7 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   return true;
 }
 
-/// What a world had before its last step, which the arrays do not have, into them.
+/// Writes a world's data before its last step to the arrays, which do not have them.
 template <class R>
 void Batch<R>::show_start(Worker& worker, int world, int lane) {
   worker.data.get(worker.last_qacc, model_.nv, lane, part(state_.qacc, model_.nv, world));
@@ -603,7 +607,7 @@ void Batch<R>::show_start(Worker& worker, int world, int lane) {
   worker.data.get(worker.stepper.start_qvel(), model_.nv, lane, part(state_.qvel, model_.nv, world));
 }
 
-/// The step's results of the worlds that are still ok; the fault of the others.
+/// Stores the step's results of the worlds that are still ok, and the fault of the others.
 template <class R>
 void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
   bool all = true;
@@ -617,7 +621,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     const bool good = worker.stepper.status(lane) == WorldStatus::ok;
     const bool solved = !rows || rows->status <= StepStatus::cut_short;
     if (worker.behind && !(good && solved)) show_start(worker, world, lane);
-    if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities have become
+    if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities are
       ++state_.steps[at(world)];
       if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.alone->stepper, worker.alone->data);
       worker.stepper.restart(worker.data, lane);
@@ -627,7 +631,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     if (!good) {
       blame(worker, world, lane);
       record_fault(worker, world, lane);
-      worker.live[at(lane)] = 0, all = false;  // its last good state stays
+      worker.live[at(lane)] = 0, all = false;  // its last good state remains
       continue;
     }
     ++state_.steps[at(world)];
@@ -639,7 +643,7 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
   if (!worker.behind) show(worker, first);
 }
 
-/// What the lanes hold of the worlds that are ok, into the arrays.
+/// Writes the lanes' results of the worlds that are ok to the arrays.
 template <class R>
 void Batch<R>::show(Worker& worker, int first) {
   const auto turn = [&](In<R> from, AlignedVector<R>& to, int n) {
@@ -661,7 +665,7 @@ template <class R>
 void Batch<R>::blame(Worker& worker, int world, int lane) {
   WorldFault& fault = state_.faults[at(world)];
   fault = {worker.stepper.status(lane)};
-  for (const int q : model_.quaternions) {  // whose square is not finite: by its largest number
+  for (const int q : model_.quaternions) {  // with a squared length that is not finite: report its largest number
     const auto mine = part(std::span<const R>(state_.qpos), model_.nq, world).subspan(at(q), 4);
     const auto most = std::ranges::max_element(mine, {}, [](R x) { return std::abs(x); });
     if (!std::isfinite(*most * *most))
@@ -679,7 +683,7 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
   }
 }
 
-/// Keeps what a world that went bad stepped from.
+/// Records the state from which a world went bad.
 template <class R>
 void Batch<R>::record_fault(Worker& worker, int world, int lane) {
   StepMemory<R> mine;
@@ -791,7 +795,7 @@ int Batch<R>::sensor_numbers() const {
   return SensorSet(model_).numbers();
 }
 
-/// That world's state, poses and velocities.
+/// Evaluates a world's state, poses and velocities.
 template <class R>
 void Batch<R>::look_at(int world, Worker& worker) {
   Data& one = *worker.one;
@@ -806,7 +810,7 @@ void Batch<R>::look_at(int world, Worker& worker) {
   kinematics<double>(model_, one, one.qpos, one.qvel);
 }
 
-/// f(world, data that looks at it), on all threads.
+/// Calls f(world, data with its kinematics) for every world, on all threads.
 template <class R>
 template <class F>
 void Batch<R>::each_world(const F& f) {
@@ -865,7 +869,7 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
   look_at(world, worker);
   std::vector<LinkContact> found;
   geometry_->detect(*worker.one, options_.step.dt, found);
-  for (LinkContact& c : found) {  // the world last
+  for (LinkContact& c : found) {  // the world body last
     c.point.distance = geometry_->separation(c);
     if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }
@@ -879,7 +883,7 @@ void Batch<R>::check_points(int body, In<R> point) const {
   if (!point.empty() && point.size() != 3) check_size("point", point.size(), 3 * at(worlds_));
 }
 
-/// A world's vector of [worlds][3], or the one for all.
+/// A world's vector in [worlds][3], or the vector for all worlds.
 template <class R>
 static Vec3d vector_of(In<R> array, int world) {
   const R* v = array.data() + (array.size() == 3 ? 0 : 3 * at(world));
@@ -922,7 +926,7 @@ void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const s
 template class Batch<double>;
 template class Batch<float>;
 
-/// f of all that a memory has, numbers and arrays of numbers.
+/// Calls f for everything in a memory: numbers, and arrays of numbers.
 template <class Memory, class F>
 static void each_part(Memory& m, const F& f) {
   f(m.terms.h), f(m.terms.sweep_steps), f(m.terms.entries), f(m.drive_demand), f(m.lane_terms);

@@ -13,7 +13,7 @@ constexpr const char* kFormat = "tarsus-capture";
 constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",        "tau",         "act", "ctrl",
                                         "mocap_pos", "mocap_quat", "qpos_target", "qvel_target", "qacc"};
 
-/// f(name, array) for the arrays of a capture's state and drives.
+/// Calls f(name, array) for the arrays of a capture's state and drives.
 template <class Capture, class F>
 void each_array(const Model& model, Capture& c, const F& f) {
   each_array(model, c, c, [&](const char* name, auto& x, auto&, int) { f(name, x); });
@@ -22,7 +22,7 @@ void each_array(const Model& model, Capture& c, const F& f) {
   f("kp", d.kp), f("kd", d.kd), f("force_limit", d.force_limit), f("force_floor", d.force_floor);
 }
 
-/// f(name, number) for the numbers of its options.
+/// Calls f(name, number) for the numbers of its options.
 template <class Capture, class F>
 void each_number(Capture& c, const F& f) {
   auto& s = c.options.step;
@@ -33,7 +33,7 @@ void each_number(Capture& c, const F& f) {
   if (c.options.drives) f("spin_damping", c.options.drives->spin_damping);
 }
 
-/// f(name, integer, bound) for its switches.
+/// Calls f(name, integer, bound) for its switches.
 template <class Capture, class F>
 void each_switch(Capture& c, const F& f) {
   auto& s = c.options.step;
@@ -69,7 +69,7 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
     throw ValueError("equalities", "given beside the model", "the model's own in a capture");
   CaptureArrays out;
   Json meta{{"format", kFormat}, {"version", 1}, {"model", model.name}};
-  meta["model_file"] = model.bodies[0].where.file;  // other bodies may be of files that it includes
+  meta["model_file"] = model.bodies[0].where.file;  // other bodies may come from included files
   meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
   each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });
@@ -103,7 +103,7 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
   });
   each_array(model, out, [&](const char* name, std::vector<double>& x) {
     const std::vector<double>* from = find(name);
-    if (!from && model.nmocap() == 0 && std::string_view(name).substr(0, 5) == "mocap") return;  // older files
+    if (!from && model.nmocap() == 0 && std::string_view(name).substr(0, 5) == "mocap") return;  // file without
     if (!from) fail(file, name, "there is no array of this name");
     x = *from;
   });

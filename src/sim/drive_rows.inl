@@ -1,5 +1,6 @@
-// Drives with a force limit as terms of a step: impulse clamp(h Q_d - K (v⁺ - v)) with K = h k_d (+ h² k_p) and Q_d the
-// drive's force at the end of the step were q̈ zero; the length of a rotation's torque, each force of an axis alone.
+// Drives with a force limit as terms of a step. Their impulse is clamp(h Q_d - K (v⁺ - v)) with K = h k_d (+ h² k_p),
+// where Q_d is the drive's force at the end of the step for q̈ = 0. The limit applies to the length of a rotation's
+// torque and to each axis of a translation separately.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +47,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
   });
 }
 
-/// Impulses of the drives' terms, the last ones of all, as forces in qvel's axes.
+/// Reads the impulses of the drives' terms, which are the last of all terms, as forces in qvel's axes.
 template <class R>
 void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
   std::fill(force_.begin(), force_.end(), R(0));

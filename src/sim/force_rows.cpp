@@ -10,12 +10,12 @@ namespace tarsus {
 
 namespace {
 
-/// Compliance of rigid rows, of the inverse mass along them: what depends on one another shares its force.
+/// Compliance of rigid rows as a fraction of the inverse mass along them, so that dependent rows share their force.
 template <class R>
 constexpr double kRigid = sizeof(R) == 8 ? 1e-6 : 1e-3;
 constexpr int kNewtonSteps = 30, kSweeps = 1000;
 
-/// What a row still lacks of its law, in its force, with the other rows as they are. @param inverse_mass B_rr
+/// Residual of a row's law in its force, with the other rows fixed. @param inverse_mass B_rr
 double missing(const ForceRow& row, double force, double speedup, double inverse_mass) {
   const double correction = (row.force - row.slope * speedup - force) / (1 + row.slope * inverse_mass);
   return std::clamp(force + correction, row.low, row.high) - force;
@@ -60,7 +60,7 @@ double ForceRows<R>::measure(In<R> qacc) {
     miss = std::max(miss, std::abs(lack)), size = std::max(size, std::abs(force_[r] + lack));
     if (!rows_[r].rigid) size = std::max(size, std::abs(rows_[r].force));
   }
-  if (std::isfinite(miss)) worst = std::max(worst, miss / size);  // a world that is not finite is found by the step
+  if (std::isfinite(miss)) worst = std::max(worst, miss / size);  // the step reports a world that is not finite
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const ForceRow& row = rows_[r];
     if (!row.rigid || std::find(acting_.begin(), acting_.end(), int(r)) != acting_.end()) continue;
@@ -79,7 +79,7 @@ void ForceRows<R>::respond(int place, In<R> probe) {
   for (std::size_t i = 0; i < n; ++i) response_[i * n + std::size_t(place)] = along(rows_[acting_[i]], probe);
 }
 
-/// The laws of rigid rows: f = (b - J v - h J q̈)/(h R), R a share of their own inverse mass.
+/// The laws of rigid rows: f = (b - J v - h J q̈)/(h R), where R is a fraction of the row's inverse mass.
 template <class R>
 void ForceRows<R>::settle_responses() {
   const std::size_t n = acting_.size();

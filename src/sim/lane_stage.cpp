@@ -38,7 +38,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const Equa
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}
 
-/// Joints whose drive has a limit, and the limits.
+/// Collects the joints whose drive has a limit, and the limits.
 template <class R>
 void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& drives) {
   const std::string why = limits_refusal(model_, step.drives);

@@ -1,4 +1,5 @@
-// Candidates of RigidWorld: pairs of round shapes that may touch while they live, which is longer than a step.
+// Candidates of RigidWorld: pairs of spheres that may touch as long as the candidates are valid, which is several
+// steps.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,9 @@ namespace tarsus {
 
 namespace {
 
-// Beyond these shares of all, finding everything anew is quicker than mending.
+// A complete search is faster than an update below kFewBodies, and above the fractions 1/kMovers and 1/kLoose.
 constexpr std::size_t kMovers = 16, kLoose = 24, kFewBodies = 256;
-constexpr double kMixed = 3;  // largest radius over the mean: cells would hold too many
+constexpr double kMixed = 3;  // largest radius over the mean: cells would hold too many spheres
 
 std::uint64_t pair_of(int first, int second) {
   return std::uint64_t(std::uint32_t(first)) << 32 | std::uint32_t(second);
@@ -20,8 +21,8 @@ std::uint64_t pair_of(int first, int second) {
 
 }  // namespace
 
-/// Pairs of round shapes, and of round shapes and planes, that may come within the margin while no body moves further
-/// than half the skin: found again only when one has.
+/// Finds pairs of spheres, and of spheres and planes, that may come within the margin while no body moves further than
+/// half the skin. They are updated only when a body has.
 template <class R>
 void RigidWorld<R>::find_candidates() {
   Workspace& w = *work_;
@@ -47,7 +48,7 @@ void RigidWorld<R>::find_candidates() {
   if (!valid || !update_candidates()) find_all_candidates();
 }
 
-/// All of them, from nothing.
+/// Finds all candidates from scratch.
 template <class R>
 void RigidWorld<R>::find_all_candidates() {
   Workspace& w = *work_;
@@ -88,7 +89,7 @@ void RigidWorld<R>::find_all_candidates() {
   w.candidates_valid = true, w.grid_valid = false;
 }
 
-/// Cells of found positions, as wide as two shapes can reach, in a table of lists.
+/// Empties the grid of stored positions. The table of lists has cells as wide as the reach of two shapes.
 void RoundGrid::clear(std::size_t n, double width) {
   std::size_t size = 64;
   while (size < 2 * n) size *= 2;
@@ -107,9 +108,9 @@ void RoundGrid::remove(int i, const Vec3d& p) {
   *link = next_[at(i)];
 }
 
-/// Candidates of those bodies alone that have moved most of their share of the skin since they were found. The others'
-/// hold: every pair is still judged by where each of the two was when it was found.
-/// @return false, with nothing changed, where all should be found anew
+/// Finds the candidates only of bodies that have moved most of their share of the skin since they were found. The other
+/// candidates remain valid, because each pair is tested with the positions at which its two bodies were found.
+/// @return false, with nothing changed, if all candidates should be found again
 template <class R>
 bool RigidWorld<R>::update_candidates() {
   Workspace& w = *work_;
@@ -144,7 +145,7 @@ bool RigidWorld<R>::update_candidates() {
   return true;
 }
 
-/// Whether the two of a candidate are so near. @param place of a round shape's number
+/// Whether the two shapes of a candidate are within reach. @param place maps a sphere's index to its position
 template <class R>
 template <class F>
 bool RigidWorld<R>::within_reach(int first, int second, double reach, const F& place) const {
@@ -163,7 +164,7 @@ bool RigidWorld<R>::were_within_reach(int first, int second) const {
   return within_reach(first, second, options_.margin + work_->skin, [this](int i) { return work_->found[at(i)]; });
 }
 
-/// Movers' candidates that are out of reach go; those that stay are remembered.
+/// Drops the movers' candidates that are out of reach and records the remaining ones.
 template <class R>
 void RigidWorld<R>::drop_candidates() {
   Workspace& w = *work_;
@@ -182,7 +183,7 @@ void RigidWorld<R>::drop_candidates() {
   std::sort(w.kept.begin(), w.kept.end());
 }
 
-/// The mover's new candidates, without a slot: the solver gives them colours of their own.
+/// Adds the mover's new candidates without a slot; the solver gives them their own colours.
 template <class R>
 void RigidWorld<R>::add_candidates(int mover) {
   Workspace& w = *work_;
@@ -195,16 +196,17 @@ void RigidWorld<R>::add_candidates(int mover) {
     ++w.loose;
   };
   w.grid.around(w.found[at(mover)], [&](int other) {
-    // Two movers: once, by the one with the lower number.
+    // a pair of two movers is added once, by the lower index
     if (other == mover || (w.moved[at(other)] && other < mover)) return;
     add(std::min(mover, other), std::max(mover, other));
   });
   for (int plane = 0; plane < int(w.planes.size()); ++plane) add(mover, -1 - plane);
 }
 
-/// Sorts the candidates into groups and slots that hold as long as they do. The plane is cut into square cells, four
-/// times as wide as two bodies can reach; a candidate belongs to the cell of its first body. Cells of one phase (odd or
-/// even in x, odd or even in y) are a whole cell apart: no body belongs to both. Within a group, colours.
+/// Sorts the candidates into groups and slots that remain valid as long as they do. The plane is divided into square
+/// cells, four times as wide as the reach of two bodies. A candidate belongs to the cell of its first body. Cells of
+/// one phase (odd or even in x, odd or even in y) are a whole cell apart, so they share no body. Within a group the
+/// candidates are coloured.
 template <class R>
 void RigidWorld<R>::group_candidates() {
   Workspace& w = *work_;
@@ -241,7 +243,7 @@ void RigidWorld<R>::group_candidates() {
       auto& c = w.candidates[k];
       std::uint64_t taken = w.used[at(c.first)];
       if (c.second >= 0) taken |= w.used[at(c.second)];
-      if (~taken == 0) continue;  // stays without: the solver finds one
+      if (~taken == 0) continue;  // stays without a slot; the solver finds one
       const int colour = __builtin_ctzll(~taken);
       c.slot = first_slot + colour;
       groups[g].slots = std::max(groups[g].slots, colour + 1);
@@ -250,7 +252,7 @@ void RigidWorld<R>::group_candidates() {
     }
     first_slot += groups[g].slots;
   }
-  // In the order of their slots, in which the solver will want them: in memory as one stream.
+  // Sort by slot, the solver's order, so that memory is read sequentially.
   const auto key = [&](const auto& c) { return at(c.slot < 0 ? first_slot : c.slot); };
   next.assign(at(first_slot) + 2, 0);
   for (const auto& c : w.candidates) ++next[key(c) + 1];

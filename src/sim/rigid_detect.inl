@@ -1,4 +1,4 @@
-// Stages detect, match and sleep of RigidWorld.
+// The stages collide, match and sleep of RigidWorld.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
   return excluded_.empty() || !std::binary_search(excluded_.begin(), excluded_.end(), body_pair_key(a.body, b.body));
 }
 
-/// Of an explicit pair: its surface, -1 where the two never touch; kNoPair where there is none.
+/// Surface of an explicit pair; -1 if the shapes never touch, kNoPair if there is no such pair.
 template <class R>
 int RigidWorld<R>::pair_surface(int shape_a, int shape_b) const {
   if (pairs_.empty()) return kNoPair;
@@ -43,14 +43,14 @@ int RigidWorld<R>::pair_surface(int shape_a, int shape_b) const {
   return found != pairs_.end() && found->key == key ? found->surface : kNoPair;
 }
 
-/// Which shapes take which way through detection; once after shapes were added.
+/// Assigns each shape to a detection path. Called once after shapes were added.
 template <class R>
 void RigidWorld<R>::classify() {
   Workspace& w = *work_;
   w.rounds.clear(), w.owners.clear(), w.planes.clear(), w.boxed.clear(), w.groups.clear();
   w.is_round.assign(shapes_.size(), 0);
   std::vector<int> shapes_of(bodies_.size(), 0);
-  // Margins: of the shape and of its pairs. A sphere with one goes the way of all other shapes.
+  // Margins of the shape and of its pairs. A sphere with a margin takes the general path.
   std::vector<double> margin(shapes_.size(), 0);
   std::vector<char> paired(shapes_.size(), 0);
   bool fixed_margin = false;
@@ -104,7 +104,7 @@ void RigidWorld<R>::classify() {
   w.candidates_valid = false;
 }
 
-/// What each two surfaces make together, with these options.
+/// Combines each two surfaces under these options.
 template <class R>
 void RigidWorld<R>::combine_surfaces() {
   Workspace& w = *work_;
@@ -119,7 +119,7 @@ void RigidWorld<R>::combine_surfaces() {
   }
 }
 
-/// Which bodies have neither moved nor been moved since they fell asleep. @param same_rules surfaces, shapes and
+/// Marks bodies that have neither moved nor been moved since they fell asleep. @param same_rules surfaces, shapes and
 /// options are those of the last step
 template <class R>
 void RigidWorld<R>::mark_still(bool same_rules) {
@@ -135,13 +135,13 @@ void RigidWorld<R>::mark_still(bool same_rules) {
   }
 }
 
-/// The world never moves.
+/// The world counts as still.
 template <class R>
 bool RigidWorld<R>::still(int body) const {
   return body < 0 || work_->still[at(body)];
 }
 
-/// The last step's contacts of bodies that are still, at the end, with their impulses.
+/// Appends the last step's contacts between still bodies, with their impulses.
 template <class R>
 void RigidWorld<R>::keep_resting(PenetrationSum& depth) {
   Workspace& w = *work_;
@@ -153,14 +153,15 @@ void RigidWorld<R>::keep_resting(PenetrationSum& depth) {
     const std::size_t place = w.pairs.size();
     w.resize_contacts(lanes_, place + 1);
     lanes_.contacts[place] = c;
-    lanes_.contacts[place].slot = -1;  // groups may be others by now
+    lanes_.contacts[place].slot = -1;  // groups may have changed
     w.pairs[place] = w.last_pairs[w.last_active + k];
     w.take_last(lanes_, place, int(w.last_active + k));
     depth.add(double(c.distance));
   }
 }
 
-/// MuJoCo's softness goes with the bodies' inverse masses alone, ours with all that a contact feels: their ratio.
+/// Ratio between MuJoCo's softness, which depends only on the inverse masses of the bodies, and ours, which depends on
+/// the contact's inverse effective mass.
 template <class R>
 double RigidWorld<R>::mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a,
                                  const Vec3d& arm_b) const {
@@ -176,7 +177,7 @@ double RigidWorld<R>::mass_share(const ContactOwners& owners, const Vec3d& n, co
   return masses / all;
 }
 
-/// Writes one contact's numbers; impulses zero.
+/// Writes one contact with zero impulses.
 template <class R>
 void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p,
                                 const Vec3d& arm_a, const Vec3d& arm_b, bool round) {
@@ -197,7 +198,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   w.pairs[place] = {owners.shape_a, owners.shape_b, p.feature};
 }
 
-/// Contacts of round shapes with one another and with planes, from the candidates: on all threads, in their order.
+/// Contacts of spheres with one another and with planes, from the candidates: on all threads, in the candidates' order.
 template <class R>
 void RigidWorld<R>::detect_spheres() {
   Workspace& w = *work_;
@@ -257,7 +258,7 @@ void RigidWorld<R>::detect_spheres() {
   });
 }
 
-/// Contacts of two shapes of any kind.
+/// Contacts of two shapes of any type.
 template <class R>
 void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   Workspace& w = *work_;
@@ -289,14 +290,14 @@ double RigidWorld<R>::separation(const BodyContact<R>& contact) const {
   return double(contact.distance) + work_->surfaces[contact.material].surface.margin;
 }
 
-/// Contacts of all other shapes, through the broad phase; planes, which have no box, meet each of them.
+/// Contacts of all other shapes, from the broad phase. Planes have no box and are tested with each of these shapes.
 template <class R>
 void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   Workspace& w = *work_;
   for (std::size_t k = 0; k < w.boxed.size(); ++k) {
     const int i = w.boxed[k], body = shapes_[at(i)].body;
     const bool rests = !w.still.empty() && still(body);
-    // Those that rest meet one another as little as the world does itself; round ones keep to theirs.
+    // Resting shapes are grouped with the world, so they form no pairs; spheres keep their group.
     w.present[k] = rests && !w.is_round[at(i)] ? 0 : w.groups[k];
     if (rests && body >= 0) continue;
     w.pose[at(i)] = world_pose(shapes_[at(i)], bodies_);
@@ -311,7 +312,7 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   }
 }
 
-/// What a body rested on, or rested by, is another.
+/// Wakes all bodies, because shapes or gravity have changed.
 template <class R>
 void RigidWorld<R>::wake() {
   for (RigidBody& b : bodies_) b.asleep = false, b.still_steps = 0;
@@ -351,8 +352,8 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   report.penetration_mean = depth.touching ? depth.sum / depth.touching : 0;
 }
 
-/// Starting impulses from the last step's contact of the same shapes and feature, but for those that detect_spheres()
-/// has given theirs.
+/// Sets the initial impulses from the last step's contact of the same shapes and feature. Contacts of detect_spheres()
+/// have theirs already.
 template <class R>
 void RigidWorld<R>::match() {
   Workspace& w = *work_;
@@ -378,8 +379,8 @@ void RigidWorld<R>::match() {
   });
 }
 
-/// Bodies that touch one another, directly or through others, are an island; it falls asleep when all of it has been
-/// slow for a while, and wakes as a whole when an awake body joins it.
+/// Bodies in contact, directly or through others, form an island. An island falls asleep when all its bodies have been
+/// slow for a while. It wakes as a whole when an awake body joins it.
 template <class R>
 void RigidWorld<R>::sleep(RigidStepReport& report) {
   Workspace& w = *work_;
@@ -409,7 +410,7 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     if (b.asleep) b.velocity = b.angular_velocity = {0, 0, 0}, ++report.asleep;
     report.islands += w.islands.find(int(i)) == int(i);
   }
-  // Contacts of sleepers to the back, in their order; they keep their impulses for when they wake.
+  // Moves the contacts of sleeping bodies to the end, in order. They keep their impulses for waking up.
   std::vector<char> rests;
   for (const BodyContact<R>& c : lanes_.contacts) rests.push_back(bodies_[at(c.body_a)].asleep);
   const auto reorder = [&](auto& all) {
@@ -430,7 +431,7 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation_of(bodies_[i])};
   }
-  w.candidates_new = true;  // what they know of their contacts' places no longer holds
+  w.candidates_new = true;  // the candidates' indices of contacts are no longer valid
 }
 
 }  // namespace tarsus

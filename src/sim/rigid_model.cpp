@@ -17,8 +17,8 @@ bool acts(const Model& model, const EqualitySpec& equality) {
   return model.spec.option.equality_enabled && equality.acts();
 }
 
-/// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody
-/// reads.
+/// Features that a scene of free bodies cannot represent. Each location is reported once, also for replicas, and their
+/// number is limited to what a reader can use.
 Diagnostics misfits(const Model& model) {
   constexpr int kShown = 20;
   Diagnostics d;
@@ -86,7 +86,7 @@ std::vector<LinkMass> link_masses(const Model& model) {
   return links;
 }
 
-/// An explicit pair's surface, which both shapes then have.
+/// A surface that, combined with itself, gives the surface of an explicit pair.
 Surface half_of(const ContactSurface& pair) {
   Surface s;
   s.friction = pair.friction[0], s.torsional = pair.friction[2], s.rolling = pair.friction[3];
@@ -101,7 +101,8 @@ int surface_number(RigidScene& scene, const Surface& surface) {
   return number;
 }
 
-/// Explicit pairs, and the shapes of bodies that are excluded: a scene's own excludes know no parts of a body.
+/// Adds explicit pairs, and pairs for the shapes of excluded bodies. The scene's own excludes cannot be used, because
+/// its bodies merge welded ones.
 void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& scene) {
   if (scene.shapes.empty()) return;
   for (const ContactExcludeSpec& exclude : model.spec.contact_excludes) {
@@ -220,7 +221,7 @@ RigidModel rigid_model(const Model& model) {
       shape.local.position = transpose_mul(frame.rotation, s.pose.position - frame.position);
       if (norm(shape.local.position) < 1e-12) shape.local.position = {0, 0, 0};
       shape.local.rotation = transpose(frame.rotation) * s.pose.rotation;
-    } else if (s.mocap >= 0) {  // where the file has it: nothing moves it in such a scene
+    } else if (s.mocap >= 0) {  // at the pose of the file: nothing moves it in such a scene
       const Transformd& X = model.bodies[at(s.body)].X_LB;
       shape.local = {X.R * geom.position + X.p, X.R * rotation(geom.orientation)};
     }

@@ -27,7 +27,7 @@ ShapeInertia unit_inertia(const Shape& shape) {
   return mesh_inertia(hull.vertices(), triangles, MeshInertia::exact);
 }
 
-/// "name:1:2" → the numbers; false if it is not that name.
+/// Parses "name:1:2" into its numbers; returns false if the name differs.
 bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers, bool degrees = false) {
   if (text.compare(0, name.size(), name) != 0 || (text.size() > name.size() && text[name.size()] != ':')) return false;
   std::size_t k = 0, at = name.size();
@@ -86,7 +86,7 @@ PrincipalBody principal_body(double mass, const Vec3d& com, const Sym3d& inertia
   out.body.inertia = {inertia.xx, inertia.yy, inertia.zz};
   if (!nearly(inertia.xy, 0) || !nearly(inertia.xz, 0) || !nearly(inertia.yz, 0))
     out.body.inertia = principal.values, out.frame.rotation = principal.vectors;
-  // A sphere's moments differ by rounding: made equal, so that it counts as round.
+  // Makes a sphere's moments, which differ by rounding, equal, so that it counts as round.
   if (nearly(principal.values.x, principal.values.z)) {
     out.body.inertia = {largest, largest, largest};
     out.frame.rotation = identity3<double>();
@@ -134,7 +134,7 @@ void RigidScene::set_surfaces(std::optional<double> friction, std::optional<doub
     if (friction) s.friction = *friction;
     if (!compliance) continue;
     s.solver.reset();
-    s.compliance = 0.5 * *compliance;  // two surfaces add up
+    s.compliance = 0.5 * *compliance;  // the compliances of two surfaces add up
   }
 }
 
@@ -215,7 +215,7 @@ RigidScene domino_row(int n) {
   const Vec3d half = {0.05, 0.25, 0.5};
   for (int i = 0; i < n; ++i) {
     const double lean = i == 0 ? 0.2 : 0;
-    // The first stands on its lower edge, leaning towards the others.
+    // The first domino stands on its lower edge and leans towards the others.
     const Vec3d centre = {elementary::cos(lean) * -half.x + elementary::sin(lean) * half.z + half.x, 0,
                           elementary::sin(lean) * half.x + elementary::cos(lean) * half.z};
     scene.add({ShapeType::box, half}, 1, {0.4 * i + (i == 0 ? centre.x : 0), 0, i == 0 ? centre.z : half.z},
@@ -238,7 +238,7 @@ RigidScene slope(double angle, double friction) {
 RigidScene card_house(int storeys) {
   RigidScene scene = on_floor("card_house");
   scene.surfaces[0].friction = 0.7;
-  // Leaning pairs of cards, and flat cards that bridge neighbouring pairs: lengths in metres, cards as big as planks.
+  // Leaning pairs of cards, and flat cards that bridge neighbouring pairs. The cards are as large as planks.
   const Vec3d half = {0.01, 0.3, 0.5};
   const double lean = 0.35, up = elementary::cos(lean), out = elementary::sin(lean);
   const double foot = half.x * elementary::cos(lean), rise = half.z * up + half.x * out,

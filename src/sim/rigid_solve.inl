@@ -1,4 +1,4 @@
-// Stages forces, solve and move of RigidWorld.
+// Applied forces, and the stages terms and integrate of RigidWorld.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kGyrationGain = 1e-3;  ///< of the energy, that a step of the rule may leave
+constexpr double kGyrationGain = 1e-3;  ///< fraction of the energy that a step of the rule may add
 
-/// ω after a step of torque-free rotation, by half implicit velocity products as trees have them: neutral where a step
-/// turns by little. No more energy than before where it turns by much. [Kahan 1993]
+/// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
+/// if the step turns the body by little, and never increases the energy if it turns by much. [Kahan 1993]
 Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
   if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return world;
   const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
@@ -34,7 +34,7 @@ Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double 
   return r * (after > (1 + kGyrationGain) * before ? next * std::sqrt(before / after) : next);
 }
 
-/// q ⊞ h ω: exponential map by its series, exact to rounding for |h ω| < 1/2; else by the library's.
+/// q ⊞ h ω. For |h ω| < 1/2 by a series of the exponential map, exact to rounding; else by the library's function.
 TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
   const Vec3d v = w * h;
   const double x = dot(v, v);
@@ -53,7 +53,7 @@ TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
 
 }  // namespace
 
-/// What forces alone add to the velocities in a step.
+/// Velocity changes in a step due to forces alone.
 template <class R>
 std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
   const double h = options_.dt;
@@ -94,8 +94,8 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   report.colours = r.colours;
 }
 
-/// A body's record: velocities as the step finds them; what forces will add stands in `push`. The bodies themselves
-/// stay as they are until the step has succeeded.
+/// Loads a body's record: velocities at the start of the step; `push` holds the change due to forces. The bodies
+/// themselves are not modified until the step has succeeded.
 template <class R>
 void RigidWorld<R>::load_body(int i) {
   const RigidBody& b = bodies_[at(i)];
@@ -119,7 +119,7 @@ void RigidWorld<R>::load_body(int i) {
   for (int k = 0; k < 6; ++k) inertia[k] = b.asleep ? R(0) : R(numbers[k]);
 }
 
-/// The rows of one step in coordinates (m v, I ω in principal axes): their inverse masses are diagonal.
+/// The rows of one step in the coordinates (m v, I ω in principal axes), in which the inverse masses are diagonal.
 class RigidRows {
  public:
   RigidRows(RowProblem& rows, const std::vector<RigidBody>& bodies) : rows_(rows), bodies_(bodies) {
@@ -135,7 +135,8 @@ class RigidRows {
   }
   const Mat3d& turn(int body) const { return turn_[at(body)]; }
 
-  /// Sets the next row's effect: along `n` at the arms (linear), or about `n` (angular); taken from body b.
+  /// Sets the effect of the next row: along `n` at the arms (linear), or about `n` (angular), with the opposite sign on
+  /// body b.
   void aim(int a, int b, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b, bool angular = false) {
     column_.clear(), value_.clear();
     const auto put = [&](int body, const Vec3d& linear, const Vec3d& moment) {
@@ -148,7 +149,7 @@ class RigidRows {
     put(b, -n, angular ? -n : -cross(arm_b, n));
   }
   int add(const RowNumbers& numbers) { return rows_.add_row(column_, value_, numbers); }
-  /// Of the row that aim() set: its velocity now, and its inverse effective mass.
+  /// Velocity and inverse effective mass of the row that aim() set.
   double speed() const {
     double sum = 0;
     for (std::size_t k = 0; k < column_.size(); ++k) {
@@ -195,7 +196,7 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   const Spook spook{s.material.compliance + double(c.relative_compliance) * rows.diagonal(), s.material.damping_time};
   const double speed = rows.speed(), e = s.material.restitution;
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
-  // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
+  // A bouncing pair that is still apart has no contact force yet (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
   PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInfinity : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
@@ -242,7 +243,8 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
     Vec3d rb = joint.body_b < 0 ? Vec3d{0, 0, 0} : rows.turn(joint.body_b) * joint.anchor_b;
     const Vec3d end = joint.body_b < 0 ? joint.anchor_b : bodies_[at(joint.body_b)].position + rb;
     const Vec3d gap = a.position + ra - end;
-    // In the middle of the ends J v is the gap's rate in axes that turn with both bodies, and Jᵀ has no net torque.
+    // With arms to the midpoint of the two anchors, J v is the gap's rate in axes that rotate with both bodies, and Jᵀ
+    // has no net torque.
     if (joint.body_b >= 0) ra += gap * -0.5, rb += gap * 0.5;
     w.rows.add_block(RowCone::interval);
     for (int axis = 0; axis < 3; ++axis) {
@@ -306,7 +308,7 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
 }
 
-/// Poses from velocities; false, with nothing moved, if a velocity is not finite or beyond the limit.
+/// Integrates poses. Returns false, with nothing moved, if a velocity is not finite or exceeds the limit.
 template <class R>
 bool RigidWorld<R>::move(RigidStepReport& report) {
   const Workspace& w = *work_;

@@ -1,4 +1,4 @@
-// What RigidWorld keeps from stage to stage.
+// Data that RigidWorld keeps between stages.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,20 @@
 
 namespace tarsus {
 
-/// The same whichever body comes first.
+/// Key of a pair of bodies, independent of their order.
 inline std::uint64_t body_pair_key(int a, int b) {
   const auto low = std::uint64_t(a < b ? a + 1 : b + 1), high = std::uint64_t(a < b ? b + 1 : a + 1);
   return high << 32 | low;
 }
 
-/// Two surfaces together, for steps of dt.
+/// Two surfaces combined, for steps of dt.
 struct PairSurface {
   ContactMaterial material;
   ContactSurface surface;
   double dt = 0;
-  double relative_compliance = 0;  ///< where the surface has no solver parameters
+  double relative_compliance = 0;  ///< used if the surface has no solver parameters
 
-  /// [s²] ε over the inverse mass.
+  /// [s²] ε divided by the inverse mass.
   double relative(double distance) const {
     if (!surface.solver) return relative_compliance;
     const ContactSoftness soft = surface.softness(distance, dt);
@@ -32,12 +32,12 @@ struct PairSurface {
 };
 PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);
 
-/// Whose contact it is.
+/// The bodies and shapes of a contact.
 struct ContactOwners {
   int shape_a, shape_b, body_a, body_b, surface_a, surface_b;
 };
 
-/// Over contacts with distance < 0.
+/// Statistics over contacts with distance < 0.
 struct PenetrationSum {
   int touching = 0;
   double sum = 0, max = 0;
@@ -54,7 +54,7 @@ struct PenetrationSum {
   }
 };
 
-/// A round shape now; whose it is.
+/// A sphere at its present position.
 struct RoundShape {
   Vec3d centre{0, 0, 0};
   double radius = 0;
@@ -63,20 +63,20 @@ struct RoundOwner {
   int shape, body, surface;
 };
 
-/// Points in cells: who is in a point's cell and those around it.
+/// Points in cells of a grid, for neighbour searches.
 class RoundGrid {
  public:
   void clear(std::size_t n, double width);
   void insert(int i, const Vec3d& p);
-  void remove(int i, const Vec3d& p);  ///< `p` as it was inserted
-  /// visit(i) for all in the 27 cells around p, each once, and perhaps for some from elsewhere.
+  void remove(int i, const Vec3d& p);  ///< `p` must be the position at insertion
+  /// Calls visit(i) once for each point in the 27 cells around p, and possibly for some others.
   template <class Visit>
   void around(const Vec3d& p, const Visit& visit) const {
     std::size_t seen[27];
     int count = 0;
     for (int k = 0; k < 27; ++k) {
       const std::size_t cell = place(index(p.x) + k % 3 - 1, index(p.y) + k / 3 % 3 - 1, index(p.z) + k / 9 - 1);
-      if (std::find(seen, seen + count, cell) != seen + count) continue;  // two cells in one list
+      if (std::find(seen, seen + count, cell) != seen + count) continue;  // two cells share one list
       seen[count++] = cell;
       for (int i = head_[cell]; i >= 0; i = next_[std::size_t(i)]) visit(i);
     }
@@ -94,46 +94,46 @@ class RoundGrid {
   std::vector<int> head_, next_;
 };
 
-/// What one thread finds.
+/// Results of one thread.
 struct alignas(64) DetectShare {
   std::vector<int> hits;  // candidates within the margin
-  double farthest = 0;    // square of the largest move since the candidates were found
+  double farthest = 0;    // squared largest displacement since the candidates were found
   PenetrationSum depth;
 };
 
 template <class R>
 struct RigidWorld<R>::Workspace {
   bool classified = false;
-  std::vector<RoundShape> rounds;  // shapes that are spheres about their body's centre of mass
+  std::vector<RoundShape> rounds;  // spheres about the centre of mass of their body
   std::vector<RoundOwner> owners;  // [round]
   std::vector<char> is_round;      // [shape]
-  std::vector<double> widen;       // [boxed] margins of its own
-  std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
+  std::vector<double> widen;       // [boxed] its margin
+  std::vector<int> planes, boxed;  // static planes; shapes in the broad phase
   bool need_broad = false, same_masks = true, needs_rows = false, turns = false;
   std::array<std::vector<double>, 4> columns;  // x, y, z, radius of all, for SpherePhase
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
     int slot;           // of a group, -1: none
-    int last;           // its contact in the last step, -1: none or not known
+    int last;           // index of its contact in the last step, -1: none or unknown
   };
   std::vector<Candidate> candidates;
-  std::vector<Vec3d> found;  // [round] where it was when its candidates were found
+  std::vector<Vec3d> found;  // [round] position when its candidates were found
   double skin = 0, found_margin = 0;
   std::size_t loose = 0;    // candidates without a slot
-  std::vector<int> movers;  // [.] round bodies whose candidates are found anew
-  std::vector<char> moved;  // [round] of them
+  std::vector<int> movers;  // [.] spheres whose candidates are found again
+  std::vector<char> moved;  // [round] whether it is among them
   std::vector<std::uint64_t> kept;
-  RoundGrid grid;  // of found positions
+  RoundGrid grid;  // of stored positions
   bool grid_valid = false;
   bool candidates_valid = false, candidates_new = false, carry = false;
-  std::size_t from_candidates = 0, last_from_candidates = 0;  // contacts, the first ones
-  std::vector<std::uint64_t> cell, cells;  // [round] the cell that it is in; all of them, sorted: [group]
+  std::size_t from_candidates = 0, last_from_candidates = 0;  // number of contacts from candidates, which come first
+  std::vector<std::uint64_t> cell, cells;                     // [round] its cell; all of them, sorted: [group]
   std::vector<Candidate> sorted;
   std::vector<std::uint64_t> used;    // [body] colours
   std::vector<DetectShare> shares;    // [thread]
   std::vector<ShapePose> pose;        // [shape]
   std::vector<Aabb> boxes;            // [boxed]
-  std::vector<int> groups, present;   // [boxed] of the broad phase: as made, and with sleepers in that of the world
+  std::vector<int> groups, present;   // [boxed] broad-phase groups: all awake; sleepers in the world's group
   std::vector<PairSurface> surfaces;  // [surface][surface]
   SpherePhase spheres;
   BroadPhase broad;
@@ -142,7 +142,7 @@ struct RigidWorld<R>::Workspace {
     lanes.contacts.resize(n), lanes.impulses.resize(n), pairs.resize(n);
     if (turns) lanes.moments.resize(n);
   }
-  /// Starts a contact from what it was in the last step.
+  /// Initialises a contact from its counterpart in the last step.
   void take_last(BodyContactSolver<R>& lanes, std::size_t contact, int last) {
     lanes.impulses[contact] = last_impulses[std::size_t(last)];
     if (turns) lanes.moments[contact] = last_moments[std::size_t(last)];
@@ -153,12 +153,12 @@ struct RigidWorld<R>::Workspace {
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
   std::vector<int> head, next;                 // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: given back if it fails
-  AlignedVector<R> push;              // [body][8] what forces add to a record of BodyContactSolver
+  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: restored if it fails
+  AlignedVector<R> push;              // [body][8] change due to forces of a record of BodyContactSolver
 
-  // Sleepers' contacts stay as they are while nobody touches their poses: they are not looked for.
-  std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if none
-  std::vector<ShapePose> rest_pose;     // [body] of sleepers, in the last step
+  // Contacts of sleeping bodies are kept without detection, as long as their poses are not changed from outside.
+  std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if there is none
+  std::vector<ShapePose> rest_pose;     // [body] of sleeping bodies, in the last step
   std::vector<BodyContact<R>> resting;  // the last step's contacts from last_active on
   std::size_t last_active = 0, kept_from = 0;
   std::array<double, 4> rules{};  // options that contacts were made with
@@ -175,7 +175,7 @@ struct RigidWorld<R>::Workspace {
   bool solved_by_rows = false;
 };
 
-/// Rotation matrices of bodies are needed by several stages.
+/// Rotation matrix of a body, which several stages need.
 inline Mat3d rotation_of(const RigidBody& b) { return rotation(b.orientation); }
 
 }  // namespace tarsus

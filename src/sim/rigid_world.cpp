@@ -39,7 +39,7 @@ void check(const RigidWorldOptions& o) {
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
 
-/// The lanes take one τ for a pair of surfaces: that of a contact without penetration.
+/// The lanes use one τ per pair of surfaces: that of a contact without penetration.
 PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
   PairSurface s{{}, mix(first, second), options.dt};
   const ContactSurface& both = s.surface;

@@ -21,7 +21,7 @@ void SplitDrives::split(const Model& model, const Drives& drives) {
   }
   for (const Joint& joint : model.joints) {
     for (int k = 0; k < joint.nv(); ++k) {
-      // A rotation's gains and limit are those of its first DoF.
+      // A rotation uses the gains and limit of its first DoF.
       const bool rotation = k >= scalar_count(joint.type);
       const int i = joint.qvel + k, at = rotation ? joint.qvel + scalar_count(joint.type) : i;
       const auto [low, high] = drives.bounds(at);

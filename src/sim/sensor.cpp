@@ -24,9 +24,9 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kMostNumbers = 100'000;  ///< of one sensor
+constexpr int kMostNumbers = 100'000;  ///< for one sensor
 
-/// A number among the sensor's attributes, `otherwise` where it has none. @throws InputError for other text
+/// A numeric attribute of the sensor, or `otherwise` if it is absent. @throws InputError for other text
 template <class T>
 T number_in(const SensorSpec& spec, const char* name, T low, T high, T otherwise) {
   std::string text = attribute(spec, name);
@@ -40,7 +40,7 @@ T number_in(const SensorSpec& spec, const char* name, T low, T high, T otherwise
                                    "\", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
-/// Of one of its two sides.
+/// The attribute for one of the sensor's two sides.
 std::string side_attribute(const SensorSpec& spec, const char* name, bool first) {
   return attribute(spec, std::string(name) + (first ? "1" : "2"));
 }
@@ -50,7 +50,7 @@ struct SensorPlace {
   int body;
 };
 
-/// A frame by the type and name of what has it; body: its inertial frame.
+/// A frame by the type and name of its object; body: its inertial frame.
 SensorPlace place_of(const Model& model, const std::string& type, const std::string& name, const Location& where) {
   if (type == "site") {
     const SitePlace site = site_place(model, name, where);
@@ -70,10 +70,10 @@ SensorPlace place_of(const Model& model, const std::string& type, const std::str
 
 void store_in(const Vec3d& v, double* out) { out[0] = v.x, out[1] = v.y, out[2] = v.z; }
 
-/// Distance to the nearer violated end of a range, or the speed towards it; nothing while both are far.
+/// Distance to the nearer violated end of a range, or the speed towards it; nothing if both ends are far.
 void read_limit(bool limited, const std::array<double, 2>& range, double margin, double x, double speed, bool position,
                 double* out) {
-  for (const double side : {-1.0, 1.0}) {  // the lower end comes first
+  for (const double side : {-1.0, 1.0}) {  // the lower end first
     const double distance = side < 0 ? x - range[0] : range[1] - x;
     if (!limited || distance >= margin) continue;
     *out = position ? distance - margin : -side * speed;
@@ -81,7 +81,7 @@ void read_limit(bool limited, const std::array<double, 2>& range, double margin,
   }
 }
 
-/// What only StepForces has.
+/// Whether the sensor needs StepForces.
 bool feels(SensorKind kind) {
   using enum SensorKind;
   return kind == touch || kind == contact || kind == force || kind == torque || kind == jointlimitfrc ||
@@ -110,7 +110,7 @@ void store_in(const Quatd& q, double* out) { out[0] = q.w, out[1] = q.x, out[2] 
 
 struct SensorSet::Scratch {
   explicit Scratch(const Model& model) : interaction(model.nbody()), subtree(model.nbody()) {}
-  std::vector<Force<double>> interaction;  // [body] that its parent exerts, about the world's origin
+  std::vector<Force<double>> interaction;  // [body] force exerted by its parent, about the world's origin
   struct Subtree {
     double mass = 0;
     Vec3d moment{}, momentum{}, angular{};  // angular: about the world's origin
@@ -126,12 +126,12 @@ struct SensorSet::Scratch {
     std::vector<Solid> first, second;
   };
   std::vector<Sides> sides;                   // Sensor::object of distance sensors
-  std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
+  std::vector<std::vector<int>> path_bodies;  // [tendon][path point] body of its site or geom; empty: not needed
   std::vector<TendonPull> pulls;
-  std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
+  std::optional<TendonInertia> inertia;  // if forces are measured and tendons have armature
   WorldTable<double> own;                // SensorInput::mass_scale, gravity
 
-  /// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
+  /// Finds the bodies of the sites and geoms on tendon paths, whose pulls force and torque sensors measure.
   void find_path_bodies(const Model& model) {
     for (const TendonSpec& tendon : model.spec.tendons) {
       std::vector<int>& bodies = path_bodies.emplace_back();
@@ -144,8 +144,8 @@ struct SensorSet::Scratch {
     }
   }
 
-  /// Springs, dampers, actuators, ranges, equalities, friction and armature of spatial tendons, on the bodies of their
-  /// paths.
+  /// Adds the forces of spatial tendons (springs, dampers, actuators, ranges, equalities, friction, armature) to the
+  /// bodies of their paths.
   void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
     if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
     for (std::size_t t = 0; t < path_bodies.size(); ++t) {
@@ -217,7 +217,7 @@ void SensorSet::add(const SensorSpec& spec) {
         s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).frame;
     }
   }
-  if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
+  if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // it still occupies its place in sensordata
   using enum SensorKind;
   feels_contact_ = feels_contact_ || feels(s.kind);
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
@@ -229,7 +229,7 @@ void SensorSet::add(const SensorSpec& spec) {
 
 namespace {
 
-/// The bodies that `name` and those below it are.
+/// Marks the body `root` and all its descendants.
 std::vector<char> subtree_of(const Model& model, int root) {
   std::vector<char> in(model.nbody(), 0);
   in[root] = 1;
@@ -250,7 +250,7 @@ constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},   {"forc
 
 }  // namespace
 
-/// The links that sensors sit on and those that carry them; which other parts of the state are needed.
+/// Finds the links that carry sensors and their ancestors, and which other quantities are needed.
 void SensorSet::find_links() {
   std::vector<char> used(model_.njoint(), 0);
   const auto use = [&](int link) {
@@ -280,7 +280,7 @@ void SensorSet::find_links() {
   }
 }
 
-/// Poses, velocities and accelerations (gravity's -g included) of those links.
+/// Computes poses, velocities and accelerations (gravity's -g included) of these links.
 void SensorSet::find_motions(const SensorInput& state) {
   const ModelView<double> m = model_.view<double>();
   const Vec3d gravity = gravity_of(model_, actuation_.data());
@@ -297,7 +297,7 @@ void SensorSet::find_motions(const SensorInput& state) {
   }
 }
 
-/// Geoms of a distance sensor's two sides.
+/// Sets the geoms of a distance sensor's two sides.
 void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
   Scratch::Sides sides;
   for (const bool first : {true, false}) {
@@ -319,7 +319,7 @@ void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
   scratch_->sides.push_back(std::move(sides));
 }
 
-/// The least distance between its two sides within the cutoff, where it is, or what it is along.
+/// Reads the smallest distance between the two sides within the cutoff, its points or its direction.
 void SensorSet::read_gap(const Sensor& s, double* out) const {
   const LinkState<double>* const links = actuation_.data().links();
   const Scratch::Sides& sides = scratch_->sides[s.object];
@@ -344,7 +344,7 @@ void SensorSet::read_gap(const Sensor& s, double* out) const {
   if (s.kind == SensorKind::geomnormal && length > 0) store_in((to - from) * (1 / length), out);
 }
 
-/// Which of kRayFields a rangefinder gives; a camera's for each of its pixels.
+/// Sets which of kRayFields a rangefinder gives; a camera gives them for each of its pixels.
 void SensorSet::add_ray_fields(const SensorSpec& spec, Sensor& sensor) {
   std::vector<std::string> fields = words(attribute(spec, "data"));
   if (fields.empty()) fields.push_back("dist");
@@ -526,7 +526,7 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   const JointSpec& spec = model_.spec.bodies[joint.body].joints[s.object - model_.bodies[joint.body].joint_first];
   double at = *q, speed = *v;
   std::array<double, 2> range = joint.range;
-  if (joint.nv() == 3) {  // the angle of a ball, which has no lower end
+  if (joint.nv() == 3) {  // the angle of a ball has no lower end
     const Vec3d turn = log_map({q[0], q[1], q[2], q[3]});
     at = norm(turn), range[0] = -std::numeric_limits<double>::infinity();
     speed = at > 0 ? dot(turn, {v[0], v[1], v[2]}) / at : 0;
@@ -545,7 +545,7 @@ void SensorSet::read_frame(const Sensor& s, double* out) const {
   if (s.kind == frameyaxis) return store_in(transpose_mul(X_ref.R, X.R.column_y()), out);
   if (s.kind == framezaxis) return store_in(transpose_mul(X_ref.R, X.R.column_z()), out);
   Motion<double> v = world_velocity(links, s.frame);
-  if (s.has_reference) {  // as the reference, which turns, sees it
+  if (s.has_reference) {  // as seen from the rotating reference
     const Motion<double> seen = world_velocity(links, s.reference);
     v = {transpose_mul(X_ref.R, v.w - seen.w), transpose_mul(X_ref.R, v.v - seen.v - cross(seen.w, X.p - X_ref.p))};
   }
@@ -571,7 +571,8 @@ void SensorSet::read_acceleration(const Sensor& s, double* out) const {
   store_in(s.kind == frameangacc ? angular : linear, out);
 }
 
-/// What each body's parent exerts on it: its own inertial force and its children's, less what comes from outside.
+/// Finds the force that each body's parent exerts on it: its own inertial force plus its children's, minus external
+/// forces.
 void SensorSet::find_forces(const SensorInput& state) {
   const LinkState<double>* const links = actuation_.data().links();
   std::vector<Force<double>>& f = scratch_->interaction;
@@ -580,7 +581,7 @@ void SensorSet::find_forces(const SensorInput& state) {
   for (const BodyForce& e : state.forces.external)
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
   scratch_->add_tendon_forces(model_, actuation_, state);
-  f[0] = zero;  // of the world that which it bears, not what else acts on it
+  f[0] = zero;  // for the world: only what it bears
   const Vec3d gravity = gravity_of(model_, actuation_.data());
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
@@ -633,15 +634,15 @@ double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
   for (const TouchPoint& c : state.forces.contacts) {
     const double pressure = dot(c.force, c.normal);
     if (pressure <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
-    const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the body that feels it
+    const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the measuring body
     const Vec3d origin = transpose_mul(X.R, c.point - X.p), direction = transpose_mul(X.R, away);
     if (ray_shape(s.zone.type, s.zone.size, origin, direction) >= 0) sum += pressure;
   }
   return sum;
 }
 
-/// Contacts of its two sides, those that are wanted first; what is left of its slots is zero. Axes as MuJoCo's: the
-/// normal from the first side to the second, the tangent next to y, or z where the normal is nearly y.
+/// Reads the contacts between the two sides, in the requested order; unused slots are zero. The axes are MuJoCo's: the
+/// normal points from the first side to the second, the tangent is next to y, or to z if the normal is nearly y.
 void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double* out) const {
   const ContactQuery& query = contact_queries_[s.object];
   const auto is = [](const ContactQuery::Side& side, int body, int geom) {
@@ -651,7 +652,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   const auto rank = [&](int body, int geom) {  // MuJoCo's order of a contact's two geoms
     return std::tuple(model_.spec.bodies[body].geoms[geom].type, body, geom);
   };
-  std::vector<TouchPoint> found;  // as from the first side, b, to the second, a
+  std::vector<TouchPoint> found;  // seen from the first side, b, to the second, a
   const auto write = [&](const TouchPoint& point, double* to, bool net) {
     const bool turned = !net && rank(point.body_a, point.geom_a) < rank(point.body_b, point.geom_b);
     write_contact(query, double(found.size()), point, turned, to);
@@ -675,7 +676,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     sum.point = sum.point * (1 / std::max(total, kMujocoMinval));
     for (const TouchPoint& c : found)
       sum.force += c.force, sum.torque += c.torque + cross(c.point - sum.point, c.force);
-    sum.normal = {1, 0, 0};  // MuJoCo's: force and torque are along the world's axes
+    sum.normal = {1, 0, 0};  // MuJoCo gives force and torque along the world's axes
     return write(sum, out, true);
   }
   if (query.order == ContactQuery::Order::nearest)
@@ -687,7 +688,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   for (std::size_t i = 0; i < filled; ++i) write(found[i], out + std::size_t(query.width) * i, false);
 }
 
-/// @param turned against MuJoCo's order of the two geoms: its frame is then turned about its third axis
+/// @param turned the order of the geoms is opposite to MuJoCo's, whose frame is then rotated about its third axis
 void SensorSet::write_contact(const ContactQuery& query, double found, const TouchPoint& c, bool turned, double* out) {
   const Vec3d t = frame_tangents(c.normal)[0] * (turned ? -1.0 : 1.0), u = cross(c.normal, t);
   const auto write = [&](unsigned field, const Vec3d& value) {

@@ -13,13 +13,13 @@ namespace tarsus {
 
 namespace {
 
-/// Fastest way back of a tendon that is beyond its range, and of the joints that it moves [m/s | rad/s].
+/// Largest speed at which a tendon beyond its range returns, and the joints that it moves [m/s | rad/s].
 constexpr double kTendonReturn = 5;
-constexpr double kTendonRest = 1e-9;  ///< a way back that is slower is none: arms of rounding [m/s | rad/s]
-/// The share of its velocity that a body alone loses by drag in a step, along or about an axis, if it is to be a row.
+constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
+/// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
 
-/// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
+/// The row of a spring and damper moving at a given speed over a step; `force` is its force at the start.
 ForceRow falling(double force, double stiffness, double damping, double speed, double dt,
                  SpringRule<double> rule = {1, 1}) {
   ForceRow row;
@@ -28,7 +28,7 @@ ForceRow falling(double force, double stiffness, double damping, double speed, d
   return row;
 }
 
-/// No more than that range of forces allows.
+/// Clamps the row's force to a range.
 void narrow(ForceRow& row, double low, double high) {
   row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
 }
@@ -68,7 +68,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data, bool row_limits)
   is_.idle = actuation_.actuators().size() == 0 && passive.empty();
   is_.plain_only = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
   if (!adhesion_.empty()) actuation_.ask_for_kinematics();
-  drives_.spin_damping = 0;  // nothing that the model does not have
+  drives_.spin_damping = 0;  // no damping that the model does not have
   find_joined();
   for (auto* v : {&tau_, &fixed_, &servo_, &row_force_, &qvel_target_}) v->resize(data.size(model.nv));
   qpos_target_.resize(data.size(model.nq));
@@ -116,7 +116,7 @@ void Servos<R>::find_slots(bool row_limits) {
       std::any_of(slots_.all.begin(), slots_.all.end(), [](const ForceSlot& slot) { return slot.acts; });
 }
 
-/// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.
+/// Gains and ranges of the servos on each DoF, as far as they are independent of controls.
 template <class R>
 void Servos<R>::find_joined() {
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
@@ -164,7 +164,7 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   settle();
 }
 
-/// Actuators on hinges and slides with affine laws: what a lane adds to servo_ or to fixed_.
+/// Actuators with affine laws on hinges and slides: adds each lane's part to servo_ or to fixed_.
 template <class R>
 void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   if (is_.damped_by_control) {
@@ -208,7 +208,7 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
   }
 }
 
-/// Drives' targets and limits; what is no drive goes to tau.
+/// Sets the drives' targets and limits; adds everything else to tau.
 template <class R>
 void Servos<R>::settle() {
   for (int v = 0; v < model_.nv; ++v) {
@@ -227,14 +227,14 @@ void Servos<R>::settle() {
       if (kp == 0 && kd == 0) tau_[place] += std::clamp(servo_[place], R(joined_[v].low), R(joined_[v].high));
     }
     if (!servo || drives_.force_limit.empty()) continue;
-    // Limits are shared by lanes: there the range of the joint is that of its servos alone.
+    // Lanes share the limits, so there the joint's range bounds only its servos.
     const double fixed = width_ == 1 ? double(fixed_[v] + row_force_[v]) : 0;
     drives_.force_floor[v] = std::clamp(joined_[v].low, low - fixed, high - fixed);
     drives_.force_limit[v] = std::clamp(joined_[v].high, low - fixed, high - fixed);
   }
 }
 
-/// All that needs kinematics, tendons or general laws, one world at a time.
+/// Evaluates everything that needs kinematics, tendons or general laws, one world at a time.
 template <class R>
 void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel) {
   const auto gather = [&](In<R> from, auto& to, int world) {
@@ -262,7 +262,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
     };
     add(tau_, passive.force());
-    std::vector<double>& arms = rows_.arms[world];  // what rows point into
+    std::vector<double>& arms = rows_.arms[world];  // storage for the rows' arms
     arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
     one_.drags.clear();
@@ -286,7 +286,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
-      add_drag_rows(world);  // last: how many there are changes from step to step
+      add_drag_rows(world);  // last, because their number varies between steps
       continue;
     }
     add(tau_, passive.polynomial_force());
@@ -334,8 +334,8 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
-/// Speed of the length when the joints go as a force along it moves them, none faster than kTendonReturn: arms vanish
-/// where a length is at its least or most, and a range beyond it has no way back.
+/// Speed of the length if the joints move as a force along it would move them, none faster than kTendonReturn. It is
+/// zero where the length is extremal, because the arms vanish there: a range beyond the extremum cannot be reached.
 template <class R>
 double Servos<R>::tendon_return(int world, int t) const {
   const std::vector<int>& dofs = actuation_.tendons()[t].dofs;
@@ -349,7 +349,7 @@ double Servos<R>::tendon_return(int world, int t) const {
   return fastest;
 }
 
-/// A range by a row for each end, stabilised as joints' are; dry friction by one.
+/// The range of a tendon: one row for each end, stabilised like joint ranges. Dry friction: one row.
 template <class R>
 void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const Tendon& tendon = actuation_.tendons()[t];
@@ -370,7 +370,7 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   if (tendon.friction_loss > 0) add(3, -tendon.friction_loss, tendon.friction_loss, 0, -1, t);
 }
 
-/// Polynomial springs and dampers of joints.
+/// Adds the rows of polynomial springs and dampers of joints.
 template <class R>
 void Servos<R>::add_polynomial_rows(int world, double dt) {
   static constexpr double kUnit = 1;
@@ -387,10 +387,10 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
   }
 }
 
-/// Drag that is felt within the step goes from tau_ to rows, f(v) - h K_s q̈. Of linear drag K_s is its own K. With
-/// quadratic drag alone that would be exact, but where a force keeps up the speed it turned about the balance from step
-/// to step: with x = h K/m, K_s = K (1 + x/(1 + x)) goes over to the tangent, of second order, and nothing swings.
-/// Their arms follow the others.
+/// Moves significant drag from tau_ to rows, f(v) - h K_s q̈. For linear drag K_s is its K. With K_s = K, a body under
+/// quadratic drag alone would move exactly, but with a force that sustains the speed it would oscillate about the
+/// equilibrium. Therefore K_s = K (1 + x/(1 + x)) with x = h K/m, which approaches the tangent: the method is of second
+/// order and does not oscillate. The arms of these rows follow those of the other rows.
 template <class R>
 void Servos<R>::find_drags(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
@@ -422,7 +422,7 @@ void Servos<R>::find_drags(const BasicData<R>& data, int world, double dt) {
   }
 }
 
-/// Lift of what floats becomes that of the mean velocity.
+/// Evaluates the lift of floating bodies at the mean velocity of the step.
 template <class R>
 void Servos<R>::mend_lift(const BasicData<R>& data, int world, double dt) {
   const LinkState<double>* links = actuation_.data().links();
@@ -446,7 +446,7 @@ void Servos<R>::mend_lift(const BasicData<R>& data, int world, double dt) {
   }
 }
 
-/// The generalised force of one at that point, over the DoFs of the body's link, into one_.arm.
+/// Writes the generalised force of a force at that point, over the DoFs of the body's link, to one_.arm.
 template <class R>
 void Servos<R>::find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force) {
   for (const int v : body.dofs) one_.arm[std::size_t(v)] = 0;
@@ -468,8 +468,8 @@ void Servos<R>::add_drag_rows(int world) {
   }
 }
 
-/// What an actuator may give, by its own range and its tendon's: alone, at the end of the step; of several each gives
-/// its share of what the tendon may have at the start, as in MuJoCo, and falls by it.
+/// Bounds a row by the actuator's own range and its tendon's. A single actuator is bounded at the end of the step. Each
+/// of several gives its share of the tendon's range at the start, as in MuJoCo, and decreases from there.
 template <class R>
 void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
   if (a.shares_tendon) {
@@ -482,8 +482,8 @@ void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
   if (tendon.force_limited) narrow(row, tendon.force_range[0], tendon.force_range[1]);
 }
 
-/// A servo's row. What it gives to a joint whose range bounds the sum of several actuators counts
-/// there as it is at the start of the step.
+/// Adds a servo's row. Its force on a joint whose range bounds the sum of several actuators is evaluated at the start
+/// of the step.
 template <class R>
 void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
   const auto range_of = [&](int v) -> const std::array<double, 2>* {
@@ -504,7 +504,8 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
   rows_.of[world].push_back(row);
 }
 
-/// A motor's torque and its bristle's friction, each at the end of the step; cogging is the start's.
+/// Adds rows for a motor's torque and its bristle's friction, each at the end of the step; cogging is that of the
+/// start.
 template <class R>
 void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<const double> arm) {
   const Actuator& a = actuation_.actuators()[actuator];
@@ -534,7 +535,7 @@ MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, dou
   return motor_step(*a.motor, u.data(), act.data(), length, velocity, a.period, dt);
 }
 
-/// Current and bristle go with the speed whose torque acted: the end's where that was implicit.
+/// Current and bristle advance with the velocity that the torque used: that of the step's end if it was implicit.
 template <class R>
 void Servos<R>::advance_motor(BasicData<R>& data, int actuator, double dt, int world) {
   const Actuator& a = actuation_.actuators()[actuator];

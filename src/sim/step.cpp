@@ -41,17 +41,17 @@ std::optional<ActuationMode> actuation_mode(std::string_view name) {
   return {};
 }
 
-/// The model's servos act as drives.
+/// Whether the model's servos act as drives.
 static bool implicit_servos(const StepOptions& options) {
   return options.integrator != Integrator::rk4 && options.actuation == ActuationMode::implicit_servos;
 }
 
-/// Some shape that may touch rides on a mocap body.
+/// Whether a shape that may touch is on a mocap body.
 static bool mocap_touches(const Model& model) {
   for (int b = 0; b < model.nbody(); ++b) {
     if (model.bodies[b].mocap < 0) continue;
     const std::vector<GeomSpec>& geoms = model.spec.bodies[b].geoms;
-    // Whatever stands in an explicit pair touches all the same.
+    // Geoms in explicit pairs touch regardless.
     if (!model.spec.contact_pairs.empty() && !geoms.empty()) return true;
     if (std::any_of(geoms.begin(), geoms.end(), [](const GeomSpec& g) { return g.contype || g.conaffinity; }))
       return true;
@@ -63,8 +63,8 @@ static bool has_loops(const Model& model, const StepOptions& options) {
   return options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
 }
 
-/// The part of lanes_refusal() that depends on drives, whose numbers may change from step to step.
-/// @param paths there may be forces along paths
+/// The part of lanes_refusal() that depends on drives, whose parameters may change from step to step.
+/// @param paths forces along paths are possible
 static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives, bool paths) {
   if (!drives.limited()) return "";
   return paths || options.rows.any() || has_loops(model, options) ? limits_refusal(model, drives) : "";
@@ -123,7 +123,7 @@ void StepMemory<R>::put(const StepMemory& one, int lane, int width) {
   };
   lay(one.drive_demand, drive_demand, 0), lay(one.lane_terms, lane_terms, 1);
   if (one.lane_terms.empty()) return;
-  // The first word is how many contacts are remembered, the same for all lanes; those beyond it have no name.
+  // The first word is the number of stored contacts, equal for all lanes; contacts beyond it have no identity.
   std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t> mine, theirs;
   std::memcpy(&mine, one.lane_terms.data(), sizeof mine), std::memcpy(&theirs, lane_terms.data(), sizeof theirs);
   for (int l = 0; l < width && mine > theirs; ++l) std::memcpy(&lane_terms[std::size_t(l)], &mine, sizeof mine);
@@ -171,7 +171,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
-/// What solves all that has a law of its own.
+/// Creates the solvers for terms with their own law.
 template <class R>
 void Stepper<R>::make_rows(const BasicData<R>& data) {
   if (width_ == 1)
@@ -182,29 +182,29 @@ void Stepper<R>::make_rows(const BasicData<R>& data) {
                                        servos_ ? servos_->slots() : std::span<const ForceSlot>(), options_.rows);
 }
 
-/// What acts besides drives, into data.tau; the user's own waits in now_.user_tau.
+/// Sums all forces other than drives into data.tau; now_.user_tau keeps the user's.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
   servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
                    qpos, qvel, now_.user_tau);
-  // A world's step in lanes does not depend on what its neighbours have.
+  // A world's step in SIMD lanes must not depend on the other lanes.
   now_.solves_rows = width_ == 1 ? servos_->has_rows() : servos_->may_have_rows();
 }
 
-/// A world by itself, beside those of lanes.
+/// A world of a pack that the scalar path steps.
 template <class R>
 struct Stepper<R>::Alone {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target, ground_force;
-  bool last = false;  // it took its world's last step
+  bool last = false;  // it took the world's last step
 
   Alone(const Model& model, const StepOptions& options) : data(model), stepper(model, data, options) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
     ground_force.resize(data.size(3 * model.njoint()));
   }
-  /// Takes the step that world `world` of `lanes` would.
+  /// Takes the step of world `world` of `lanes`.
   void step(const Model& model, const BasicData<R>& lanes, int world, const Drives* drives, In<R> targets,
             In<R> target_rates) {
     const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
@@ -234,7 +234,7 @@ const Stepper<R>& Stepper<R>::taker(int world) const {
   return one && one->last ? one->stepper : *this;
 }
 
-/// Lanes do not have all of a step under these drives.
+/// Whether SIMD lanes cannot take the whole step under these drives.
 template <class R>
 bool Stepper<R>::goes_singly(const Drives* drives) const {
   if (width_ == 1) return false;
@@ -242,7 +242,7 @@ bool Stepper<R>::goes_singly(const Drives* drives) const {
   return drives && !drives_refusal(model_, options_, *drives, servos_ && servos_->passive()).empty();
 }
 
-/// The step of all worlds, each by itself.
+/// Steps all worlds individually.
 template <class R>
 int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
   std::copy(data.qpos.begin(), data.qpos.end(), next_.qpos.begin());
@@ -271,8 +271,8 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
   return bad;
 }
 
-/// The step of worlds that the lanes did not solve, once more and each by itself: there are sweeps beside Newton's
-/// steps, and springs of ranges. Their next state comes to the lanes'.
+/// Repeats by the scalar path the step of worlds that the lanes did not solve. The scalar path has sweeps in addition
+/// to Newton's iterations, and springs of ranges. The resulting states are written to the lanes.
 template <class R>
 void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
   for (int world = 0; world < data.worlds(); ++world) {
@@ -328,7 +328,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   return bad;
 }
 
-/// Marks the worlds that bring numbers in which are not finite.
+/// Marks the worlds whose inputs are not finite.
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
   const auto all = [&](const auto& good) {
@@ -343,7 +343,7 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
   }
 }
 
-/// Quaternions in qpos to unit length; those without length are no rotation, as in MuJoCo.
+/// Normalises quaternions in qpos. Quaternions of zero length become the identity, as in MuJoCo.
 template <class R>
 void Stepper<R>::make_unit(BasicData<R>& data) {
   const std::size_t w = std::size_t(width_);
@@ -362,7 +362,7 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
         const Quat<R> given = at(lane);
         const R n2 = square_norm(given);
         if (is_unit(n2)) continue;
-        const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
+        const std::size_t world = pack * w + lane;  // lanes that pad the last pack have no world
         if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
           status_[world] = WorldStatus::bad_input;
         const Quat<R> made = unit(given);
@@ -372,7 +372,7 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
   }
 }
 
-/// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
+/// qacc at (qpos, qvel). dt > 0 makes drives, springs and damping implicit over dt; dt = 0 is explicit.
 template <class R>
 void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
                             In<R> qpos_target, In<R> qvel_target, In<R> tau) {
@@ -383,7 +383,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     drive_force_.assign(limiter_->applied().begin(), limiter_->applied().end());
     if (!loops_) return;
   }
-  // Beside loops limits are kept here by rk4 alone, which clamps explicitly (dt = 0): a force like any other.
+  // Together with loops, only rk4 enforces limits here. It clamps explicitly (dt = 0), like any other force.
   const bool at_start = dt > 0 && explicit_forces();
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
@@ -398,7 +398,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
   if (implicit_products) force_of(data, qpos, qvel);
-  // rk4 without projection pulls errors back in about SPOOK's default time.
+  // rk4 without projection reduces errors at about SPOOK's default rate.
   const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift, false);
 }
@@ -409,17 +409,17 @@ typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
   return options_.velocity_products == VelocityProductMode::on ? ProductUse::always : ProductUse::where_needed;
 }
 
-/// qacc with velocity products implicit. @return data holds the factors of M̂
+/// qacc with implicit velocity products. @return whether data holds the factors of M̂
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, !loops_, qpos, qvel,
                                     data.joint_force, data.joint_inertia, data.qacc, now_.turning);
 }
 
-/// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
+/// Computes the joint_force M̂ qacc + C; loops that are solved separately start from forces.
 template <class R>
 void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
-  rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K holds too
+  rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K contains too
   const std::size_t pack = std::size_t(model_.nv) * width_;
   for (std::size_t i = 0; i < data.joint_force.size(); ++i) {
     const R armature = R(model_.armature[i % pack / width_]);
@@ -427,7 +427,7 @@ void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
   }
 }
 
-/// MuJoCo's Euler step takes the joints' damping, and nothing else, at the end of the step.
+/// In MuJoCo's Euler step only the joints' damping is implicit.
 template <class R>
 void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
   for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {
@@ -439,15 +439,16 @@ void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
   }
 }
 
-/// SPOOK's step, 0 for exact accelerations.
+/// Time step of SPOOK's stabilisation; 0 for exact accelerations.
 template <class R>
 double Stepper<R>::loop_step(double dt) const {
   return options_.loops == LoopMode::spook ? dt : 0;
 }
 
-/// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰, or after pass 1 of
-/// ABA and zero. @return of one world: it is v⁰. It is so where links turn far; and with M̂'s factors, of which loops
-/// and what acts along generalised directions take their inverse masses
+/// Prepares the solve of the terms: data, qacc and next_.qvel = v + h qacc. Either next_.qvel is v⁰, the velocity
+/// without the terms, or only pass 1 of ABA is done and qacc is zero. @return for a single world, whether next_.qvel is
+/// v⁰. It is if links turn far, and also if the factors of M̂ are needed because loops and forces along generalised
+/// directions take their inverse masses from them.
 template <class R>
 bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
   const bool factors = !lane_rows_ && (loops_ || now_.solves_rows);
@@ -462,7 +463,7 @@ bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
   return factors || next_.found[0] != 0;
 }
 
-/// The next velocity of one world with everything that has a law or a row of its own.
+/// The next velocity of a single world with all terms and rows.
 template <class R>
 void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited) {
   const double h = step.h;
@@ -470,7 +471,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     const bool free = begin_terms(data, h);
     clock_.lap(Stage::solve);
     BilateralRows<R> bilateral;
-    place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
+    place_origins(model_.joints.data(), model_.njoint(), data.links());  // maba() does not compute them
     if (loops_) {
       loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
       bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
@@ -480,7 +481,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
   } while (rows_->terms().join_limits(next_.qvel));
 }
 
-/// The next velocity with everything that has a law or a row of its own in one problem.
+/// The next velocity with all terms and rows in one problem.
 template <class R>
 void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
                              In<R> tau) {
@@ -600,7 +601,7 @@ void Stepper<R>::ground_force(int world, Out<R> force) const {
   }
 }
 
-/// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.
+/// Applies SHAKE to the step that euler() or rk4() took, then RATTLE to the velocities.
 template <class R>
 void Stepper<R>::close_loops(BasicData<R>& data) {
   const bool rk4 = options_.integrator == Integrator::rk4;
@@ -618,7 +619,7 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   }
 }
 
-/// Whether the loops' forces turn by more than the step that was taken resolves: then it is to be taken again.
+/// Whether the loops' forces rotate by more than the step resolves, so that it must be repeated.
 template <class R>
 bool Stepper<R>::stiffen_loops(BasicData<R>& data) {
   if (!loops_) return false;
@@ -663,8 +664,8 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   clock_.lap(Stage::integrate);
 }
 
-/// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) on the rotations, v elsewhere: what moves q = q₀ ⊞ u when q̇ is v.
-/// The next term is of fifth order in the step. [Munthe-Kaas 1998]
+/// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) for rotations, v for other coordinates: the rate of u in q = q₀ ⊞
+/// u if q̇ is v. The next term is of fifth order in the step. [Munthe-Kaas 1998]
 template <class R>
 static void manifold_slope(const Model& model, int width, const R* u, const R* v, R* slope) {
   for (const Joint& joint : model.joints) {
@@ -744,7 +745,7 @@ WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
   return finite_lane(next_.qpos, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
 }
 
-/// Takes the next state over, lane by lane where some world is not ok.
+/// Accepts the next state, by lane if some world is not ok.
 template <class R>
 int Stepper<R>::settle(BasicData<R>& data) {
   int bad = 0;

@@ -1,4 +1,4 @@
-// What acted on bodies over a Stepper's last step, for sensors that feel it.
+// Forces on bodies over a Stepper's last step, for sensors that measure them.
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -7,7 +7,7 @@ namespace tarsus {
 
 namespace {
 
-/// One world's numbers of `all`.
+/// One world's part of `all`.
 template <class R>
 AlignedVector<R> of_world(const BasicData<R>& data, std::span<const R> all, int world) {
   AlignedVector<R> out(all.size() / std::size_t(data.packs() * data.width()));
@@ -15,8 +15,8 @@ AlignedVector<R> of_world(const BasicData<R>& data, std::span<const R> all, int 
   return out;
 }
 
-/// Forces of a world's constraints between bodies on them, at the links' origins, and along tendons; what is fixed, to
-/// the world or to a mocap body, bears the reaction to the force on the other.
+/// Forces of a world's equality constraints on bodies, at the origins of links, and along tendons. A body fixed to the
+/// world or to a mocap body bears the reaction to the force on the other body.
 template <class R>
 void add_equality_forces(const Model& model, const EqualitySet& set, In<R> multiplier, const BasicData<R>& data,
                          int world, StepForces& forces) {
@@ -63,7 +63,7 @@ void add_tendon_forces(const Model& model, const Stepper<R>& stepper, int world,
   }
 }
 
-/// Contacts and joint limits of a world in lanes.
+/// Forces of contacts and joint limits of a world in SIMD lanes.
 template <class R>
 void add_row_forces(const Model& model, const LaneStage<R>& lanes, int world, StepForces& out) {
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(lanes.terms().limit_force(world, i));
@@ -73,7 +73,7 @@ void add_row_forces(const Model& model, const LaneStage<R>& lanes, int world, St
         {a.body, b.body, a.geom, b.geom, c.point, c.normal, c.distance, c.force, c.torque, c.margin});
   });
 }
-/// Of one alone.
+/// The same for a world of the scalar path.
 template <class R>
 void add_row_forces(const Model& model, const RowStage<R>& rows, StepForces& out) {
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.terms().limit_force(i));

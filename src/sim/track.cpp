@@ -34,13 +34,13 @@ void check(const Model& model, const Drives& drives, const TrackOptions& options
   }
 }
 
-/// The pushes' forces in a step, as joint forces.
+/// The forces of the pushes in a step, as joint forces.
 class Pusher {
  public:
   Pusher(const Model& model, const std::vector<Push>& pushes)
       : model_(model), pushes_(pushes), data_(model), tau_(model.nv) {}
 
-  /// Writes tau; what it was before is left as it is where there are no pushes.
+  /// Writes tau, unless there are no pushes.
   /// @return the sum of the forces, mean over the step
   template <class R>
   Vec3d apply(double begin, double end, BasicData<R>& data) {

@@ -1,4 +1,4 @@
-// Whether numbers are finite, or within a bound.
+// Checks whether numbers are finite or within a bound.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace tarsus {
 
-/// All |x| <= limit; a nan is not.
+/// Whether |x| <= limit for all x; false for nan.
 template <class R>
 bool within(std::span<const R> values, R limit) {
-  constexpr std::size_t kFew = 16;  // quicker than a kernel's call
+  constexpr std::size_t kFew = 16;  // faster than calling a kernel
   if (values.size() > kFew) return all_within(values, limit);
   return std::all_of(values.begin(), values.end(), [&](R x) { return std::abs(x) <= limit; });
 }

@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-/// Index of each body's first geom, and their number.
+/// Index of each body's first geom, and the number of geoms.
 std::vector<int> first_geoms(const Model& model) {
   std::vector<int> first{0};
   for (const BodySpec& body : model.spec.bodies) first.push_back(first.back() + int(body.geoms.size()));
@@ -94,7 +94,7 @@ template <class R>
 void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
           std::span<const int> world, bool drives) {
   const std::size_t width = world.size();
-  // number(i, the world's part of the parameter) for each i < n and lane; nothing where it is not given.
+  // number(i, the world's part of the parameter) is called for each i < n and lane; absent parameters are skipped.
   const auto lay = [&](AlignedVector<R>& to, std::size_t n, WorldParameter which, const auto& number) {
     to.clear();
     if (parameters[which].empty()) return;

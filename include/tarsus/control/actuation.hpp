@@ -1,5 +1,5 @@
-// What acts in one world besides the user's forces: tendons, actuators, passive forces, at one state. The numbers that
-// MuJoCo calls ten_*, actuator_*, act_dot, qfrc_actuator and qfrc_passive.
+// Tendons, actuators and passive forces of one world at one state: the quantities that MuJoCo calls ten_*, actuator_*,
+// act_dot, qfrc_actuator and qfrc_passive.
 #pragma once
 
 #include "tarsus/control/actuator.hpp"
@@ -8,42 +8,43 @@ namespace tarsus {
 
 class Actuation {
  public:
-  /// Keeps a reference to the model. @throws InputError naming what a tendon or an actuator refers to and is not there
+  /// Keeps a reference to the model. @throws InputError naming an object that a tendon or an actuator refers to and
+  /// that does not exist
   explicit Actuation(const Model& model);
 
   const ActuatorSet& actuators() const { return actuators_; }
   const TendonSet& tendons() const { return passive_.tendons(); }
   const PassiveForces& passive() const { return passive_; }
 
-  /// Everything below at that state.  @param dt of the step whose end activation_early asks for [s]
+  /// Evaluates all quantities below at a state.  @param dt of the step, for activation_early [s]
   void evaluate(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> ctrl,
                 std::span<const double> act, double dt);
 
-  /// passive() alone at that state.
+  /// Evaluates only passive() at a state.
   void evaluate_passive(std::span<const double> qpos, std::span<const double> qvel);
 
-  // Of the last evaluate(); length, velocity, force of each actuator; [na] act_dot; [nv] the others.
+  // Results of the last evaluate(): length, velocity and force of each actuator; [na] act_dot; [nv] the others.
   std::span<const double> length() const { return length_; }
   std::span<const double> velocity() const { return velocity_; }
-  std::span<const double> force() const { return force_; }  ///< within forcerange
-  /// Of what several actuators give to this one's tendon, the part that is within the tendon's actuatorfrcrange.
+  std::span<const double> force() const { return force_; }  ///< clamped to forcerange
+  /// Factor that scales the sum of the actuators on this actuator's tendon to the tendon's actuatorfrcrange.
   double tendon_share(const Actuator& a) const { return a.tendon >= 0 ? tendon_share_[a.tendon] : 1; }
-  std::span<const double> moment() const { return moment_; }  ///< over the dofs of each, from its `first`
+  std::span<const double> moment() const { return moment_; }  ///< of each actuator over its dofs, from its `first`
   std::span<const double> act_dot() const { return act_dot_; }
-  const MotorStep& motor(int actuator) const { return motors_[actuator]; }  ///< of those that are motors
-  /// Within the joints' actuatorfrcrange, with the gravity compensation that belongs to actuators.
+  const MotorStep& motor(int actuator) const { return motors_[actuator]; }  ///< of an actuator that is a motor
+  /// Clamped to the joints' actuatorfrcrange, including the gravity compensation that belongs to actuators.
   std::span<const double> actuator_force() const { return qfrc_actuator_; }
-  /// Joint springs and dampers included. By calling evaluate() first.
+  /// Total passive force, including joint springs and dampers. Call evaluate() first.
   void passive_force(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) const;
-  /// Gravity compensation that belongs to the actuators of that DoF.
+  /// Whether the gravity compensation of a DoF belongs to its actuators.
   bool compensates(int dof) const { return compensated_by_actuator_[dof]; }
   double compensation_by_actuator(int dof) const {
     return compensated_by_actuator_[dof] ? passive_.gravity_compensation()[dof] : 0;
   }
-  /// Workspace with the links' poses and velocities, if kinematics were needed (or asked for).
+  /// Workspace with the poses and velocities of the links, if kinematics were needed or requested.
   const Data& data() const { return data_; }
   Data& workspace() { return data_; }
-  /// Where mocap bodies are, for the next evaluate(); empty: where the file has them.  @param pos, quat as Data's
+  /// Sets the mocap bodies' poses for the next evaluate(); empty: those of the file.  @param pos, quat as in Data
   void set_mocap(std::span<const double> pos, std::span<const double> quat);
   void scale_damping(std::span<const double> factors) { passive_.scale_damping(factors); }
   void ask_for_kinematics() { needs_kinematics_ = true; }

@@ -1,7 +1,7 @@
-// The pose qpos0 as actuators feel it: their moments, and the inverse of the mass matrix with the tendons'
-// armature.
+// Actuator moments at qpos0, and the inverse of the mass matrix there, with the armature of tendons.
 //
-// MuJoCo takes from it what a file gives relative to inertia: springdamper, dampratio, and muscles' scale.
+// MuJoCo evaluates at this pose the parameters that a file gives relative to inertia: springdamper, dampratio and the
+// scale of muscles.
 #pragma once
 
 #include "tarsus/control/actuator.hpp"

@@ -1,17 +1,19 @@
-// A motion of one skeleton on the model of another: which of their points belong together, and the poses that follow.
+// Retargets a motion from one skeleton to a model with another: finds corresponding points and solves for the poses.
 //
-// Neither the source's rest pose nor the axes of its joints matter. A frame's pose is that of least squares over:
+// The result does not depend on the source's rest pose or on the axes of its joints. The pose of a frame is the
+// least-squares fit of:
 //
 // - directions of the segments between points (bones, the axes through hips and shoulders, the trunk);
 // - positions of the ankles and of the middle of the hips in the source, scaled by leg length;
-// - axes, weakly, where directions do not settle the pose: those that knees and elbows bend about, and the pelvis's up.
-//   Each is the direction, fixed in a bone of the source, that fits the positions of all frames best (the axis of the
-//   bend, or where the shoulders are). The bone carries it also through frames in which the limb is straight;
-// - a weak pull to the model's own pose.
+// - with a low weight, axes that the directions leave undetermined: the bending axes of knees and elbows, and the
+//   pelvis's up. Each axis is the direction, fixed in a bone of the source, that best fits the positions of all frames
+//   (the axis of the bend, or the direction of the shoulders). The bone carries the axis through frames in which the
+//   limb is straight;
+// - with a low weight, the model's own pose.
 //
-// Gauss-Newton with Levenberg's damping, started from the frame before; the first from bent limbs, since a limb that
-// starts turned the wrong way about itself bends against the end of its range and stays there.
-// A foot that stands is held where it stands, and lifted until no shape of it is below the ground.
+// The solver is Gauss-Newton with Levenberg damping, started from the previous frame. The first frame starts from bent
+// limbs, because a limb that starts rotated the wrong way about its own axis bends against the end of its range and
+// stays there. A foot in stance is held in place and lifted until none of its shapes is below the ground.
 #pragma once
 
 #include <string>
@@ -21,38 +23,38 @@
 
 namespace tarsus {
 
-/// Points that a pair of legs must have, on both sides; arms, neck and head are used where both skeletons have them.
-/// Names: hip knee ankle toe shoulder elbow wrist with left_ or right_ before, neck and head.
+/// Names of the points: hip knee ankle toe shoulder elbow wrist with left_ or right_ before, neck and head. Both
+/// skeletons must have the points of a pair of legs; arms, neck and head are used if both have them.
 const std::vector<std::string>& skeleton_points();
 
-/// The mapping from a clip's skeleton to a humanoid model: by names (Mixamo, CMU, DAZ, LAFAN1, SMPL, Blender, Unreal,
-/// MVN, Biovision and what is like them), else by where branches end (feet low, hands wide, head high).
-/// @throws InputError without a skeleton in the clip, or legs that cannot be told in one of the two; says which names
-///   were tried
+/// Maps a clip's skeleton to a humanoid model: by names (Mixamo, CMU, DAZ, LAFAN1, SMPL, Blender, Unreal, MVN,
+/// Biovision and similar), else by where branches end (feet low, hands wide, head high).
+/// @throws InputError if the clip has no skeleton or if the legs of one skeleton cannot be identified; lists the names
+/// tried
 ClipMapping map_skeleton(const Model& model, const MotionClip& clip);
-/// From 0 to 1: the mean over the points of how each was found (name 1, topology 0.5), lowered where left and right
-/// differ in length.
+/// Confidence from 0 to 1: the mean over the points by how each was found (name 1, topology 0.5), reduced if left and
+/// right differ in length.
 double confidence(const ClipMapping& mapping);
 
 struct RetargetReport {
-  double scale = 1;                      ///< model's leg length over the source's
-  double direction_error = 0;            ///< mean angle between a segment and its source's [rad]
-  double direction_worst = 0;            ///< the largest mean of a segment [rad]
+  double scale = 1;                      ///< the model's leg length over the source's
+  double direction_error = 0;            ///< mean angle between a segment and the source's [rad]
+  double direction_worst = 0;            ///< largest mean of a single segment [rad]
   std::string worst;                     ///< that segment
-  int stances = 0;                       ///< of a foot on the ground, 0.1 s or longer
-  double slide_mean = 0, slide_max = 0;  ///< way of an ankle from its place during a stance, horizontally [m]
-  double sink_max = 0;                   ///< lowest point of a foot below the ground [m]
+  int stances = 0;                       ///< number of times a foot stood on the ground for 0.1 s or longer
+  double slide_mean = 0, slide_max = 0;  ///< horizontal displacement of an ankle during a stance [m]
+  double sink_max = 0;                   ///< largest depth of a foot below the ground [m]
 };
 
-/// The figures in a sentence.
+/// The report as a sentence.
 std::string text(const RetargetReport& report);
 
 struct Retargeted {
-  MotionClip clip;  ///< of format "tarsus", a channel for each joint of the model
+  MotionClip clip;  ///< of format "tarsus", with one channel for each joint of the model
   RetargetReport report;
 };
 
-/// @param mapping with points, as map_skeleton() makes it  @throws InputError naming points that do not exist
+/// @param mapping with points, as from map_skeleton()  @throws InputError naming points that do not exist
 Retargeted retarget(const Model& model, const MotionClip& clip, const ClipMapping& mapping);
 
 }  // namespace tarsus

@@ -1,11 +1,11 @@
-// What acts between links of CoupledTrees (coupled.hpp).
+// Indices of a coupling between links in CoupledTrees (coupled.hpp).
 #pragma once
 
 namespace tarsus {
 
-/// Where a contact stands among the blocks and forces of CoupledTrees.
+/// The blocks and forces of CoupledTrees to which a contact adds.
 struct CoupledPlace {
-  int a, b;  ///< B_aa and B_bb, and forces; b -1: the world
+  int a, b;  ///< links of B_aa, B_bb and the forces; b -1: the world
   int pair;  ///< B_ab; B_ba is the block pair ^ 1
 };
 

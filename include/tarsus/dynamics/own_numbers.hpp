@@ -1,4 +1,4 @@
-// A world's own gravity, masses and inertias, else the model's.
+// Gravity, masses and inertias of a world: the world's own if it has any, else the model's.
 #pragma once
 
 #include "tarsus/model/data.hpp"
@@ -7,20 +7,20 @@
 
 namespace tarsus {
 
-/// Of one world.
+/// Gravity of a single world.
 template <class R>
 Vec3d gravity_of(const Model& model, const BasicData<R>& data) {
   if (!data.own || data.own->gravity.empty()) return model.gravity;
   return widen(Vec3<R>{data.own->gravity[0], data.own->gravity[1], data.own->gravity[2]});
 }
 
-/// The factor on a body's mass and inertia, of one world.
+/// Factor on a body's mass and inertia in a single world.
 template <class R>
 double mass_scale(const BasicData<R>& data, int body) {
   return data.own && !data.own->mass_scale.empty() ? double(data.own->mass_scale[std::size_t(body)]) : 1;
 }
 
-/// A link's inertia along its axes, in that world.
+/// Inertia of a link in its axes, in the given world.
 template <class R>
 RigidInertia<double> inertia_of(const Model& model, const BasicData<R>& data, int link, int world) {
   const int width = data.width();

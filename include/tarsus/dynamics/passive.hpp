@@ -1,16 +1,16 @@
-// Passive forces beside the joints' linear springs and dampers, which drive_terms() takes implicitly: springs and
-// dampers of tendons, polynomial ones of joints, gravity compensation, and the forces of a surrounding fluid: MuJoCo's.
+// MuJoCo's passive forces other than the joints' linear springs and dampers, which drive_terms() treats implicitly:
+// springs and dampers of tendons, polynomial springs and dampers of joints, gravity compensation and fluid forces.
 #pragma once
 
 #include "tarsus/dynamics/tendon.hpp"
 
 namespace tarsus {
 
-/// Force and torque of a fluid on what moves through it with a velocity (w, v), in axes of its own.
+/// Force and torque of a fluid on an object that moves through it with the velocity (w, v), in the object's axes.
 struct FluidForce {
-  Force<double> resistance{{0, 0, 0}, {0, 0, 0}};  ///< ≥ 0: drag is -resistance × velocity, each component by itself
-  Force<double> growing{{0, 0, 0}, {0, 0, 0}};     ///< the part of it that is in proportion to the speed
-  /// Lift, and what the fluid carried along does: (spin × w + momentum × v, momentum × w + lift × v), without power.
+  Force<double> resistance{{0, 0, 0}, {0, 0, 0}};  ///< ≥ 0: drag is -resistance × velocity, by component
+  Force<double> growing{{0, 0, 0}, {0, 0, 0}};     ///< the part of it that is proportional to the speed
+  /// Lift and added mass: (spin × w + momentum × v, momentum × w + lift × v). These forces do no work.
   Vec3d spin{0, 0, 0}, momentum{0, 0, 0}, lift{0, 0, 0};
 
   Force<double> drag(const Motion<double>& v) const {
@@ -26,17 +26,18 @@ struct FluidForce {
 struct Immersion {
   int link;
   std::span<const int> dofs;  ///< between the link and the world
-  Transformd pose;            ///< of its axes, world
-  Motion<double> velocity;    ///< against the fluid, along its axes
+  Transformd pose;            ///< pose of the immersed object's axes in the world
+  Motion<double> velocity;    ///< relative to the fluid, along these axes
   FluidForce fluid;
   Force<double>
       inverse_mass;  ///< along and about each axis, of its share of the link's own; infinite where it has none
-  bool floats;       ///< the link is a free body alone, and has lift
+  bool floats;       ///< the link is a single free body and has lift
 };
 
-/// Force and moment at the origin of a link that floats, world axes, by turning() of all of it: of the mean of its
-/// velocities at the ends of a step that it does by this alone, whose energy is then what it was.
-/// @param inertia of the link, world axes  @param velocity of its origin against the fluid, world axes  @param h [s]
+/// Mean of turning() over a step for a floating link, as a force and moment at the link's origin, world axes. The force
+/// is evaluated at the mean of the velocities at both ends of a step under this force alone, which conserves energy.
+/// @param inertia of the link, world axes  @param velocity of its origin relative to the fluid, world axes  @param h
+/// [s]
 Force<double> turning_over(std::span<const Immersion> shapes, const Vec3d& origin, const RigidInertia<double>& inertia,
                            const Motion<double>& velocity, double h);
 
@@ -46,48 +47,49 @@ class PassiveForces {
   explicit PassiveForces(const Model& model);
 
   const TendonSet& tendons() const { return tendons_; }
-  /// Nothing here: add() would add zero, and there are no tendons.
+  /// Whether there are neither tendons nor forces, so that evaluate() is unnecessary.
   bool empty() const { return tendons_.size() == 0 && polynomials_.empty() && !compensates_ && !fluid_; }
   /// Whether add() needs kinematics(qpos, qvel).
   bool needs_kinematics() const { return tendons_.spatial() || compensates_ || fluid_; }
 
-  /// Polynomial damping of joints is the model's times these from now on. @param factors [njoint]; empty: 1
+  /// Scales the model's polynomial damping of joints from now on. @param factors [njoint]; empty: 1
   void scale_damping(std::span<const double> factors);
-  /// Evaluates all of it. Spatial tendons, gravity compensation and fluid read `links`, left by kinematics(qpos, qvel).
+  /// Evaluates all passive forces. Spatial tendons, gravity compensation and fluid read `links`, which kinematics(qpos,
+  /// qvel) must have set.
   void evaluate(const LinkState<double>* links, std::span<const double> qpos, std::span<const double> qvel);
 
-  // Of the last evaluate().
+  // Results of the last evaluate().
   std::span<const double> tendon_length() const { return length_; }
   std::span<const double> tendon_velocity() const { return velocity_; }
   std::span<const double> tendon_arm() const { return arm_; }
-  std::span<const double> tendon_force() const { return tendon_force_; }  ///< of springs and dampers, by tendon
-  /// [nv] gravity compensation, all of it; at joints with actuator_gravity_compensation it is the actuators' to apply.
+  std::span<const double> tendon_force() const { return tendon_force_; }  ///< [tendon] spring and damper forces
+  /// [nv] total gravity compensation; at joints with actuator_gravity_compensation the actuators apply it.
   std::span<const double> gravity_compensation() const { return compensation_; }
-  /// [nv] fluid, and gravity compensation of the other joints.
+  /// [nv] fluid forces, and gravity compensation at the other joints.
   std::span<const double> force() const { return force_; }
   std::span<const double> polynomial_force() const { return polynomial_force_; }  ///< [nv] of joints
 
-  /// The part of a joint's spring and damper that is not linear.
+  /// The nonlinear part of a joint's spring and damper.
   struct Polynomial {
     int joint, qpos, count;  ///< count: DoFs
     std::array<int, 6> dofs;
     double reference;
     std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v
     double force(double x, double velocity) const;
-    /// -∂force/∂x and -∂force/∂v, where they are negative 0.
+    /// -∂force/∂x and -∂force/∂v, clamped to be non-negative.
     double stiffness_at(double x) const;
     double damping_at(double velocity) const;
   };
   std::span<const Polynomial> polynomials() const { return polynomials_; }
 
-  /// The bodies in the fluid, whose forces are part of force(): those of one link are neighbours.
+  /// The immersed bodies, whose forces are part of force(). Entries of the same link are adjacent.
   std::span<const Immersion> immersions() const { return immersions_; }
-  /// f(link, DoFs) for each of them, before any evaluate() too.
+  /// Calls f(link, DoFs) for each immersed body; needs no evaluate().
   template <class F>
   void each_immersed(const F& f) const {
     for (const Immersed& body : immersed_) f(body.frame.link, std::span<const int>(body.dofs));
   }
-  /// The inverse_mass of immersions()[k] where its link has this inertia, along the link's axes.
+  /// inverse_mass of immersions()[k] if its link has this inertia, along the link's axes.
   Force<double> inverse_mass(std::size_t k, const RigidInertia<double>& link) const;
 
  private:
@@ -102,8 +104,8 @@ class PassiveForces {
     bool ellipsoid;
     std::array<double, 5> coefficients;
     Vec3d virtual_mass{}, virtual_inertia{};
-    int sharing = 1;          ///< how many share the link's inertia
-    std::vector<int> dofs{};  ///< this and what follows: see Immersion
+    int sharing = 1;          ///< number of immersed objects that share the link's inertia
+    std::vector<int> dofs{};  ///< this and the following members: see Immersion
     Force<double> inverse_mass{};
     bool floats = false;
   };
@@ -115,7 +117,7 @@ class PassiveForces {
   const Model& model_;
   TendonSet tendons_;
   std::vector<Polynomial> polynomials_;
-  std::vector<std::array<double, 2>> damping_;  // [polynomial] the model's
+  std::vector<std::array<double, 2>> damping_;  // [polynomial] the model's, unscaled
   std::vector<Compensated> compensated_;
   std::vector<Immersed> immersed_;
   std::vector<Immersion> immersions_;
@@ -124,17 +126,17 @@ class PassiveForces {
   std::vector<double> length_, velocity_, arm_, tendon_force_, compensation_, force_, polynomial_force_, row_;
 };
 
-/// At the body's centre of mass and in its principal axes, on a box. [MuJoCo, "Inertia model": the box has the body's
-/// mass and inertia]  @param v velocity against the fluid, same axes
+/// Fluid force on a body by its equivalent inertia box, at the centre of mass in principal axes. [MuJoCo, "Inertia
+/// model": the box has the body's mass and inertia]  @param v velocity relative to the fluid, same axes
 FluidForce box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity);
 
-/// The same on an ellipsoid. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
+/// Fluid force on an ellipsoid. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
 /// @param coefficients blunt drag, slender drag, angular drag, Kutta lift, Magnus lift
 FluidForce ellipsoid_fluid_force(const Vec3d& semi_axes, const std::array<double, 5>& coefficients,
                                  const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
                                  double density, double viscosity);
 
-/// Mass and moments of inertia of the fluid that an ellipsoid carries along, for density 1. [Tuckerman 1925]
+/// Added mass and added moments of inertia of an ellipsoid in a fluid of density 1. [Tuckerman 1925]
 void added_mass(const Vec3d& semi_axes, Vec3d& mass, Vec3d& inertia);
 
 }  // namespace tarsus

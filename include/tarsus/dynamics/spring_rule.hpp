@@ -1,25 +1,27 @@
-// How a step takes a spring of the model.
+// Time discretisation of the model's springs.
 #pragma once
 
 #include "tarsus/math/scalar.hpp"
 
 namespace tarsus {
 
-/// Of a step of h seconds: the force -k (q + h ahead v), with the inertia h² k share. With v⁺ = v + h q̈ and
-/// q⁺ = q + h v⁺, 0 and 1/4 are the implicit midpoint rule for the position at the middle of the step, q - h v/2:
-/// stable at every step, it neither adds energy nor takes any. 1 and 1 are the force at its end, which damps.
+/// In a step of h seconds the spring exerts the force -k (q + h ahead v) and adds the inertia h² k share. With v⁺ = v +
+/// h q̈ and q⁺ = q + h v⁺, ahead = 0 and share = 1/4 are the implicit midpoint rule for positions at the middle of the
+/// step, q - h v/2. It is stable at every step and conserves energy. With ahead = share = 1 the force is that of the
+/// end of the step, which damps.
 template <class T>
 struct SpringRule {
   T ahead, share;
 };
 
-/// A vibration that steps resolve is kept, one that is too quick for them dies away: the midpoint rule would turn its
-/// sign from step to step for ever, and contacts, limits and loops feed on it (decision 409). In a step the square of
-/// the amplitude falls to 1 - ahead w/(1 + share w), w = (h ω)².
-/// @param rate2 ω² = k over what the spring moves [1/s²]
+/// The rule preserves vibrations that the step resolves and damps those that are too fast for it. The midpoint rule
+/// would reverse the sign of a fast vibration in every step without damping it, and would excite contacts, limits and
+/// loops (decision 409). In one step the square of the amplitude decreases by the factor 1 - ahead w/(1 + share w), w =
+/// (h ω)².
+/// @param rate2 ω² = k over the inertia that the spring moves [1/s²]
 template <class T>
 TARSUS_INLINE SpringRule<T> spring_rule(T rate2, Real<T> h) {
-  constexpr Real<T> kUnresolved = 2.25;  // (h ω)² at which half of the way is gone: four steps a period
+  constexpr Real<T> kUnresolved = 2.25;  // (h ω)² at which ahead = ½: four steps per period
   const T one = T(Real<T>(1)), w = T(h * h) * rate2, ratio = T(kUnresolved) / w, ahead = one / (one + ratio * ratio);
   return {ahead, T(Real<T>(0.25)) + T(Real<T>(0.75)) * ahead};
 }

@@ -1,4 +1,4 @@
-// Where a spatial tendon runs, and what it does to the bodies that it runs over.
+// The path of a spatial tendon and its forces on the bodies along the path.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 namespace tarsus {
 
 struct TendonPull {
-  int point = 0;    ///< of the tendon's path: the site or geom that feels it
-  Vec3d at, force;  ///< world axes [m]; for a unit force along the tendon, which makes it longer
+  int point = 0;    ///< index in the tendon's path of the site or geom that bears the force
+  Vec3d at, force;  ///< world axes [m]; for a unit tendon force in the direction of increasing length
 };
 
-/// At both ends of each straight part of the path. `links` as after kinematics().
+/// Computes the forces at both ends of each straight part of the path. `links` as after kinematics().
 void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,
                   std::vector<TendonPull>& out);
 
@@ -20,7 +20,7 @@ struct TendonSegment {
   Vec3d from, to;  ///< world axes [m]
 };
 
-/// Appends the path in straight segments: arcs as chords of at most 15 degrees. `links` as after kinematics().
+/// Appends the path as straight segments; arcs become chords of at most 15 degrees. `links` as after kinematics().
 void tendon_path(const Model& model, const Tendon& tendon, const LinkState<double>* links,
                  std::vector<TendonSegment>& out);
 

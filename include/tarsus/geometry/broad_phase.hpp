@@ -1,9 +1,9 @@
-// Which boxes overlap: O(n + pairs) for boxes of mixed sizes.
+// Broad phase: finds overlapping boxes in O(n + pairs) for boxes of mixed sizes.
 //
-// Boxes are sorted into classes by size, a factor of two each. Within a class they lie in rows: cells in y and z as
-// large as the class's largest box, sorted along x inside a row. Each row is swept against its neighbours, and against
-// the rows of coarser classes. Boxes that are infinite or much larger than most, a few in a class of their own, are
-// compared with all. [Ericson 2005, ch. 7; hierarchical grids after Schornbaum and Rüde]
+// Boxes are sorted into size classes, a factor of two each. The boxes of a class form rows: a row is a cell in y and z
+// as large as the class's largest box, sorted along x. Each row is swept against its neighbours and against the rows of
+// coarser classes. Boxes that are infinite or much larger than most form a small class of their own and are compared
+// with all. [Ericson 2005, ch. 7; hierarchical grids after Schornbaum and Rüde]
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class BroadPhase {
  public:
   BroadPhase();
   ~BroadPhase();
-  BroadPhase(const BroadPhase&) : BroadPhase() {}  ///< with memory of its own
+  BroadPhase(const BroadPhase&) : BroadPhase() {}  ///< copies get new memory
   BroadPhase(BroadPhase&&) noexcept;
   BroadPhase& operator=(BroadPhase&&) noexcept;
 
-  /// Pairs of boxes that overlap (touching counts), each once, in an order that depends on the boxes alone. The span
-  /// stays valid until the next call; memory is kept from call to call. Boxes with a NaN are in no pair.
-  /// @param groups [n] or empty: boxes of the same group >= 0 (bodies that never move, say) form no pairs
+  /// Pairs of overlapping (or touching) boxes, each once, in an order that depends only on the boxes. The span is valid
+  /// until the next call, which reuses the memory. Boxes with a NaN are in no pair.
+  /// @param groups [n] or empty: boxes of the same group >= 0 (for example bodies that never move) form no pairs
   std::span<const BodyPair> find(std::span<const Aabb> boxes, std::span<const int> groups = {});
 
  private:

@@ -1,4 +1,4 @@
-// Spheres that ride on moving bodies, and which of a list of pairs may meet within a step, in SIMD lanes.
+// Finds, in SIMD lanes, which pairs of a list of spheres on moving bodies may meet within a step.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace tarsus {
 
-/// Columns of numbers, one of each sphere, and kSpare more at their ends for packs that go beyond.
+/// Arrays with one number per sphere and kSpare more at the end, so that packs may read beyond the last sphere.
 struct SphereColumns {
   static constexpr std::size_t kSpare = 8;
-  std::array<std::vector<double>, 3> own, centre, velocity;  ///< own: the centre in its carrier's frame [m]; [m/s]
+  std::array<std::vector<double>, 3> own, centre, velocity;  ///< own: centre in the carrier's frame [m]; velocity [m/s]
   std::array<std::vector<double>, 3> normal;                 ///< of planes
   std::vector<double> radius;                                ///< [m], infinite: a plane through the centre
   std::vector<double> margin;                                ///< [m], not negative
-  std::vector<double> turn;                                  ///< speed of the sphere's surface by rotation alone [m/s]
-  std::vector<double> speed;                                 ///< the fastest that a point of it can be [m/s]
+  std::vector<double> turn;                                  ///< surface speed due to rotation alone [m/s]
+  std::vector<double> speed;                                 ///< bound on the speed of any of its points [m/s]
 };
 
-/// Spheres [first, last), neighbours in the list, on one carrier.
+/// Consecutive spheres [first, last) on one carrier.
 struct SphereGroup {
   std::uint32_t first, last;
   int carrier;                                 ///< -1: the world
@@ -31,33 +31,33 @@ struct SphereGroup {
   Vec3d spin{0, 0, 0};                         ///< [rad/s]
 };
 
-/// Sphere `one` with each of [others, others + count): pairs from `pair` on.
+/// Pairs of sphere `one` with each of [others, others + count), numbered from `pair`.
 struct SphereRun {
   std::uint32_t one, others, count, pair;
-  bool apart = false;        ///< either may be stopped within the step where the other goes on
-  std::uint32_t around = 0;  ///< the pair of spheres around their groups, counted from 1; 0: always looked at
+  bool apart = false;        ///< one may be stopped within the step while the other moves on
+  std::uint32_t around = 0;  ///< index from 1 of the pair of groups' bounding spheres; 0: always tested
 };
 
 class CarriedSpheres {
  public:
-  /// @param carrier the body it rides on, -1: the world  @param centre in the carrier's frame
+  /// @param carrier body that carries the sphere, -1: the world  @param centre in the carrier's frame
   void add(int carrier, const Vec3d& centre, double radius, double margin);
-  /// After the last add(): the pairs that near() looks at. @param apart [pair] either may be stopped within the step
-  /// where the other goes on; empty: of none
+  /// Sets the pairs that near() tests. Call after the last add().
+  /// @param apart [pair] one sphere may be stopped within the step while the other moves on; empty: none
   void list(std::span<const BodyPair> pairs, std::span<const unsigned char> apart = {});
 
-  /// Whose poses and velocities are to be set before each place(); those of the world stay.
+  /// The groups. Set their poses and velocities before each place(); those on the world are constant.
   std::span<SphereGroup> groups() { return groups_; }
   void place();
-  /// Of a plane, before near(): the unit vector out of it.
+  /// Sets the outward unit normal of a plane, before near().
   void face(std::size_t i, const Vec3d& normal);
-  /// Indices of the pairs that are no further apart than their surfaces can come within h seconds, their margins and
-  /// `fall` [m] included. The answer stays valid until the next call.
+  /// Indices of the pairs whose surfaces may come into contact within h seconds, given their margins and `fall` [m].
+  /// Valid until the next call.
   std::span<const std::uint32_t> near(double h, double fall);
 
-  /// How near the spheres of i and j may be [m] that their surfaces can meet within h seconds; `still`: if they did not
-  /// move. Where two meet is within the smaller sphere: its points move against the other's carrier by what its centre
-  /// does, and by what the two turn.
+  /// Largest distance [m] of the spheres of i and j at which their surfaces can meet within h seconds; `still` is that
+  /// distance without motion. The contact point lies in the smaller sphere. Relative to the other's carrier, its speed
+  /// is bounded by the speed of the smaller sphere's centre and the rotations of both.
   double reach(std::size_t i, std::size_t j, double h, double still) const;
 
   Vec3d centre(std::size_t i) const { return at(columns_.centre, i); }      ///< [m], in the world, as of place()
@@ -71,11 +71,11 @@ class CarriedSpheres {
     return {column[0][i], column[1][i], column[2][i]};
   }
 
-  /// Spheres around the spheres of each group: pairs of groups that are not near have no near pairs.
+  /// Bounding spheres of the groups. Groups whose bounding spheres are not near have no near pairs.
   struct Around {
     SphereColumns columns;
-    std::vector<SphereGroup> groups;  ///< of one each
-    std::vector<SphereRun> runs;      ///< none: all pairs are looked at
+    std::vector<SphereGroup> groups;  ///< with one sphere each
+    std::vector<SphereRun> runs;      ///< empty: all pairs are tested
     std::vector<std::uint32_t> near;
     std::vector<unsigned char> on{1};  ///< [SphereRun::around]
   };

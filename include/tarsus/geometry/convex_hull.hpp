@@ -1,4 +1,4 @@
-// A convex polyhedron ready for collision: the hull of points, its flat faces and the neighbours of each vertex.
+// A convex polyhedron prepared for collision: the hull of points, its flat faces and the adjacency of its vertices.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace tarsus {
 
 class ConvexHull {
  public:
-  /// Triangles that lie in one plane are one face. O(n log n), by qhull.
+  /// Coplanar triangles are merged into one face. O(n log n), by qhull.
   /// @throws ValueError if the points span no volume or one is not finite
   explicit ConvexHull(std::span<const Vec3d> points);
 
@@ -21,29 +21,30 @@ class ConvexHull {
     int first = 0, count = 0;
   };
 
-  /// Corners only: points inside are gone. Those that stand out into like directions are near one another.
+  /// The corners, without interior points. Vertices that are extreme in similar directions are adjacent in memory.
   std::span<const Vec3d> vertices() const { return vertices_; }
   std::span<const Face> faces() const { return faces_; }
-  /// Vertex indices, counter-clockwise from outside.
+  /// Vertex indices of a face, counter-clockwise seen from outside.
   std::span<const int> corners(const Face& face) const {
     return {corners_.data() + face.first, static_cast<std::size_t>(face.count)};
   }
-  /// Box around the vertices.
+  /// Bounding box of the vertices.
   const Aabb& box() const { return box_; }
-  /// The mean of the vertices, a point inside.
+  /// Mean of the vertices, an interior point.
   const Vec3d& centre() const { return centre_; }
 
-  /// The vertex farthest along `direction`: the best of those that a table has for directions near it.
+  /// The vertex farthest along `direction`, selected from the candidates that a table has for similar directions.
   int support(const Vec3d& direction) const;
   /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
   int face_towards(const Vec3d& direction) const { return face_at(support(direction), direction); }
-  /// The same where that vertex is known.
+  /// The same for a known vertex.
   int face_at(int vertex, const Vec3d& direction) const;
 
  private:
-  /// Directions through a square of a cube's face: the vertices that are farthest along any of them, or four quarters.
+  /// Directions through a square on a cube's face: the vertices that are farthest along any of them, or four
+  /// sub-squares.
   struct Cell {
-    int first = 0, count = 0;  ///< of farthest_; 0: of cells_
+    int first = 0, count = 0;  ///< range in farthest_; 0: four sub-squares at cells_[first]
   };
   struct Square;
   void find_faces(const std::vector<Triangle>& triangles);
@@ -53,15 +54,15 @@ class ConvexHull {
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
   std::vector<int> corners_;
-  std::vector<Cell> cells_;  ///< first a grid on each of the cube's faces
+  std::vector<Cell> cells_;  ///< begins with a grid on each of the cube's faces
   std::vector<int> farthest_;
   std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
 };
 
-/// The hull of these points, one for all who ask for it: a robot's take a tenth of a second. Hulls that nobody has any
-/// more are kept until there are many. For several threads.  @throws ValueError as ConvexHull
+/// The hull of these points, shared by all callers with the same points; the hulls of a robot take a tenth of a second.
+/// Unused hulls are kept until there are many. Thread-safe.  @throws ValueError as ConvexHull
 std::shared_ptr<const ConvexHull> shared_hull(std::span<const Vec3d> points);
 
 }  // namespace tarsus

@@ -1,4 +1,4 @@
-// A terrain: heights over a rectangular grid of points, two triangles a cell, solid down to its base.
+// A terrain: heights on a rectangular grid of points, two triangles per cell, solid down to its base.
 #pragma once
 
 #include <span>
@@ -29,7 +29,7 @@ class HeightField {
   Vec3d point(int row, int column) const {
     return {column * step_x_ - half_x_, row * step_y_ - half_y_, height(row, column)};
   }
-  /// The cell that x (or y) falls in, clamped to those there are.
+  /// Column of the cell that contains x (row for y), clamped to the grid.
   int column_at(double x) const;
   int row_at(double y) const;
 

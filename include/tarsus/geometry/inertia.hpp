@@ -1,4 +1,4 @@
-// Mass properties of shapes and triangle meshes of unit density: volume, centre of mass, inertia about it.
+// Volume, centre of mass and inertia of shapes and triangle meshes of unit density.
 #pragma once
 
 #include <array>
@@ -9,31 +9,30 @@
 
 namespace tarsus {
 
-/// Of unit density, in the shape's own frame. Multiply by a density: kg/m³, or kg/m² for a shell.
+/// Mass properties at unit density, in the shape's own frame. Multiply by a density: kg/m³, or kg/m² for a shell.
 struct ShapeInertia {
-  double volume = 0;                ///< [m³]; the surface's area [m²] for a shell
+  double volume = 0;                ///< [m³]; for a shell the area of the surface [m²]
   Vec3d com{0, 0, 0};               ///< centre of mass [m]
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about `com` in the shape's axes, per unit density [m⁵; a shell m⁴]
 };
 
-/// In the order in which narrow_phase.hpp pairs them.
+/// In the order that narrow_phase.hpp uses for pairs.
 enum class ShapeType { plane, sphere, capsule, ellipsoid, cylinder, box, convex, height_field };
 const char* name(ShapeType type);
 
 /// Mass properties of a primitive whose axis is z.
 /// @param size MuJoCo's half-sizes [m]: sphere (r, -, -); capsule and cylinder (r, half length, -), the capsule's caps
 ///        beyond its half length; ellipsoid and box (x, y, z)
-/// @param shell mass on the surface. Exact but for the ellipsoid, where MuJoCo's approximations are taken so that
-/// models
-///        agree: Thomsen's area (error up to 1.1 %) and a layer between this ellipsoid and one with semi-axes 1e-6 m
-///        longer, which is thinner where the surface is oblique to the axes.
-/// @throws ValueError if a size that the shape uses is negative or not finite, and for planes, hulls (mesh_inertia has
-///         those) and height fields
+/// @param shell the mass is on the surface. Exact except for the ellipsoid, for which MuJoCo's approximations are used
+/// so that models agree: Thomsen's area (error up to 1.1 %), and a layer between this ellipsoid and one with semi-axes
+/// 1e-6 m longer, which is thinner where the surface is oblique to the axes.
+/// @throws ValueError if a size that the shape uses is negative or not finite, and for planes, hulls (use mesh_inertia)
+/// and height fields
 ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell = false);
 
 using Triangle = std::array<int, 3>;
 
-/// What a mesh's mass is taken to be; MuJoCo's names.
+/// Distribution of a mesh's mass; MuJoCo's names.
 enum class MeshInertia {
   exact,   ///< signed tetrahedra: exact for a closed, outward-oriented surface
   convex,  ///< the volume of the convex hull
@@ -46,7 +45,7 @@ enum class MeshInertia {
 ///         (exact) negative: triangles turned inside out; convex: if the points have no hull with a volume
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind);
 
-/// Triangles of the convex hull, outward, as indices into `points`. Coordinates may lie on a plane only to be refused.
+/// Triangles of the convex hull, outward, as indices into `points`. Coplanar points are rejected.
 /// @throws ValueError if the points span no volume or one is not finite or beyond 1e50 m
 std::vector<Triangle> convex_hull(std::span<const Vec3d> points);
 

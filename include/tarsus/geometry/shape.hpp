@@ -1,4 +1,4 @@
-// Shapes as the narrow phase sees them, their poses and the boxes around them.
+// Shapes as the narrow phase uses them, their poses and their bounding boxes.
 #pragma once
 
 #include "tarsus/geometry/inertia.hpp"
@@ -8,17 +8,18 @@ namespace tarsus {
 class ConvexHull;
 class HeightField;
 
-/// A shape in its own frame. Its mesh or height field belongs to somebody else and must outlive it.
+/// A shape in its own frame. The hull or height field is not owned and must outlive the shape.
 struct Shape {
   ShapeType type = ShapeType::sphere;
   /// MuJoCo's half-sizes [m]: sphere (r, -, -); capsule and cylinder (r, half length, -) along z, the capsule's caps
-  /// beyond its half length; ellipsoid and box (x, y, z). A plane is z <= 0 without bounds, whatever its size.
+  /// beyond its half length; ellipsoid and box (x, y, z). A plane is the unbounded half-space z <= 0 regardless of
+  /// size.
   Vec3d size{0, 0, 0};
   const ConvexHull* hull = nullptr;    ///< for ShapeType::convex
   const HeightField* field = nullptr;  ///< for ShapeType::height_field
 };
 
-/// Where the shape's frame is: world point = position + rotation · shape point.
+/// Pose of the shape's frame: world point = position + rotation · shape point.
 struct ShapePose {
   Vec3d position{0, 0, 0};
   Mat3d rotation = identity3<double>();
@@ -37,8 +38,9 @@ inline bool overlap(const Aabb& a, const Aabb& b) {
          a.lower.z <= b.upper.z && b.lower.z <= a.upper.z;
 }
 
-/// The smallest world box around the shape (a hull's and a height field's: around the box of its own frame), widened by
-/// `margin` [m] on every side. A plane's is infinite, but on the free side of a plane that an axis is normal to.
+/// The smallest world-aligned box around the shape (for a hull or height field: around the box in its own frame),
+/// enlarged by `margin` [m] on every side. The box of a plane is infinite, but bounded on the free side if the plane is
+/// normal to an axis.
 Aabb bounds(const Shape& shape, const ShapePose& pose, double margin = 0);
 
 }  // namespace tarsus

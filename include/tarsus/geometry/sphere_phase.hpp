@@ -1,4 +1,4 @@
-// Broad and narrow phase in one for many spheres, in SIMD lanes.
+// Combined broad and narrow phase for many spheres, in SIMD lanes.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tarsus {
 
-/// Contacts as a structure of arrays, all of the same length. The point midway between the surfaces is
-/// centre of `first` - (radius of first + distance/2) · normal.
+/// Contacts as a structure of arrays of equal length. The point midway between the surfaces is centre of `first` -
+/// (radius of first + distance/2) · normal.
 struct SphereContacts {
   std::vector<std::uint32_t> first, second;          ///< spheres; first < second
   std::vector<double> normal_x, normal_y, normal_z;  ///< unit, from `second` to `first`
@@ -27,10 +27,10 @@ class SpherePhase {
   SpherePhase(SpherePhase&&) noexcept;
   SpherePhase& operator=(SpherePhase&&) noexcept;
 
-  /// Contacts between spheres no further apart than `margin` [m], each pair once, in an order that depends on the
-  /// spheres alone (neighbours in space lie near each other in it). The answer stays valid until the next call. Cost is
-  /// O(n + contacts) while the largest radius is within a small factor of the others. Spheres with the same centre get
-  /// the normal z; those with a coordinate that is not finite, or a radius that is negative, get no contacts.
+  /// Contacts between spheres whose distance is at most `margin` [m], each pair once, in an order that depends only on
+  /// the spheres (neighbours in space tend to be adjacent). Valid until the next call. The cost is O(n + contacts) if
+  /// the largest radius is within a small factor of the others. Spheres with the same centre get the normal z. Spheres
+  /// with a coordinate that is not finite or with a negative radius have no contacts.
   /// @throws ShapeError if sizes differ
   const SphereContacts& find(std::span<const double> x, std::span<const double> y, std::span<const double> z,
                              std::span<const double> radius, double margin);

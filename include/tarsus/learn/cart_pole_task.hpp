@@ -1,7 +1,8 @@
-// Balancing a pole on a cart: Gymnasium's CartPole-v1 with a force in the place of a direction.
+// Balancing a pole on a cart: Gymnasium's CartPole-v1 with a force as action instead of a direction.
 //
-// Observation: cart's position, pole's angle, their velocities. Action: the push [N], within the actuator's range.
-// Starts uniformly in ±0.05 in each; reward 1 for a step of 0.02 s; ends beyond 2.4 m or 12°, truncated after 10 s.
+// Observation: position of the cart, angle of the pole, and their velocities. Action: the force [N] on the cart, within
+// the actuator's range. Each coordinate starts uniformly in ±0.05. The reward is 1 per step of 0.02 s. An episode ends
+// beyond 2.4 m or 12° and is truncated after 10 s.
 #pragma once
 
 #include "tarsus/learn/task.hpp"
@@ -12,13 +13,14 @@ class CartPoleTask : public Task {
  public:
   static constexpr double kControlDt = 0.02, kTimeLimit = 10;  ///< [s]
 
-  /// Keeps a reference to the model. @throws ValueError unless it has a slide, then a hinge, and one limited control
+  /// Keeps a reference to the model. @throws ValueError unless the model has a slide, then a hinge, and one limited
+  /// control
   explicit CartPoleTask(const Model& model);
 
   const Model& model() const override { return model_; }
   int observation_size() const override { return 4; }
   int action_size() const override { return 1; }
-  int memory_size() const override { return 1; }  // control steps done
+  int memory_size() const override { return 1; }  // number of control steps taken
   std::vector<std::string> terms() const override { return {"upright"}; }
   void action_bounds(std::span<double> low, std::span<double> high) const override;
   double control_dt() const override { return kControlDt; }

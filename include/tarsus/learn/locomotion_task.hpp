@@ -1,13 +1,14 @@
-// Going forward on little control: Gymnasium's locomotion tasks, on models with motors.  [Gymnasium 1.x, v5]
+// Moving forward with small controls: Gymnasium's locomotion tasks for models with motors.  [Gymnasium 1.x, v5]
 //
-// Observation: qpos without its first `hidden` numbers; qvel; with `observe_bodies`, of each body that moves: ten
-// numbers of its inertia about the whole's centre of mass (xx, yy, zz, xy, xz, yz; mass times position from there;
-// mass), then of each its angular velocity and the linear one at that centre, world axes, then the motors' joint forces
-// but on the first six. Action: the controls.
+// Observation: qpos without its first `hidden` numbers; qvel. With `observe_bodies` also, for each moving body, ten
+// numbers of its inertia about the total centre of mass (xx, yy, zz, xy, xz, yz; mass times position relative to it;
+// mass); then for each body its angular velocity and its linear velocity at that centre, world axes; then the joint
+// forces of the motors, except on the first six DoFs. Action: the controls.
 //
-// Reward: forward_weight v + healthy_reward (while healthy) - control_weight sum of action², v [m/s] the mean over the
-// step of the first coordinate's speed, or the whole centre of mass's along x. Ends where the third coordinate leaves
-// [low, high]; truncated after time_limit. Starts: the model's own pose and rest, with noise.
+// Reward: forward_weight v + healthy_reward (while healthy) - control_weight sum of action². v [m/s] is the mean
+// velocity over the step of the first coordinate, or of the total centre of mass along x. An episode ends when the
+// third coordinate leaves [low, high] and is truncated after time_limit. It starts in the model's own pose at rest,
+// with noise.
 #pragma once
 
 #include <limits>
@@ -22,8 +23,8 @@ struct LocomotionTaskOptions {
   bool speed_of_centre = false;
   double forward_weight = 1, control_weight = 0.1, healthy_reward = 0;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  ///< [m]
-  double noise = 0.1;           ///< uniform within ± this on qpos
-  bool normal_velocity = true;  ///< noise of qvel: normal with this deviation, or uniform as well
+  double noise = 0.1;           ///< uniform noise of qpos, ± this
+  bool normal_velocity = true;  ///< noise of qvel: normal with this standard deviation; false: uniform
   double control_dt = 0.05;     ///< [s]
   int substeps = 5;
   double time_limit = 50;  ///< [s]
@@ -31,8 +32,8 @@ struct LocomotionTaskOptions {
 
 class LocomotionTask : public Task {
  public:
-  /// Keeps a reference to the model. @throws ValueError for actuators that are no motors with ranges on hinges and
-  /// slides, for a range of heights on fewer than three coordinates, and for options out of range
+  /// Keeps a reference to the model. @throws ValueError for actuators other than motors with ranges on hinges and
+  /// slides, for a height range on fewer than three coordinates, and for options out of range
   LocomotionTask(const Model& model, const LocomotionTaskOptions& options);
 
   const Model& model() const override { return model_; }
@@ -55,11 +56,11 @@ class LocomotionTask : public Task {
   const LocomotionTaskOptions& options() const { return options_; }
 
  private:
-  enum Memory { kSteps, kPlace, kControl };  // control steps done; where along x; the controls
+  enum Memory { kSteps, kPlace, kControl };  // control steps taken; position along x; the controls
   struct Space;
   struct Motor {
     int dof;
-    double gear, low, high;  // [N m | N] of a control of 1; range of controls
+    double gear, low, high;  // [N m | N] for a control of 1; control range
   };
   void look(const World& world, Space& space) const;  // poses and the centre of mass
   double place(const World& world, Space& space) const;
@@ -67,7 +68,7 @@ class LocomotionTask : public Task {
   const Model& model_;
   LocomotionTaskOptions options_;
   std::vector<Motor> motors_;
-  std::vector<int> bodies_;  // that move
+  std::vector<int> bodies_;  // moving bodies
 };
 
 }  // namespace tarsus

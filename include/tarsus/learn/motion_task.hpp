@@ -1,30 +1,31 @@
 // Motion tracking: a character follows a clip under stable PD.  [Peng et al. 2018, DeepMimic, and its published code]
 //
-// Observation: phase of the clip in [0, 1); height of the root's origin; for each moving body, in the root's heading
-// frame (z up, x where the root's x axis points horizontally) at the root's origin: its centre of mass's position (3),
-// its z and x axes (6), its centre of mass's velocity (3), its angular velocity (3).
+// Observation: phase of the clip in [0, 1); height of the root's origin; for each moving body its centre of mass's
+// position (3), z and x axes (6), centre of mass's velocity (3) and angular velocity (3). These are given in the root's
+// heading frame at the root's origin: z up, x along the horizontal direction of the root's x axis.
 //
-// Reward: sum of weight exp(-scale error) over the sum of weights. DeepMimic's, with n the number of joints, the root
-// among them:
+// Reward: sum of weight exp(-scale error) over the sum of weights. DeepMimic's terms, where n is the number of joints
+// including the root:
 //
 //   term          weight  scale     error
 //   pose          .5      2 n/15    mean over joints, by joint_weight, of the squared angle (or distance) to the clip
 //   velocity      .05     0.1 n/15  the same of joint velocities' difference; the root's is its angular velocity
-//   end_effector  .15     10        mean squared distance of points, relative to the root horizontally, heading frames
+//   end_effector  .15     10        mean squared distance of points, horizontally relative to the root, heading frames
 //   root          .2      5         |Δp|² + .1 θ² + .01 |Δv|² + .001 |Δω|², world axes
 //   com           .1      10        .1 |Δv|² of the whole centre of mass
 //
-// MimicKit's, which has sums where that has means:  [Peng 2025, MimicKit, and its published code]
+// MimicKit's terms, which use sums instead of means:  [Peng 2025, MimicKit, and its published code]
 //
-//   pose           .5     .25       sum over joints but the root, by joint_weight with its largest 1, of squared angles
+//   pose           .5     .25       sum over joints but the root of squared angles, by joint_weight scaled to at most 1
 //   velocity       .1     .01       the same of joint velocities' difference
 //   root_pose      .15    5         |Δp|² + .1 θ²
 //   root_velocity  .1     1         |Δv|² + .1 |Δω|², world axes
 //   key_body       .15    10        sum of squared distances of points, relative to the root, world axes
 //
-// Ends: touching the ground with a body that is no foot, a root turned further than tilt_limit from the clip's, a body
-// further than distance_limit from its place in the clip (failure: reward 0); time_limit, or the end of a clip that
-// does not loop (truncated). Starts: a random phase.
+// An episode ends with reward 0 (failure) when a body other than the feet touches the ground, when the root's
+// orientation differs from the clip's by more than tilt_limit, or when a body is further than distance_limit from its
+// place in the clip. It is truncated at time_limit, or at the end of a clip that does not loop. It starts at a random
+// phase.
 #pragma once
 
 #include <array>
@@ -42,28 +43,28 @@ struct MotionTaskOptions {
     int body = 0;
     Vec3d position{0, 0, 0};  ///< body frame [m]
   };
-  std::vector<double> joint_weight;  ///< [njoint], the root's first; empty: all the same. Only ratios count
+  std::vector<double> joint_weight;  ///< [njoint], the root's first; empty: uniform. Only ratios matter
   std::vector<Point> end_effectors;  ///< empty: that term's error is 0
   std::vector<int> feet;             ///< bodies that may touch the ground
   ImitationReward reward = ImitationReward::deepmimic;
-  std::vector<double> weights;   ///< of the reward's terms, in their order; empty: the published ones
+  std::vector<double> weights;   ///< weights of the reward's terms, in their order; empty: the published ones
   double control_dt = 1.0 / 30;  ///< [s]
   int substeps = 2;
   double time_limit = 20;             ///< [s]
-  double tilt_limit = kInfinity;      ///< angle between the root and the clip's that ends an episode [rad]
-  double distance_limit = kInfinity;  ///< between a body and its place that ends an episode [m]
-  double start = -1;                  ///< clip's time at which episodes start [s]; negative: a random phase
-  bool phase = true;                  ///< observed
-  /// At the start of each cycle of a looping clip the reference moves to where the root is, horizontally.
+  double tilt_limit = kInfinity;      ///< root's angle to the clip's that ends an episode [rad]
+  double distance_limit = kInfinity;  ///< distance of a body from its place that ends an episode [m]
+  double start = -1;                  ///< clip time at which episodes start [s]; negative: a random phase
+  bool phase = true;                  ///< observe the phase
+  /// At the start of each cycle of a looping clip, move the reference horizontally to the root's position.
   bool follow_root = true;
-  /// Actions add to the clip's pose at the end of the step (q_clip Exp(a), a in the joint's frame), instead of being
-  /// the target (Exp(a)).
+  /// Actions are added to the clip's pose at the end of the step (q_clip Exp(a), a in the joint's frame). If false,
+  /// they are the target (Exp(a)).
   bool relative_action = false;
 };
 
 class MotionTask : public Task {
  public:
-  /// Keeps a reference to the model. @param drives targets' gains and force limits; none on the root
+  /// Keeps a reference to the model. @param drives gains and force limits of the targets; the root must have none
   /// @throws ValueError for a model whose first joint is not free, a clip bound to another model, options out of range
   MotionTask(const Model& model, ClipBinding clip, Drives drives, MotionTaskOptions options);
 
@@ -87,11 +88,11 @@ class MotionTask : public Task {
   void make_lanes(int width, std::unique_ptr<TaskLanes<float>>& out) const override;
 
   const MotionTaskOptions& options() const { return options_; }
-  std::vector<double> weights() const;  ///< of terms(); their sum is 1
+  std::vector<double> weights() const;  ///< weights of terms(); they add up to 1
   const ClipBinding& clip() const { return clip_; }
-  /// Clip's time of a world [s].
+  /// A world's time in the clip [s].
   double clip_time(std::span<const double> memory) const { return memory[kStart] + memory[kSteps] * control_dt(); }
-  /// The clip's pose and velocity that a world is compared with now.
+  /// The pose and velocity of the clip with which a world is compared now.
   void reference(std::span<const double> memory, std::span<double> qpos, std::span<double> qvel) const;
 
  private:
@@ -109,10 +110,10 @@ class MotionTask : public Task {
   ClipBinding clip_;
   Drives drives_;
   MotionTaskOptions options_;
-  std::vector<int> bodies_;           // that move and have mass
+  std::vector<int> bodies_;           // moving bodies that have mass
   std::vector<char> may_touch_;       // [link]
-  std::vector<double> joint_weight_;  // [njoint], as the reward's errors want them
-  std::array<Term, kTerms> terms_;    // weights' sum is 1
+  std::vector<double> joint_weight_;  // [njoint] normalised for the reward's errors
+  std::array<Term, kTerms> terms_;    // the weights add up to 1
   double mass_ = 0;
 };
 

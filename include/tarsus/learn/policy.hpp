@@ -1,4 +1,4 @@
-// A trained policy: what to do, from what is observed. Dense layers with max(0, x) between them, on a normalised input:
+// A trained policy that maps observations to actions: dense layers with max(0, x) between them, on a normalised input:
 //
 //   action = offset + gain * (W_n relu(… relu(W_0 ((x - mean) * scale) + b_0) …) + b_n)
 #pragma once
@@ -17,7 +17,7 @@ struct DensePolicy {
   std::vector<Layer> layers;         ///< at least one
   std::vector<double> offset, gain;  ///< [action_size]
 
-  /// @throws ShapeError, ValueError for layers that do not fit one another
+  /// @throws ShapeError, ValueError for layers whose sizes do not match
   void check() const;
   /// @throws ShapeError
   void act(std::span<const double> observation, std::span<double> action) const;

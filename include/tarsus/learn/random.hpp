@@ -1,7 +1,7 @@
-// Philox4x32-10: random numbers that are a function of (key, counter) alone.  [Salmon et al. 2011]
+// Philox4x32-10: a random number generator that is a pure function of (key, counter).  [Salmon et al. 2011]
 //
-// A world's numbers depend on its seed and on which of its episodes it is, and on nothing else: not on how many worlds
-// there are, which thread has it, or what was drawn in earlier episodes.
+// The numbers of a world depend only on its seed and on the index of its episode. They do not depend on the number of
+// worlds, on the thread, or on the numbers drawn in earlier episodes.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@ namespace tarsus {
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-/// The numbers of one episode of one world.
+/// The random numbers of one episode of one world.
 class EpisodeRandom {
  public:
   EpisodeRandom(std::uint64_t seed, std::uint32_t episode)
       : key_{std::uint32_t(seed), std::uint32_t(seed >> 32)}, episode_(episode) {}
 
-  /// In [0, 1), 53 bits.
+  /// Uniform in [0, 1), 53 bits.
   double uniform();
 
  private:

@@ -1,8 +1,8 @@
-// Many worlds of one task, stepped together: what a reinforcement learner sees.
+// Many worlds of one task, stepped together: the interface for reinforcement learning.
 //
-// Arrays are world-major, [world][index]. A world's numbers do not depend on its neighbours, on how many there are, nor
-// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k). A step takes each pack of
-// worlds all the way, from its actions to its observations, before the next.
+// Arrays are world-major, [world][index]. A world's numbers do not depend on the other worlds, on their number or on
+// the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k). A step takes each pack of worlds
+// from its actions to its observations before it proceeds to the next pack.
 #pragma once
 
 #include <functional>
@@ -12,39 +12,40 @@
 
 namespace tarsus {
 
-/// What happens to a world whose episode has ended. [Gymnasium's AutoresetMode]
+/// What happens to a world after its episode has ended. [Gymnasium's AutoresetMode]
 enum class Autoreset {
-  next_step,  ///< the next step starts it anew: reward 0, its action is not used
-  same_step,  ///< at once; final_observation() keeps what the episode ended with
-  disabled,   ///< nothing, until reset() with its mask; stepping it before that is an error
+  next_step,  ///< the next step resets it: reward 0, its action is ignored
+  same_step,  ///< reset at once; final_observation() has the last observation of the episode
+  disabled,   ///< nothing until reset() with a mask; stepping the world before is an error
 };
 
-/// A drive law of one's own: joint forces [nv] of one world at the start of a simulation step, from its qpos, its qvel
-/// and its drives' targets qpos_target [nq].
+/// A user-defined drive law: computes the joint forces [nv] of one world at the start of a simulation step from its
+/// qpos, its qvel and the drives' targets qpos_target [nq].
 template <class R>
 using DriveLaw = std::function<void(In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau)>;
 
 struct VectorTaskOptions {
   int worlds = 1;
   int threads = 1;
-  std::uint64_t seed = 0;  ///< world w's is seed + w
+  std::uint64_t seed = 0;  ///< world w uses seed + w
   Autoreset autoreset = Autoreset::next_step;
 };
 
 template <class R>
 class VectorTask {
  public:
-  /// Keeps a reference to the task. Worlds start with reset().
-  /// @param make_law makes a law for each thread, which the simulation then has in the place of the task's drives;
-  /// null: the drives  @throws ValueError for options out of range, and for a law where the task has no drives
+  /// Keeps a reference to the task. Call reset() before the first step().
+  /// @param make_law creates a law for each thread, which replaces the task's drives; null: use the drives
+  /// @throws ValueError for options out of range, and for a law if the task has no drives
   VectorTask(const Task& task, const VectorTaskOptions& options, const std::function<DriveLaw<R>()>& make_law = {});
   ~VectorTask();
 
-  /// Starts worlds anew. @param mask [worlds] or empty: all  @throws ShapeError
+  /// Resets worlds. @param mask [worlds] or empty: all  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {});
-  /// Gives world w the seed seeds[w], counts its episodes from 0, and starts it anew; those of the mask, or all.
+  /// Resets the worlds of the mask, or all: world w gets the seed seeds[w], and its episode count restarts at 0.
   void reset(std::span<const std::uint64_t> seeds, std::span<const std::uint8_t> mask = {});
-  /// One control step of all worlds. @param action [worlds][action_size]; what is not finite ends that world's episode
+  /// Takes one control step of all worlds.
+  /// @param action [worlds][action_size]; an action that is not finite ends the world's episode
   /// @throws ShapeError; ValueError before the first reset(), and for an ended world that was not reset (disabled)
   void step(std::span<const R> action);
 
@@ -57,26 +58,26 @@ class VectorTask {
   std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
   std::span<const char> terminated() const { return ended_.terminated; }       ///< [worlds]
   std::span<const char> truncated() const { return ended_.truncated; }         ///< [worlds]
-  std::span<const char> bad() const { return ended_.bad; }    ///< [worlds] whose state went bad: truncated, too
-  std::span<const int> steps() const { return steps_; }       ///< [worlds] of the present episode
+  std::span<const char> bad() const { return ended_.bad; }    ///< [worlds] the state went bad; also truncated
+  std::span<const int> steps() const { return steps_; }       ///< [worlds] in the current episode
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
-  /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
-  /// failed, not the policy: such an end is truncated, with the observation of the last good state.
+  /// Number of episodes so far that ended because the world's state went bad (not finite, too fast). Such an end is a
+  /// failure of the simulation, not of the policy: it is a truncation with the observation of the last good state.
   std::int64_t bad_worlds() const;
-  std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of that world
+  std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of the world
 
-  /// The worlds themselves. What is written there takes part from the next step on: a state that is not finite ends
-  /// that world's episode.
+  /// The simulated worlds. Changes to them take effect in the next step. A state that is not finite ends the world's
+  /// episode.
   Batch<R>& batch() { return batch_; }
 
-  /// Seconds that step() spent so far in the simulation and in the parts of the task, summed over threads.
+  /// Time that step() has spent in the simulation and in the parts of the task, summed over threads [s].
   struct Seconds {
     double simulation = 0, action = 0, reward = 0, observation = 0, start = 0;
   };
   Seconds seconds() const;
 
  private:
-  struct Thread;  // a thread's workspace
+  struct Thread;  // workspace of a thread
   template <class F>
   void look(Thread& thread, int first, int count, const F& takes_part);
   void begin(int world, Thread& thread);
@@ -89,7 +90,7 @@ class VectorTask {
   void observe(int first, Thread& thread);
   void restart_ended(int first, int count, Thread& thread);
 
-  struct Ended {  ///< [world] in this step, and how
+  struct Ended {  ///< [world] how episodes ended in this step
     std::vector<char> terminated, truncated, bad;
   };
 
@@ -102,7 +103,7 @@ class VectorTask {
   AlignedVector<R> observation_, final_observation_, reward_, terms_;
   std::vector<double> memory_;  // [worlds][memory_size]
   Ended ended_;
-  std::vector<std::uint8_t> starts_;  // in this step
+  std::vector<std::uint8_t> starts_;  // resets in this step
   std::vector<int> steps_;
   std::vector<std::uint64_t> seed_;
   std::vector<std::uint32_t> episode_;

@@ -1,15 +1,15 @@
-// A robot on its own servos follows a command of velocity.  [Rudin et al. 2022, legged_gym, and its published code]
+// A robot with its own servos follows a velocity command.  [Rudin et al. 2022, legged_gym, and its published code]
 //
-// Command: speed forward and to the left [m/s], turning to the left [rad/s], in the root's frame; uniform within
-// [command_low, command_high], drawn anew every command_interval, all zero with probability `standing`.
+// Command: forward speed and speed to the left [m/s], and left turn rate [rad/s], in the root's frame. It is uniform
+// within [command_low, command_high], redrawn every command_interval, and all zero with probability `standing`.
 //
-// Action: a in radians (metres) / action_scale for each servo, added to its joint's position in the stance. Stance: a
-// keyframe's pose, or the model's own.
+// Action: a [rad | m] / action_scale for each servo, added to the position of its joint in the stance. The stance is a
+// keyframe's pose or the model's own.
 //
-// Observation, in the root's frame: velocity (3), angular velocity (3), direction of gravity (3), command (3); of each
-// servo's joint its position from the stance, its velocity, and the last action.
+// Observation, in the root's frame: velocity (3), angular velocity (3), direction of gravity (3), command (3); for the
+// joint of each servo its position relative to the stance, its velocity and the last action.
 //
-// Reward: the sum of weight times term, 0 where that is less, over the sum of the weights of the two first:
+// Reward: max(0, sum of weight times term) over the sum of the first two weights:
 //
 //   term        weight  what
 //   linear      1       exp(-4 |commanded - horizontal velocity|²), s²/m²
@@ -19,10 +19,10 @@
 //   level       -1      squared horizontal part of gravity's direction
 //   pose        -.02    sum over servos of squared positions from the stance
 //   change      -.01    sum of squared changes of the action
-//   air         1       sum over feet that come down of seconds in the air, less .5; 0 while the command is to stand
+//   air         1       over feet that touch down: sum of the time in the air [s] - 0.5; 0 if the command is to stand
 //
-// Ends: the root touches the ground or leans by more than tilt_limit; truncated after time_limit. Starts: the stance,
-// headed anywhere, joints and velocities with noise.
+// An episode ends when the root touches the ground or leans by more than tilt_limit; it is truncated after time_limit.
+// It starts in the stance with random heading, and with noise on joints and velocities.
 #pragma once
 
 #include <array>
@@ -36,12 +36,12 @@ struct VelocityTaskOptions {
   Vec3d command_low{-0.5, -0.3, -1}, command_high{1, 0.3, 1};  ///< [m/s, m/s, rad/s]
   double command_interval = 5;                                 ///< [s]
   double standing = 0.1;
-  std::string keyframe;        ///< empty: the first, or the model's own pose
-  std::vector<int> feet;       ///< bodies, for `air`
+  std::string keyframe;        ///< empty: the first keyframe, or the model's own pose
+  std::vector<int> feet;       ///< bodies that `air` counts
   double action_scale = 0.25;  ///< [rad | m]
-  /// Of the terms, in their order.
+  /// Weights of the terms, in their order.
   std::array<double, 8> weights{1, 0.5, -2, -0.05, -1, -0.02, -0.01, 1};
-  double noise = 0.1;        ///< uniform within ± this
+  double noise = 0.1;        ///< uniform, ± this
   double tilt_limit = 1;     ///< [rad]
   double control_dt = 0.02;  ///< [s]
   int substeps = 2;
@@ -50,8 +50,8 @@ struct VelocityTaskOptions {
 
 class VelocityTask : public Task {
  public:
-  /// Keeps a reference to the model. @throws ValueError for a model whose first joint is not free, actuators other than
-  /// position servos on hinges and slides, a keyframe that is not there, and for options out of range
+  /// Keeps a reference to the model. @throws ValueError for a model whose first joint is not free, for actuators other
+  /// than position servos on hinges and slides, for a keyframe that does not exist, and for options out of range
   VelocityTask(const Model& model, VelocityTaskOptions options);
 
   const Model& model() const override { return model_; }
@@ -74,12 +74,12 @@ class VelocityTask : public Task {
   const VelocityTaskOptions& options() const { return options_; }
 
  private:
-  // Control steps done; what the commands follow from; the command; the sum of squared changes of the action; the
-  // action; then how long each foot has been in the air [s].
+  // Control steps taken; seed of the commands; the command; the sum of squared changes of the action; the action; then
+  // the time that each foot has been in the air [s].
   enum Memory { kSteps, kSeed, kCommand, kChange = kCommand + 3, kAction };
   struct Servo {
     int qpos, dof;
-    double stance, low, high;  // of its joint; range of control
+    double stance, low, high;  // stance of its joint; control range
   };
   struct Motion {  // in the root's frame
     Vec3d velocity, turning, down;

@@ -1,6 +1,6 @@
-// Records side by side: the numbers of four records of one layout as packs, a lane for each record, and back. For
-// kernels of one world that treat four links at once. The same operations on each lane as on a scalar, hence the same
-// bits.
+// Gathers the numbers of four records of one layout into packs, a lane for each record, and scatters them back. Kernels
+// of one world use it to process four links at once. Each lane performs the same operations as a scalar, hence gives
+// the same bits.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The pack whose lanes hold T's of different records; T itself where T is a pack already, or where the instruction set
+/// The pack whose lanes hold T's of different records. It is T itself if T is already a pack, or if the instruction set
 /// has no registers of four.
 template <class T>
 struct RecordPack {
@@ -27,7 +27,7 @@ struct RecordPack<float> {
   using type = Pack<float, 4>;
 };
 #endif
-/// How many records stand side by side.
+/// Number of records processed together.
 template <class T>
 inline constexpr int kRecords = int(sizeof(typename RecordPack<T>::type) / sizeof(T));
 
@@ -35,7 +35,7 @@ inline constexpr int kRecords = int(sizeof(typename RecordPack<T>::type) / sizeo
 template <class R>
 TARSUS_INLINE void transpose(Pack<R, 4>& a, Pack<R, 4>& b, Pack<R, 4>& c, Pack<R, 4>& d) {
   using P = Pack<R, 4>;
-  if constexpr (sizeof(R) == 8) {  // halves of a register change places last, or first, at one instruction each
+  if constexpr (sizeof(R) == 8) {  // halves of a register are exchanged last, or first, at one instruction each
     const P ab = P(__builtin_shufflevector(a.value, b.value, 0, 4, 2, 6)),
             AB = P(__builtin_shufflevector(a.value, b.value, 1, 5, 3, 7)),
             cd = P(__builtin_shufflevector(c.value, d.value, 0, 4, 2, 6)),
@@ -67,14 +67,14 @@ TARSUS_INLINE void gather(const R* const (&from)[4], int at, Pack<R, 4>& a, Pack
   a = w, b = x, c = y, d = z;
 }
 
-/// The other way: to[l][at] becomes lane l of a, …
+/// The inverse: to[l][at] becomes lane l of a, …
 template <class R>
 TARSUS_INLINE void scatter(R* const (&to)[4], int at, Pack<R, 4> a, Pack<R, 4> b, Pack<R, 4> c, Pack<R, 4> d) {
   transpose(a, b, c, d);
   store_rows(to[0] + at, a), store_rows(to[1] + at, b), store_rows(to[2] + at, c), store_rows(to[3] + at, d);
 }
 
-/// As scatter(), added to what is there.
+/// As scatter(), but adds to the present values.
 template <class R>
 TARSUS_INLINE void scatter_add(R* const (&to)[4], int at, Pack<R, 4> a, Pack<R, 4> b, Pack<R, 4> c, Pack<R, 4> d) {
   using P = Pack<R, 4>;
@@ -123,7 +123,7 @@ TARSUS_INLINE void gather_numbers(const R* const* from, int at, P* out) {
     using E = Real<P>;
     out[0] = P(typename P::Vector{E(from[0][at]), E(from[1][at]), E(from[2][at]), E(from[3][at])});
   } else {
-    constexpr int kMost = n < 4 ? n : 4;  // read and turned at once; the last ones, where less are left, once more
+    constexpr int kMost = n < 4 ? n : 4;  // read and transposed at once; the final block may overlap the previous one
     P x[4];
     for (int l = 0; l < 4; ++l) x[l] = load_four<P, kMost>(from[l] + at);
     transpose(x[0], x[1], x[2], x[3]);
@@ -135,7 +135,7 @@ TARSUS_INLINE void gather_numbers(const R* const* from, int at, P* out) {
   }
 }
 
-/// The other way. @param add to what is there
+/// The inverse. @param add to the present values
 template <int n, bool add = false, class P, class R>
 TARSUS_INLINE void scatter_numbers(R* const* to, int at, const P* x) {
   if constexpr (kWidth<P> == 1) {
@@ -145,7 +145,7 @@ TARSUS_INLINE void scatter_numbers(R* const* to, int at, const P* x) {
     P y[4] = {};
     for (int k = 0; k < kMost; ++k) y[k] = x[k];
     transpose(y[0], y[1], y[2], y[3]);
-    for (int l = 0; l < 4; ++l) {  // one after the other: two may be the same
+    for (int l = 0; l < 4; ++l) {  // sequentially, because two records may be the same
       R* p = to[l] + at;
       store_four<kMost>(p, add ? load_four<P, kMost>(p) + y[l] : y[l]);
     }
@@ -153,7 +153,7 @@ TARSUS_INLINE void scatter_numbers(R* const* to, int at, const P* x) {
   }
 }
 
-/// Three numbers of each record where the records' follow one another: p[3 l], p[3 l + 1], p[3 l + 2].
+/// Three numbers of each of several contiguous records: p[3 l], p[3 l + 1], p[3 l + 2].
 template <class P>
 TARSUS_INLINE void load_threes(const Real<P>* p, P* out) {
   if constexpr (kWidth<P> == 1) {
@@ -184,7 +184,7 @@ TARSUS_INLINE void store_threes(Real<P>* p, const P* in) {
 template <class P>
 struct RowTriples {
   int first[kWidth<P>];    ///< row of each
-  bool neighbours = true;  ///< they follow one another: read and written as whole registers
+  bool neighbours = true;  ///< consecutive, so that whole registers can be read and written
   TARSUS_INLINE void find() {
     for (int l = 1; l < kWidth<P>; ++l) neighbours &= first[l] == first[l - 1] + 3;
   }
@@ -207,7 +207,7 @@ struct RowTriples {
   }
 };
 
-/// Records from `first` on of a list, each with a first_row of three; lanes beyond its end repeat the last.
+/// Records of a list from `first` on, each with a first_row of three rows. Lanes beyond its end repeat the last record.
 template <class P, class Record>
 struct RecordRun {
   static constexpr int kLanes = kWidth<P>;
@@ -224,14 +224,14 @@ struct RecordRun {
   }
 };
 
-/// Eight numbers side by side.
+/// Eight contiguous numbers.
 template <class T>
 struct RowOfEight {
   using P = typename RecordPack<T>::type;
   static constexpr int kPacks = 8 / kRecords<T>;
   P part[kPacks];
 
-  /// Of numbers at hand: put together without a way through memory.
+  /// Assembled from numbers in registers, without a detour through memory.
   TARSUS_INLINE static RowOfEight of(const T (&numbers)[8]) {
     RowOfEight row;
     for (int k = 0; k < kPacks; ++k) {

@@ -1,9 +1,9 @@
-// The inline namespace that every kernel and every type used inside kernels lives in.
+// The inline namespace of all kernels and of all types used inside kernels.
 //
-// Kernels are compiled once for each instruction set, in sources that cmake/TarsusKernels.cmake writes. Each sets
-// TARSUS_ISA to its own name, so that no inline function compiled for AVX2 can be picked by the linker for a
-// program that runs on SSE2. Everybody else sees isa_plain, which never fuses a multiplication with an addition,
-// whatever the compiler may use: so all but the kernels gives the same bits everywhere.
+// Kernels are compiled once for each instruction set, in sources that cmake/TarsusKernels.cmake writes. Each source
+// sets TARSUS_ISA to its own name, so that the linker cannot pick an inline function compiled for AVX2 for a program
+// that runs on SSE2. All other code sees isa_plain, which never fuses a multiplication with an addition, whatever the
+// compiler may use. Code outside the kernels therefore gives the same bits everywhere.
 #pragma once
 
 #if defined(TARSUS_ISA) && (defined(__FMA__) || defined(__aarch64__))

@@ -1,15 +1,16 @@
-// One text, many instances: how a kernel gets from its .inl file to its callers.
+// Kernel instantiation: how a kernel gets from its .inl file to its callers.
 //
-// A room lists its kernels once, in a macro of its table's header (src/dynamics/kernel_table.hpp), for example:
+// A library directory lists its kernels once, in a macro in the header of its table (src/dynamics/kernel_table.hpp),
+// for example:
 //
 //   KERNEL(void, minv, (const ModelView<R>&, void* state, const R* y, R* x), minv_kernel<T>)
 //
-// Each entry is: result, name, arguments as callers pass them, the kernel. T is the scalar of the worlds (R, or a pack
-// of worlds), P that of rows side by side (a pack of rows where T is R, else T). Callers pass plain numbers; what a
-// kernel takes as T* or LinkState<T>* they pass as R* or void*. A SCALAR_KERNEL exists for single worlds only.
-// From the list come the table of function pointers (TARSUS_KERNEL_TABLE) and its filling (TARSUS_FILL_KERNELS, in the
-// room's .inl). cmake/TarsusKernels.cmake writes the sources that instantiate it for each instruction set and
-// precision, and the one that chooses.
+// Each entry has: result, name, arguments as callers pass them, the kernel. T is the scalar of the worlds (R, or a pack
+// of worlds). P is the scalar of adjacent rows (a pack of rows if T is R, else T). Callers pass plain numbers: where a
+// kernel takes T* or LinkState<T>*, they pass R* or void*. A SCALAR_KERNEL exists only for single worlds. The list
+// generates the table of function pointers (TARSUS_KERNEL_TABLE) and the code that fills it (TARSUS_FILL_KERNELS, in
+// the directory's .inl). cmake/TarsusKernels.cmake writes the sources that instantiate it for each instruction set and
+// precision, and the one that selects among them.
 #pragma once
 
 #include "tarsus/math/isa.hpp"
@@ -32,7 +33,7 @@ Table make_table(bool wide);
 }  // namespace isa_avx512
 #endif
 
-/// The kernels that this processor runs best of those that were built (cpu.hpp), chosen at the first call.
+/// The best kernels for this processor among those that were built (cpu.hpp), chosen at the first call.
 /// @param width worlds in a pack: 1, or lanes<R>(isa_level())
 /// @throws Error for float in a build with double kernels only
 template <class Table>

@@ -1,4 +1,4 @@
-// A maximum that no NaN slips through.
+// A maximum that propagates NaN.
 #pragma once
 
 namespace tarsus {

@@ -1,4 +1,4 @@
-// Rotations for setting models up and for poses outside kernels (double only, branches allowed).
+// Rotations for model set-up and for poses outside kernels (double only, branches allowed).
 #pragma once
 
 #include "tarsus/math/vec.hpp"
@@ -20,9 +20,9 @@ Quatd exp_map(const Vec3d& v);
 Vec3d log_map(const Quatd& q);
 inline Vec3d rotate(const Quatd& q, const Vec3d& v) { return rotation(q) * v; }
 
-/// Eigenvalues (descending, to rounding) and right-handed eigenvectors, as columns, of a symmetric tensor:
-/// s = V diag(d) Vᵀ.
-/// Jacobi rotations of the largest pair from the axes on, then quarter turns into order: signs and order are MuJoCo's.
+/// Eigenvalues (descending, to rounding) and right-handed eigenvectors, as columns, of a symmetric tensor: s = V
+/// diag(d) Vᵀ. Jacobi rotations of the largest pair, starting from the axes, then quarter turns to order the
+/// eigenvalues. Signs and order are MuJoCo's.
 struct Eigen3 {
   Vec3d values;
   Mat3d vectors;

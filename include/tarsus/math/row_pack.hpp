@@ -1,5 +1,5 @@
-// Numbers side by side in memory as packs, for kernels that run along rows: P is a pack of kRows = sizeof(P) /
-// sizeof(T) neighbours, or T itself.
+// Packs of adjacent numbers in memory, for kernels that run along rows: P is a pack of kRows = sizeof(P) / sizeof(T)
+// neighbours, or T itself.
 #pragma once
 
 #include <utility>
@@ -9,14 +9,14 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The compiler's vector at any address. (A memcpy of a pack may become two halves, which the next load of the whole
-/// then waits for.)
+/// The compiler's vector type at any address. (A memcpy of a pack may become two half stores, on which the next full
+/// load stalls.)
 template <class E, int W>
 struct UnalignedVectorOf {
   typedef E type __attribute__((vector_size(sizeof(E) * W), aligned(sizeof(E)), may_alias));
 };
 
-/// As many neighbours as a register holds, of numbers that are padded to eight.
+/// As many adjacent numbers as a register holds, from arrays padded to eight.
 template <class T>
 struct WidestPackOf {
   using type = T;
@@ -35,7 +35,7 @@ struct WidestPackOf<double> {
 template <class T>
 using WidestPack = typename WidestPackOf<T>::type;
 
-/// A pack at p, which need not be aligned.
+/// Loads a pack from p, which need not be aligned.
 template <class P, class T>
 TARSUS_INLINE P load_rows(const T* p) {
   if constexpr (sizeof(P) == sizeof(T))
@@ -51,7 +51,7 @@ TARSUS_INLINE void store_rows(T* p, const P& x) {
     *reinterpret_cast<typename UnalignedVectorOf<Real<P>, kWidth<P>>::type*>(p) = x.value;
 }
 
-/// out[i][j] (+)= Σ_k A[k][i] B[k][j] for kI rows i and kJ packs of rows j: sums in registers.
+/// out[i][j] (+)= Σ_k A[k][i] B[k][j] for kI rows i and kJ packs of rows j; the sums stay in registers.
 template <class T, class P, int kI, int kJ>
 TARSUS_INLINE void product_tile(int count, const T* A, int stride_a, const T* B, int stride_b, bool add, T* out,
                                 int ld) {
@@ -89,7 +89,7 @@ TARSUS_INLINE T sum_of_rows(const P& x) {
   }
 }
 
-/// Lanes without bit kBit: a's, the lane's own and its partner's summed; lanes with it: b's.
+/// Lanes without bit kBit: a's lane plus its partner's. Lanes with it: the same for b.
 template <int kBit, class P, std::size_t... kLane>
 TARSUS_INLINE P fold_lanes(const P& a, const P& b, std::index_sequence<kLane...>) {
   constexpr int kRows = int(sizeof...(kLane));
@@ -106,7 +106,7 @@ TARSUS_INLINE P sums_of_rows_from(P* x) {
     return sums_of_rows_from<kBit / 2>(x);
   }
 }
-/// Lane l: sum_of_rows(x[l]), for as many packs as a pack has rows. x is used up.
+/// Lane l: sum_of_rows(x[l]), for as many packs as a pack has rows. x is overwritten.
 template <class T, class P>
 TARSUS_INLINE P sums_of_rows(P* x) {
   if constexpr (sizeof(P) == sizeof(T))
@@ -115,12 +115,12 @@ TARSUS_INLINE P sums_of_rows(P* x) {
     return sums_of_rows_from<kWidth<P> / 2>(x);
 }
 
-/// All |x[i]| <= limit for i < n; a nan is not.
+/// Whether |x[i]| <= limit for all i < n; false for nan.
 template <class T>
 TARSUS_INLINE bool within_kernel(const Real<T>* x, std::size_t n, Real<T> limit) {
   constexpr std::size_t kLanes = kWidth<T>;
   const T zero = T(Real<T>(0));
-  T most[2] = {zero, zero}, poison[2] = {zero, zero};  // not a number where some number is none, or infinite
+  T most[2] = {zero, zero}, poison[2] = {zero, zero};  // poison: not a number if some x is nan or infinite
   const auto look = [&](std::size_t i, int k) {
     const T here = load_rows<T>(x + i);
     most[k] = maximum(absolute(here), most[k]), poison[k] = mul_add(here, zero, poison[k]);

@@ -1,8 +1,8 @@
-// Scalar: double, float, or a Pack of worlds. Kernels are written once over any of them.
+// Scalar: double, float, or a Pack of worlds. Kernels are templates over these types.
 //
-// A Pack<R, W> holds one number for each of W worlds; arithmetic is by lane and there is no branch on data, only
-// select(mask, a, b). Every multiply-add that matters is written mul_add(), and contraction is off for the whole
-// library, so that a lane and a scalar run perform the same roundings: equal to the bit.
+// A Pack<R, W> holds one number for each of W worlds. Arithmetic is by lane. There is no branch on data, only
+// select(mask, a, b). Every multiply-add that matters is written mul_add(), and contraction is off in the whole
+// library, so that a lane and a scalar run perform the same roundings and agree to the bit.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// The compiler's own vector of W elements.
+/// The compiler's vector type with W elements.
 template <class E, int W>
 struct VectorOf {
   typedef E type __attribute__((vector_size(sizeof(E) * W)));
@@ -34,7 +34,7 @@ struct Pack {
   Vector value;
 
   Pack() = default;
-  TARSUS_INLINE Pack(R x) : value(x - Vector{}) {}  // every lane the same
+  TARSUS_INLINE Pack(R x) : value(x - Vector{}) {}  // all lanes equal
   TARSUS_INLINE explicit Pack(Vector v) : value(v) {}
 
   R operator[](int lane) const { return value[lane]; }
@@ -56,7 +56,7 @@ struct Pack {
   friend TARSUS_INLINE Mask operator==(Pack a, Pack b) { return (Mask)(a.value == b.value); }
 };
 
-// Traits: the real number type inside a scalar, and how many worlds it holds.
+// Traits: the real number type of a scalar, and its number of worlds.
 template <class T>
 struct ScalarTraits {
   using Real = T;
@@ -90,7 +90,7 @@ TARSUS_INLINE T from_bits(std::type_identity_t<Bits<T>> x) {
   return __builtin_bit_cast(T, x);
 }
 
-/// mask ? a : b by lane; for scalars too without a jump that data could mispredict.
+/// mask ? a : b by lane; scalars also avoid a jump that could be mispredicted.
 TARSUS_INLINE double select(bool mask, double a, double b) {
   const std::int64_t m = -std::int64_t(mask);
   return from_bits<double>((to_bits(a) & m) | (to_bits(b) & ~m));
@@ -104,7 +104,7 @@ TARSUS_INLINE Pack<R, W> select(typename Pack<R, W>::Mask mask, Pack<R, W> a, Pa
   return Pack<R, W>(mask ? a.value : b.value);
 }
 
-/// a b + c in one rounding where the instruction set has it, else in two; the same choice for scalars and packs.
+/// a b + c with one rounding if the instruction set has it, else with two; the same for scalars and packs.
 #if defined(TARSUS_FUSED)
 TARSUS_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TARSUS_INLINE float mul_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -147,8 +147,8 @@ TARSUS_INLINE double neg_mul_add(double a, double b, double c) { return mul_add(
 TARSUS_INLINE float neg_mul_add(float a, float b, float c) { return mul_add(-a, b, c); }
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> neg_mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
-  // By the instruction's own name: of a number that is the same in all lanes the compiler would negate the number, in
-  // an instruction of its own.
+  // Uses the instruction directly: for a number that is equal in all lanes, the compiler would emit a separate
+  // negation.
 #if defined(TARSUS_FUSED) && defined(__FMA__)
   if constexpr (std::is_same_v<R, double> && W == 4)
     return Pack<R, W>(_mm256_fnmadd_pd(a.value, b.value, c.value));
@@ -192,13 +192,13 @@ TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
   return x;
 }
 
-/// True if the mask holds in every lane.
+/// Whether the mask holds in every lane.
 TARSUS_INLINE bool all_lanes(bool mask) { return mask; }
 template <class V>
 requires(sizeof(V) >= 16) TARSUS_INLINE bool all_lanes(V mask) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(V) == 64)
-    return _mm512_movepi32_mask((__m512i)mask) == 0xffff;  // of halves where lanes have 64 bits
+    return _mm512_movepi32_mask((__m512i)mask) == 0xffff;  // by halves if lanes have 64 bits
 #endif
 #if defined(__AVX__)
   if constexpr (sizeof(V) == 32) return _mm256_movemask_ps((__m256)mask) == 0xff;
@@ -210,7 +210,7 @@ requires(sizeof(V) >= 16) TARSUS_INLINE bool all_lanes(V mask) {
   for (std::size_t i = 0; i < sizeof(V) / sizeof(mask[0]); ++i) all = all && mask[i];
   return all;
 }
-/// True if the mask holds in some lane.
+/// Whether the mask holds in at least one lane.
 TARSUS_INLINE bool any_lane(bool mask) { return mask; }
 template <class V>
 requires(sizeof(V) >= 16) TARSUS_INLINE bool any_lane(V mask) {
@@ -228,7 +228,7 @@ requires(sizeof(V) >= 16) TARSUS_INLINE bool any_lane(V mask) {
   return any;
 }
 
-/// Lane from[l] of a vector in lane l, counted modulo the width.
+/// Lane l of the result is lane from[l] of the vector, modulo the width.
 template <class V, class I>
 TARSUS_INLINE V permute_bits(V x, I from) {
 #if defined(__clang__)  // which has no shuffle by numbers that are not constant
@@ -253,14 +253,14 @@ TARSUS_INLINE Pack<R, W> absolute(Pack<R, W> x) {
   constexpr Word kAllButTheSign = Word(~(std::make_unsigned_t<Word>(1) << (8 * sizeof(Word) - 1)));
   return from_bits<Pack<R, W>>(to_bits(x) & kAllButTheSign);
 }
-/// a < b ? a : b; b if either is not a number. One instruction.
+/// a < b ? a : b; b if either is NaN. One instruction.
 TARSUS_INLINE double minimum(double a, double b) { return a < b ? a : b; }
 TARSUS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> minimum(Pack<R, W> a, Pack<R, W> b) {
   return Pack<R, W>(a.value < b.value ? a.value : b.value);
 }
-/// a > b ? a : b; b if either is not a number.
+/// a > b ? a : b; b if either is NaN.
 TARSUS_INLINE double maximum(double a, double b) { return a > b ? a : b; }
 TARSUS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
 template <class R, int W>
@@ -272,7 +272,8 @@ TARSUS_INLINE T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }
 
-/// 2 to minus the exponent of x > 0: times x it is in [1, 2). Of what is below the normal numbers, as of the least.
+/// 2 to minus the exponent of x > 0, so that x times the result is in [1, 2). Subnormal numbers give the result of the
+/// least normal number.
 template <class T>
 TARSUS_INLINE T power_to_unit(T x) {
   using R = Real<T>;

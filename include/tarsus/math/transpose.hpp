@@ -1,5 +1,4 @@
-// A square of numbers as packs, turned about its diagonal, and with it rows of numbers, one for each world, into lanes
-// and back.
+// Transposes square blocks of numbers held in packs, and converts rows of numbers, one per world, to lanes and back.
 #pragma once
 
 #include "tarsus/math/row_pack.hpp"
@@ -7,8 +6,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Lanes without bit kBit stay in the first of two packs, lanes with it go to the second; each pack's others change
-/// places.
+/// Exchanges lanes between two packs: the lanes with bit kBit of the first swap places with the lanes without it of the
+/// second.
 template <int kBit, class P, std::size_t... kLane>
 TARSUS_INLINE void exchange_lanes(P& a, P& b, std::index_sequence<kLane...>) {
   constexpr int n = int(sizeof...(kLane));
@@ -19,7 +18,7 @@ TARSUS_INLINE void exchange_lanes(P& a, P& b, std::index_sequence<kLane...>) {
   a = P(low), b = P(high);
 }
 
-/// x[i][l] becomes x[l][i], for as many packs as a pack has lanes; nothing for a single number.
+/// x[i][l] becomes x[l][i], for as many packs as a pack has lanes; does nothing for a single number.
 template <class P, int kBit = kWidth<P> / 2>
 TARSUS_INLINE void transpose_packs(P* x) {
   if constexpr (kBit > 0) {
@@ -47,10 +46,10 @@ TARSUS_INLINE void rows_to_lanes(const Real<T>* const* rows, int n, T* out) {
     return;
   }
   for (int i = 0; i + kLanes <= n; i += kLanes) square(i);
-  if (n % kLanes) square(n - kLanes);  // some a second time
+  if (n % kLanes) square(n - kLanes);  // the last block may overlap the previous one
 }
 
-/// Lane `lane` of x[i] becomes rows[lane][i], for i < n; nothing where rows[lane] is null.
+/// Lane `lane` of x[i] becomes rows[lane][i], for i < n; skips lanes whose row is null.
 template <class T>
 TARSUS_INLINE void lanes_to_rows(const T* x, int n, Real<T>* const* rows) {
   constexpr int kLanes = kWidth<T>;

@@ -165,7 +165,7 @@ template <class T>
 TARSUS_INLINE Vec3<T> operator*(const Sym3<T>& s, const Vec3<T>& v) {
   return {dot(s.column_x(), v), dot(s.column_y(), v), dot(s.column_z(), v)};
 }
-/// r s rᵀ: a symmetric tensor given in a frame, in the axes that r turns that frame into.
+/// r s rᵀ: transforms a symmetric tensor from a frame to the axes into which r rotates that frame.
 template <class T>
 TARSUS_INLINE Sym3<T> rotate(const Mat3<T>& r, const Sym3<T>& s) {
   const Vec3<T> tx = s * r.row_x(), ty = s * r.row_y(), tz = s * r.row_z();
@@ -182,8 +182,8 @@ template <class T>
 TARSUS_INLINE Mat3<T> minus_outer(const Mat3<T>& m, const Vec3<T>& a, const Vec3<T>& b) {
   return from_rows(mul_add(b, -a.x, m.row_x()), mul_add(b, -a.y, m.row_y()), mul_add(b, -a.z, m.row_z()));
 }
-/// A positive definite matrix's size is brought to 1 before its inverse is taken: in float the determinant of moments
-/// of 1e-13 kg m² is none. By a power of two: nothing else is rounded otherwise.
+/// Scale factor that brings a positive definite matrix to magnitude 1 before inversion. In float the determinant of
+/// moments of 1e-13 kg m² would underflow. The factor is a power of two, so it changes no other rounding.
 template <class T>
 TARSUS_INLINE T inverse_scale(T trace) {
   return sizeof(Real<T>) == 8 ? T(Real<T>(1)) : power_to_unit(trace);
@@ -229,13 +229,13 @@ TARSUS_INLINE Quat<T> normalized(const Quat<T>& q) {
   const T s = T(Real<T>(1)) / square_root(square_norm(q));
   return {q.w * s, q.x * s, q.y * s, q.z * s};
 }
-/// A square length that near to 1 is that of a unit quaternion, but for rounding.
+/// Tolerance within which a squared length counts as that of a unit quaternion, i.e. is 1 up to rounding.
 template <class R>
 constexpr R kUnitRounding = sizeof(R) == 8 ? R(1e-10) : R(1e-5);
-/// Below this a quaternion's square length is none: it stands for no rotation, as in MuJoCo.
+/// Squared length below which a quaternion stands for no rotation, as in MuJoCo.
 template <class R>
 constexpr R kNoLength = std::numeric_limits<R>::min();
-/// A quaternion of any length brought to unit length; of unit length as it is.
+/// A quaternion normalised to unit length; returned unchanged if it already has unit length.
 template <class T>
 TARSUS_INLINE Quat<T> unit(const Quat<T>& q) {
   using R = Real<T>;

@@ -1,8 +1,9 @@
-// Data: the changing half of a simulation. One world, or many worlds in lanes.
+// Data: the changing state of a simulation of one world, or of many worlds in SIMD lanes.
 //
-// Layout. Worlds are grouped into packs of width() lanes (1 for a single world). Every array of a batch is
-// [pack][index][lane]: the numbers of one pack are contiguous, and a lane is the fastest index. A single world's arrays
-// are therefore plain [index]. Lanes beyond the last world repeat world 0's start and are never read back.
+// Layout: worlds are grouped into packs of width() lanes (1 for a single world). Every array of a batch is
+// [pack][index][lane]: the numbers of one pack are contiguous, and the lane is the fastest index. The arrays of a
+// single world are therefore plain [index]. Lanes beyond the last world repeat world 0's initial state and are never
+// read back.
 #pragma once
 
 #include <cstring>
@@ -19,26 +20,26 @@ namespace tarsus {
 template <class R>
 class BasicData {
  public:
-  /// Room for `worlds` worlds of the model, all at its qpos0 and at rest.
+  /// Allocates `worlds` worlds of the model, all at its qpos0 and at rest.
   /// @throws ValueError if worlds < 1
   explicit BasicData(const Model& model, int worlds = 1);
 
-  double time = 0;               ///< [s], the same for all worlds
+  double time = 0;               ///< [s], common to all worlds
   AlignedVector<R> qpos;         ///< [pack][nq][lane] generalized positions, MuJoCo's layout
   AlignedVector<R> qvel;         ///< [pack][nv][lane] generalized velocities
-  AlignedVector<R> qacc;         ///< [pack][nv][lane] by aba() and step()
-  AlignedVector<R> tau;          ///< [pack][nv][lane] applied joint forces, by the user
-  AlignedVector<R> ctrl;         ///< [pack][nu][lane] controls of the model's actuators, by the user
-  AlignedVector<R> act;          ///< [pack][na][lane] their activations, by step()
-  AlignedVector<R> mocap_pos;    ///< [pack][3 nmocap][lane] where mocap bodies are, by the user [m]
+  AlignedVector<R> qacc;         ///< [pack][nv][lane], output of aba() and step()
+  AlignedVector<R> tau;          ///< [pack][nv][lane] applied joint forces, set by the user
+  AlignedVector<R> ctrl;         ///< [pack][nu][lane] controls of the model's actuators, set by the user
+  AlignedVector<R> act;          ///< [pack][na][lane] activations of the actuators, updated by step()
+  AlignedVector<R> mocap_pos;    ///< [pack][3 nmocap][lane] positions of mocap bodies, set by the user [m]
   AlignedVector<R> mocap_quat;   ///< [pack][4 nmocap][lane] their orientations (w x y z), of any length
   AlignedVector<R> joint_force;  ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
   AlignedVector<R>
       joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
 
-  /// [pack] numbers that worlds have in the place of the model's; null: none. The caller's memory.
+  /// [pack] parameters of the worlds that replace the model's; null: none. Owned by the caller.
   const WorldTable<R>* own = nullptr;
-  /// The model as the kernels of a pack see it.
+  /// The model as seen by the kernels for a pack.
   ModelView<R> view(const Model& model, int pack) const;
 
   int worlds() const { return worlds_; }
@@ -50,24 +51,24 @@ class BasicData {
   int nu() const { return nu_; }
   int na() const { return na_; }
   int nmocap() const { return nmocap_; }
-  /// Numbers in an array of n per world: n * packs * width.
+  /// Length of an array with n numbers per world: n * packs * width.
   std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
 
-  /// Copies one world's numbers, out of or into a batch array of n per world.
+  /// Copies one world's numbers from or to a batch array with n numbers per world.
   void get(std::span<const R> batch, int n, int world, std::span<R> out) const;
   void set(std::span<R> batch, int n, int world, std::span<const R> in) const;
 
-  /// Kernels' workspace of one pack: LinkState<T>[nlink], T the scalar or pack type of this Data.
+  /// Workspace of one pack for kernels: LinkState<T>[nlink], where T is the scalar or pack type of this Data.
   void* state(int pack) { return state_.data() + pack * state_stride_; }
   const void* state(int pack) const { return state_.data() + pack * state_stride_; }
 
-  /// mocap_pos and mocap_quat into the workspace, LinkState[nlink + k] of mocap body k: at rest, accelerated by -g as
-  /// the world is. kinematics() and step() do it.
+  /// Writes mocap_pos and mocap_quat to the workspace, LinkState[nlink + k] for mocap body k: at rest, with the world's
+  /// acceleration -g. kinematics() and step() call it.
   void place_mocap(const Model& model);
-  /// Those of a pack of `from`, of the same model and width, into the workspace of pack 0.
+  /// Copies the mocap states of a pack of `from`, of the same model and width, to the workspace of pack 0.
   void share_mocap(const BasicData& from, int pack);
 
-  /// A single world's workspace, for code outside the kernels. Precondition: width() == 1.
+  /// Workspace of a single world, for code outside the kernels. Requires width() == 1.
   LinkState<R>* links() { return static_cast<LinkState<R>*>(state(0)); }
   const LinkState<R>* links() const { return static_cast<const LinkState<R>*>(state(0)); }
 

@@ -1,4 +1,4 @@
-// Sites and geoms by name.
+// Looks up sites and geoms by name.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tarsus {
 
-/// The first of that name among BodySpec::sites or geoms, and its body; null and -1: there is none.
+/// The first site or geom of that name in BodySpec::sites or geoms, and its body; null and -1 if there is none.
 template <class Spec>
 struct OnBody {
   int body = -1;

@@ -1,4 +1,4 @@
-// Points that joints alone hold together.
+// Detects points that joints alone keep coincident.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace tarsus {
 
-/// Whether a point of body a and one of body b are one whatever the joints between them do: these are hinges whose axes
-/// go through it, to 1e-9 of the lengths, and balls about it.
-/// @param point_b none: that which point_a is on when all joints are at zero
+/// Whether a point of body a and a point of body b coincide for all positions of the joints between them. This holds if
+/// these joints are hinges whose axes pass through the point, to 1e-9 of the lengths, and balls about it.
+/// @param point_b none: the point that coincides with point_a when all joints are at zero
 bool joints_hold(const Model& model, int body_a, const Vec3d& point_a, int body_b,
                  const std::optional<Vec3d>& point_b = {});
 

@@ -1,4 +1,4 @@
-// jcalc: what each of the four ways of moving (joint_type.hpp) does to its link.
+// jcalc: kinematics of the four basic joints (joint_type.hpp).
 //
 // With R the link's orientation and e = R e_z its axis, in world axes at the link's origin:
 //   type    S                          S q̇                 c = Ṡ q̇
@@ -43,7 +43,7 @@ TARSUS_INLINE Motion<T> world_velocity() {
   return {zero3<T>(), zero3<T>()};
 }
 
-/// The frame A turned about its own z.
+/// The frame A rotated about its own z.
 template <class T>
 TARSUS_INLINE Mat3<T> turned(const Mat3<T>& A, T sin, T cos) {
   const Vec3<T> x = A.column_x(), y = A.column_y();
@@ -63,7 +63,7 @@ TARSUS_INLINE Mat3<T> joint_orientation(const LinkConstants<Real<T>>& link, cons
   return turned(E0, sin, cos);
 }
 
-/// Offset r of link i from its joint position and E = joint_orientation(); the parent's R must be done.
+/// Offset r of link i from its joint position and E = joint_orientation(). Requires the parent's R.
 template <class T>
 TARSUS_INLINE Vec3<T> joint_offset(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
                                    const Mat3<T>& E) {
@@ -74,7 +74,7 @@ TARSUS_INLINE Vec3<T> joint_offset(const LinkConstants<Real<T>>& link, const T* 
   return link.parent >= 0 ? state[link.parent].R * r : r;
 }
 
-/// Orientation R and offset r of link i from its joint position; the parent's R must be done.
+/// Orientation R and offset r of link i from its joint position. Requires the parent's R.
 template <class T>
 TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
                               LinkState<T>& s) {
@@ -83,7 +83,7 @@ TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos,
   s.R = link.parent >= 0 ? state[link.parent].R * E : E;
 }
 
-/// Velocity v of link i; returns c = Ṡ q̇. The parent's v and this link's R and r must be done.
+/// Computes the velocity v of link i and returns c = Ṡ q̇. Requires the parent's v and this link's R and r.
 template <class T>
 TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state,
                                        LinkState<T>& s) {
@@ -105,7 +105,7 @@ TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const
   return c;
 }
 
-/// S q̈ (or S q̇): the motion that joint-space x brings.
+/// S q̈ (or S q̇): the motion of the joint for joint-space coordinates x.
 template <class T>
 TARSUS_INLINE Motion<T> joint_motion(const LinkConstants<Real<T>>& link, const Mat3<T>& R, const T* x) {
   const Vec3<T> zero = zero3<T>();
@@ -126,12 +126,12 @@ TARSUS_INLINE void joint_force(const LinkConstants<Real<T>>& link, const Mat3<T>
     tau[0] = dot(R.column_z(), slides_on_axis(link.joint) ? f.f : f.n);
 }
 
-/// A link's rigid inertia in world axes, as the model has it.
+/// Rigid inertia of a link in world axes, from the model.
 template <class T>
 TARSUS_INLINE RigidInertia<T> model_inertia(const LinkConstants<Real<T>>& link, const Mat3<T>& R) {
   return {T(link.mass), R * load3<T>(link.h), rotate(R, load_sym<T>(link.I))};
 }
-/// The same with the lanes' own numbers where there are some.
+/// The same, from the lanes' own parameters if there are any.
 template <class T>
 TARSUS_INLINE RigidInertia<T> link_inertia(const ModelView<Real<T>>& m, int i, const Mat3<T>& R) {
   if (!m.own_inertia) return model_inertia(m.link[i], R);
@@ -139,13 +139,13 @@ TARSUS_INLINE RigidInertia<T> link_inertia(const ModelView<Real<T>>& m, int i, c
   return {own[0], R * get3(own + 1), rotate(R, Sym3<T>{own[4], own[5], own[6], own[7], own[8], own[9]})};
 }
 
-/// Acceleration of a frame at rest in the world in which nothing falls.
+/// Acceleration of a frame at rest in the world, with gravity replaced by -g.
 template <class T>
 TARSUS_INLINE Vec3<T> against_gravity(const ModelView<Real<T>>& m) {
   return m.own_gravity ? -get3(reinterpret_cast<const T*>(m.own_gravity)) : -load3<T>(m.gravity);
 }
 
-/// o of every link of n from r, which joint_pose() left. @param link whatever has the links' parents
+/// Computes o of every link of n from r, which joint_pose() sets. @param link elements that have the links' parents
 template <class T, class Link>
 TARSUS_INLINE void place_origins(const Link* link, int n, LinkState<T>* state) {
   for (int i = 0; i < n; ++i) {

@@ -1,7 +1,7 @@
-// Joint types: the one table of what each of them is. Other code asks these traits, not for types.
+// Joint types: one table with the traits of each. Other code queries the traits instead of testing for types.
 //
-// A joint moves its link in one of four ways, for which kernels have code (jcalc.inl), or is a chain of such joints
-// with massless links between them, which compile() makes of it: kernels, lanes and drives never meet a chain.
+// A joint moves its link in one of four basic ways, for which kernels have code (jcalc.inl), or it is a chain of basic
+// joints with massless links between them. compile() decomposes chains, so kernels, lanes and drives never see one.
 #pragma once
 
 #include <array>
@@ -17,22 +17,22 @@ enum class JointType : int { free, ball, slide, hinge, planar, universal, cylind
 struct JointPart {
   JointType type = JointType::hinge;
   int axis = 2;                  ///< 0: JointSpec::second_axis, 1: axis × second_axis, 2: JointSpec::axis
-  const char* suffix = nullptr;  ///< of its name
+  const char* suffix = nullptr;  ///< suffix of its name
 };
 
-/// qpos holds `scalars` numbers, then, of a rotation, its unit quaternion w x y z; qvel the rates of the former, then
-/// the angular velocity in the link's axes. A time h later the position is q + h v of scalars, q exp(h ω) of rotations;
-/// the difference of two is q' - q, log(q⁻¹ q'). A range bounds a scalar, or the angle of a rotation; a force limit
-/// bounds each scalar's force, or the length of a rotation's torque.
+/// Layout: qpos holds `scalars` numbers, then for a rotation its unit quaternion w x y z. qvel holds the rates of the
+/// scalars, then the angular velocity in the link's axes. After a time h the position is q + h v for scalars and q
+/// exp(h ω) for rotations. The difference of two positions is q' - q, or log(q⁻¹ q'). A range bounds a scalar or the
+/// angle of a rotation. A force limit bounds each scalar's force or the length of a rotation's torque.
 struct JointTraits {
   JointType type = JointType::hinge;
-  const char* name = "";  ///< in MJCF, in recordings and reports, in Python
-  const char* urdf = "";  ///< in URDF, `drake:` before it where <drake:joint> has it
-  int scalars = 0;        ///< coordinates that each are a number: translations [m] or angles [rad]
-  int translations = 0;   ///< of them, the first ones that are translations
-  bool rotation = false;  ///< a rotation in space, at will
-  int axes = 0;           ///< how many of JointSpec's axes it has
-  int part_count = 0;     ///< 0: it is no chain
+  const char* name = "";  ///< in MJCF, recordings, reports and Python
+  const char* urdf = "";  ///< in URDF, with the prefix `drake:` if <drake:joint> defines it
+  int scalars = 0;        ///< number of scalar coordinates: translations [m] or angles [rad]
+  int translations = 0;   ///< how many of these are translations; they come first
+  bool rotation = false;  ///< has an unrestricted rotation in space
+  int axes = 0;           ///< number of JointSpec's axes that it uses
+  int part_count = 0;     ///< 0: not a chain
   std::array<JointPart, 3> parts{};
 
   constexpr int nq() const { return scalars + (rotation ? 4 : 0); }
@@ -44,7 +44,7 @@ inline constexpr std::array<JointTraits, 7> kJointTraits{{
     {JointType::ball, "ball", "spherical", 0, 0, true, 0},
     {JointType::slide, "slide", "prismatic", 1, 1, false, 1},
     {JointType::hinge, "hinge", "revolute", 1, 0, false, 1},
-    // In the plane that `axis` is normal to: x along second_axis, y, then the angle.
+    // In the plane normal to `axis`: x along second_axis, y, then the angle.
     {JointType::planar,
      "planar",
      "planar",
@@ -54,7 +54,7 @@ inline constexpr std::array<JointTraits, 7> kJointTraits{{
      2,
      3,
      {{{JointType::slide, 0, "_x"}, {JointType::slide, 1, "_y"}, {JointType::hinge, 2, "_angle"}}}},
-    // Two hinges that cross at right angles: `axis` fixed in the parent, second_axis in the child.
+    // Two hinges at right angles: `axis` fixed in the parent, second_axis in the child.
     {JointType::universal,
      "universal",
      "drake:universal",
@@ -64,7 +64,7 @@ inline constexpr std::array<JointTraits, 7> kJointTraits{{
      2,
      2,
      {{{JointType::hinge, 2, "_first"}, {JointType::hinge, 0, "_second"}}}},
-    // Along and about one axis; with a coupling, a screw.
+    // Along and about one axis; with a coupling equality it is a screw.
     {JointType::cylindrical,
      "cylindrical",
      "drake:cylindrical",
@@ -78,27 +78,27 @@ inline constexpr std::array<JointTraits, 7> kJointTraits{{
 
 constexpr const JointTraits& traits(JointType type) { return kJointTraits[static_cast<unsigned>(type)]; }
 
-// The four ways of moving, as kernels branch on them; always inlined, so that they compile as comparisons do.
-/// By all six DoFs, against the world: only at the root, so that nothing below feels it.
+// The four basic motions, on which kernels branch. Always inlined, so that they compile to comparisons.
+/// All six DoFs relative to the world; only at the root.
 TARSUS_INLINE constexpr bool moves_freely(JointType type) { return type == JointType::free; }
-/// By a rotation at will about its origin: S = [R; 0].
+/// Unrestricted rotation about the origin: S = [R; 0].
 TARSUS_INLINE constexpr bool turns_freely(JointType type) { return type == JointType::ball; }
-/// About the link's z: S = [R e_z; 0].
+/// Rotation about the link's z: S = [R e_z; 0].
 TARSUS_INLINE constexpr bool turns_on_axis(JointType type) { return type == JointType::hinge; }
-/// Along the link's z: S = [0; R e_z].
+/// Translation along the link's z: S = [0; R e_z].
 TARSUS_INLINE constexpr bool slides_on_axis(JointType type) { return type == JointType::slide; }
 /// One DoF, about or along the link's z.
 TARSUS_INLINE constexpr bool has_axis(JointType type) { return turns_on_axis(type) || slides_on_axis(type); }
 
-/// Of a link's joint, which is no chain.
+/// Size of qpos of a basic joint.
 TARSUS_INLINE constexpr int qpos_count(JointType type) { return moves_freely(type) ? 7 : turns_freely(type) ? 4 : 1; }
 TARSUS_INLINE constexpr int qvel_count(JointType type) { return moves_freely(type) ? 6 : turns_freely(type) ? 3 : 1; }
-/// Where a rotation begins, in the joint's part of qpos and of qvel alike.
+/// Offset of the rotation within the joint's part of qpos and of qvel.
 constexpr int scalar_count(JointType type) { return traits(type).scalars; }
 constexpr bool has_rotation(JointType type) { return traits(type).rotation; }
 constexpr const char* name(JointType type) { return traits(type).name; }
 
-/// The traits of that name, null if there are none.
+/// The traits of the named type; null if there is no such type.
 constexpr const JointTraits* find_joint_type(std::string_view name) {
   for (const JointTraits& t : kJointTraits) {
     if (name == t.name) return &t;
@@ -112,7 +112,7 @@ constexpr const JointTraits* find_urdf_joint_type(std::string_view name) {
   return nullptr;
 }
 
-/// Every row stands where its type points, its parts add up, and qpos and qvel have the sizes that kernels take.
+/// Whether each row's index is its type, its parts add up, and qpos and qvel have the sizes that kernels assume.
 constexpr bool joint_traits_agree() {
   for (unsigned i = 0; i < kJointTraits.size(); ++i) {
     const JointTraits& t = kJointTraits[i];

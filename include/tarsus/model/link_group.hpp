@@ -1,5 +1,4 @@
-// The order in which a pass from the tips to the root takes the links, in groups that depend on one another's results
-// only from one group to the next.
+// Order of the links in a pass from the tips to the root, in groups whose members do not depend on each other.
 #pragma once
 
 #include <vector>
@@ -8,15 +7,15 @@
 
 namespace tarsus {
 
-/// Up to four links that one pass inward may treat side by side: all have hinges, or all have balls, and no one rides
-/// on another. A slide or a free joint stands alone. Beyond count the first link is repeated.
+/// Up to four links that one inward pass can process together. All have hinges or all have balls, and none descends
+/// from another. A slide or a free joint is alone in its group. Entries beyond count repeat the first link.
 struct LinkGroup {
   static constexpr int kLinks = 4;
   int count;
   int link[kLinks];
 };
 
-/// Every link once, each behind all links that ride on it. parent[i] < i, or -1 for the world.
+/// Every link once, after all its descendants. parent[i] < i, or -1 for the world.
 std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::vector<JointType>& joint);
 
 }  // namespace tarsus

@@ -1,5 +1,4 @@
-// Model: everything that never changes while a world runs. Compiled once from a ModelSpec, shared by any number of
-// Data.
+// Model: the immutable description of a world, compiled from a ModelSpec and shared by any number of Data.
 #pragma once
 
 #include <span>
@@ -13,8 +12,8 @@
 
 namespace tarsus {
 
-/// A joint moves a link. Joint i and link i are the same index: a body with three hinges owns three links, the last of
-/// which carries its mass; bodies without joints are folded into the link that they are welded to.
+/// A joint moves a link. Joint i moves link i: a body with three hinges has three links, the last of which carries its
+/// mass. Bodies without joints are merged into the link that they are welded to.
 struct Joint {
   std::string name;
   JointType type = JointType::hinge;
@@ -27,7 +26,7 @@ struct Joint {
   double stiffness = 0, damping = 0, armature = 0, friction_loss = 0;
   bool limited = false;
   std::array<double, 2> range{0, 0};  ///< [rad | m]
-  double margin = 0;                  ///< so far within its range a joint is held already [rad | m]
+  double margin = 0;  ///< distance from the ends of the range at which the limit begins to act [rad | m]
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};  ///< [N m | N]
   Location where;
@@ -41,11 +40,11 @@ struct Joint {
 struct Body {
   std::string name;
   int parent = 0;  ///< body index; the world's is 0
-  int link = -1;   ///< link that carries it, -1: fixed to the world, or
-  int mocap = -1;  ///< fixed to this mocap body, among Model::mocap_bodies
+  int link = -1;   ///< link that carries it, -1: fixed to the world or to `mocap`
+  int mocap = -1;  ///< index in Model::mocap_bodies of the mocap body that carries it, -1: none
   int joint_first = 0, joint_count = 0;
-  Transformd X_LB{};   ///< pose of the body frame in its link's frame (in the world for link -1, as the file draws it)
-  Transformd X_MB{};   ///< of bodies with a mocap body: pose in its frame
+  Transformd X_LB{};   ///< pose of the body frame in its link's frame (for link -1 in the world, as in the file)
+  Transformd X_MB{};   ///< pose in the mocap body's frame, if there is one
   double mass = 0;     ///< [kg]
   Vec3d com{0, 0, 0};  ///< body frame [m]
   Sym3d inertia{};     ///< about com, body axes [kg m²]
@@ -57,36 +56,36 @@ class Model {
   std::string name;
   int nq = 0, nv = 0;
   int nu = 0, na = 0;       ///< controls, activations
-  int depth = 0;            ///< DoFs on the longest branch, the root's included (the paper's d)
-  double timestep = 0.002;  ///< the file's own [s]
+  int depth = 0;            ///< DoFs on the longest branch, including the root's (the paper's d)
+  double timestep = 0.002;  ///< timestep of the file [s]
   Vec3d gravity{0, 0, -9.81};
   std::vector<Body> bodies;             ///< bodies[0] is the world
   std::vector<Joint> joints;            ///< == links
-  std::vector<double> qpos0;            ///< [nq] the pose that the file draws
-  std::vector<double> qpos_spring;      ///< [nq] where the joints' springs are at rest
+  std::vector<double> qpos0;            ///< [nq] the initial pose of the file
+  std::vector<double> qpos_spring;      ///< [nq] rest positions of the joints' springs
   std::vector<double> armature;         ///< [nv]
-  std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at rest, and its armature
+  std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at qpos0, plus armature
   std::vector<int> dof_joint;           ///< [nv]
-  std::vector<int> quaternions;         ///< where in qpos there are quaternions
-  std::vector<int> mocap_bodies;        ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
-  ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
+  std::vector<int> quaternions;         ///< indices in qpos of quaternions
+  std::vector<int> mocap_bodies;        ///< bodies whose poses are inputs (Data::mocap_pos, mocap_quat)
+  ModelSpec spec;                       ///< source of the model: shapes, actuators, equalities, cosmetics, diagnostics
 
   int nbody() const { return int(bodies.size()); }
   int njoint() const { return int(joints.size()); }
   int nmocap() const { return int(mocap_bodies.size()); }
-  /// Where a workspace has its pose: its link, or, of what rides on a mocap body, njoint() + mocap; -1: it never moves.
+  /// Workspace index of the body's pose: its link, or njoint() + mocap for bodies on a mocap body; -1: it never moves.
   int carrier(int body) const {
     const Body& b = bodies[body];
     return b.link >= 0 ? b.link : b.mocap >= 0 ? njoint() + b.mocap : -1;
   }
   double total_mass() const;
 
-  /// Index by name. @throws ValueError that lists near names.
+  /// Index by name. @throws ValueError with a list of similar names.
   int body_id(std::string_view name) const;
   int joint_id(std::string_view name) const;
-  /// -1 when there is none.
+  /// Index by name, -1 if there is none.
   int find_body(std::string_view name) const;
-  /// [nu] the actuators' names, with .pos, .vel, .ff or .voltage behind those of several controls.
+  /// [nu] names of the actuators, with the suffix .pos, .vel, .ff or .voltage for those with several controls.
   std::vector<std::string> control_names() const;
   int find_joint(std::string_view name) const;
 
@@ -105,18 +104,17 @@ ModelView<double> Model::view<double>() const;
 template <>
 ModelView<float> Model::view<float>() const;
 
-/// Checks the spec and lays it out for the kernels. Collects every error before it throws.
+/// Checks the spec and builds the Model. Collects all errors before it throws.
 /// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad
-/// axis, negative
-///   mass, …
+/// axis, negative mass, …
 Model compile(ModelSpec spec);
 
-/// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
+/// Mass, first and second moment of all bodies carried by each link, about the link's origin in its axes.
 /// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1
 std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
-/// Model::carried_inertia where links have these inertias.
+/// Model::carried_inertia for links with these inertias.
 std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
-/// LinkConstants::spring_rate2 of a joint among those that carry these inertias.
+/// LinkConstants::spring_rate2 of a joint that carries these inertias.
 double spring_rate(const Joint& joint, std::span<const double> carried);
 
 }  // namespace tarsus

@@ -1,10 +1,10 @@
-// The number that MuJoCo takes for nothing.
+// MuJoCo's smallest denominator.
 #pragma once
 
 namespace tarsus {
 
-/// mjMINVAL: what MuJoCo divides by at least and compares small things with. Results are its own where numbers of a
-/// file are zero.
+/// mjMINVAL: MuJoCo's lower bound of denominators and its threshold for small values. It reproduces MuJoCo's results
+/// where numbers of a file are zero.
 inline constexpr double kMujocoMinval = 1e-15;
 
 }  // namespace tarsus

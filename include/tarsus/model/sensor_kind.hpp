@@ -1,4 +1,4 @@
-// The kinds of sensors that MJCF has: which of them are computed, what they sit on, how many numbers they give.
+// The sensor kinds of MJCF: which are implemented, what they refer to, and how many numbers they give.
 #pragma once
 
 #include <string>
@@ -54,13 +54,13 @@ enum class SensorKind : int {
   e_potential,
   e_kinetic,
   clock,
-  none,  ///< not computed
+  none,  ///< not implemented
 };
 
-/// An attribute of the sensor's element, empty if it has none.
+/// An attribute of the sensor's element; empty if it is absent.
 std::string attribute(const SensorSpec& sensor, std::string_view name);
 
-/// What a sensor's element names.
+/// The kind of object that a sensor's element names.
 enum class SensorTarget { none, site, joint, tendon, actuator, body, frame, contact, shapes };
 
 struct SensorTraits {
@@ -68,14 +68,14 @@ struct SensorTraits {
   SensorKind kind;
   SensorTarget target;
   int dimension;   ///< 0: it depends on the element
-  bool direction;  ///< gives a direction or a rotation, which cutoffs leave alone
+  bool direction;  ///< gives a direction or a rotation, to which cutoffs do not apply
 };
 
-/// By MJCF's name; null for what MJCF does not have, or gives a number of numbers that we do not know.
+/// Traits by MJCF's name; null if MJCF has no such sensor, or for a sensor with an unknown number of numbers.
 const SensorTraits* sensor_traits(std::string_view element);
-/// Whether SensorSet (sim/sensor.hpp) computes this very sensor.
+/// Whether SensorSet (sim/sensor.hpp) implements this sensor.
 bool is_computed(const SensorSpec& sensor);
-/// Of a kind that is computed.
+/// Traits of an implemented kind.
 const SensorTraits& sensor_traits(SensorKind kind);
 
 }  // namespace tarsus

@@ -1,7 +1,6 @@
-// ModelSpec: a model as a person would edit it, close to the text it came from. Readers (io) fill it, compile() turns
-// it into an immutable Model, writers turn it back into text. Nothing here is computed; SI units and radians
-// throughout, angles already converted, defaults and childclasses already applied, <frame> and <replicate> already
-// expanded.
+// ModelSpec: an editable model, close to its source text. Readers (io) fill it, compile() turns it into an immutable
+// Model, and writers turn it back into text. It contains no derived quantities. Units are SI and radians throughout:
+// angles are already converted, defaults and childclasses applied, <frame> and <replicate> expanded.
 #pragma once
 
 #include <array>
@@ -18,27 +17,27 @@ namespace tarsus {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// One joint of a body; a body's joints act in order, each moving the body frame for those after it.
+/// One joint of a body. The joints of a body act in order; each moves the body frame of the following ones.
 struct JointSpec {
   std::string name;
   JointType type = JointType::hinge;
   Vec3d position{0, 0, 0};      ///< anchor in the body frame [m]; unused by free
-  Vec3d axis{0, 0, 1};          ///< unit, body frame; what has_axis(), and chains (joint_type.hpp)
-  Vec3d second_axis{0, 0, 0};   ///< unit, at right angles to axis; chains with two axes; zero: chosen
-  double reference = 0;         ///< the value of qpos in the pose that the file draws [rad | m]; hinge and slide
-  double spring_reference = 0;  ///< qpos at which the spring is at rest [rad | m]; hinge and slide
+  Vec3d axis{0, 0, 1};          ///< unit, body frame; for types with has_axis() and chains (joint_type.hpp)
+  Vec3d second_axis{0, 0, 0};   ///< unit, perpendicular to axis; for chains with two axes; zero: chosen automatically
+  double reference = 0;         ///< value of qpos in the pose that the file defines [rad | m]; hinge and slide
+  double spring_reference = 0;  ///< qpos at which the spring exerts no force [rad | m]; hinge and slide
   double stiffness = 0;         ///< spring k [N m/rad | N/m]
   double damping = 0;           ///< viscous d [N m s/rad | N s/m]
   std::array<double, 2> stiffness_polynomial{0, 0};  ///< spring force -(k + k1 x + k2 x²) x; hinge and slide
   std::array<double, 2> damping_polynomial{0, 0};    ///< damping force -(d + d1 |v| + d2 v²) v
   double armature = 0;                               ///< added to the diagonal of M [kg m² | kg]
-  double friction_loss = 0;                          ///< dry friction [N m | N]; kept for the constraint room
+  double friction_loss = 0;                          ///< dry friction [N m | N]
   bool limited = false;
   std::array<double, 2> range{0, 0};  ///< [rad | m]; ball: (0, largest angle)
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};     ///< limits on the total actuator force on this joint [N m | N]
-  bool actuator_gravity_compensation = false;  ///< gravity compensation of bodies counts as actuator force here
-  double velocity_limit = kInfinity;           ///< URDF's; kept, not enforced
+  bool actuator_gravity_compensation = false;  ///< actuators apply the gravity compensation of bodies at this joint
+  double velocity_limit = kInfinity;           ///< from URDF; kept but not enforced
   double margin = 0;
   std::vector<double> solver_limit, solver_impedance;  ///< MJCF solreflimit, solimplimit as written
   std::vector<double> solver_friction_limit, solver_friction_impedance;
@@ -53,13 +52,13 @@ struct InertialSpec {
   Vec3d com{0, 0, 0};               ///< centre of mass [m]
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about the centre of mass, in the body frame's axes [kg m²]
   Location where;
-  std::optional<Quatd> axes{};  ///< principal axes, where the file says which
+  std::optional<Quatd> axes{};  ///< principal axes, if the file gives them
 };
 
 enum class GeomType { plane, sphere, capsule, ellipsoid, cylinder, box, mesh, height_field, sdf };
 const char* name(GeomType type);
 
-/// A shape fixed to a body: for looks, for contact, or both.
+/// A shape fixed to a body, for display, contact or both.
 struct GeomSpec {
   std::string name;
   GeomType type = GeomType::sphere;
@@ -69,8 +68,8 @@ struct GeomSpec {
   Vec3d position{0, 0, 0};  ///< in the body frame [m]
   Quatd orientation{1, 0, 0, 0};
   std::string mesh;  ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
-  /// Centre of mass and principal axes of its mesh, in the geom's frame: MuJoCo's frame of it. Of those that sensors of
-  /// frames name and those with `fluid_ellipsoid`.
+  /// Centre of mass and principal axes of the mesh in the geom's frame, i.e. MuJoCo's frame of the geom. Set for geoms
+  /// that frame sensors name and for those with `fluid_ellipsoid`.
   Vec3d mesh_centre{0, 0, 0};
   Quatd mesh_axes{1, 0, 0, 0};
   std::string height_field;  ///< name of a height field asset
@@ -81,7 +80,7 @@ struct GeomSpec {
   std::optional<double> mass;    ///< [kg]; overrides density
   double density = 1000;         ///< [kg/m³]
   bool shell_inertia = false;    ///< mass on the surface, not in the volume
-  bool fluid_ellipsoid = false;  ///< fluid forces by the ellipsoid model; else by the body's inertia box
+  bool fluid_ellipsoid = false;  ///< fluid forces from the ellipsoid model; false: from the body's inertia box
   std::array<double, 5> fluid_coefficients{0.5, 0.25, 1.5, 1, 1};  ///< drag blunt, slender, angular; lift Kutta, Magnus
   std::array<float, 4> rgba{0.5f, 0.5f, 0.5f, 1};
   std::string material;
@@ -117,25 +116,25 @@ struct BodySpec {
   std::vector<JointSpec> joints;  ///< empty: welded to the parent
   std::optional<InertialSpec>
       inertial;  ///< final mass properties, from <inertial> or from geoms; nullopt: none (mass zero)
-  bool inertial_from_geoms = false;  ///< how `inertial` was found, for writing back
+  bool inertial_from_geoms = false;  ///< origin of `inertial`, for writing back
   std::vector<GeomSpec> geoms;
   std::vector<SiteSpec> sites;
   std::vector<double> user;
   Location where;
 };
 
-/// A triangle mesh, already scaled, in the frame in which geoms place it.
+/// A triangle mesh, scaled, in the frame in which geoms place it.
 struct MeshSpec {
   std::string name;
   std::string file;  ///< as written; empty for inline meshes
   Vec3d scale{1, 1, 1};
-  std::string inertia = "legacy";             ///< MJCF's word for how its mass is found
-  std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that was allowed
+  std::string inertia = "legacy";             ///< MJCF's keyword for the computation of its mass
+  std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that is allowed
   std::vector<std::array<int, 3>> triangles;  ///< counter-clockwise from outside
   Location where;
 };
 
-/// A terrain, as MJCF has it: heights from 0 to 1 over a rectangle, in the frame of the geoms that use it.
+/// A terrain as in MJCF: heights from 0 to 1 over a rectangle, in the frame of the geoms that use it.
 struct HeightFieldSpec {
   std::string name;
   std::string file;              ///< as written; empty if the heights are in the text
@@ -147,21 +146,21 @@ struct HeightFieldSpec {
 
 enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider_crank, none };
 
-/// What a gain or a bias is computed from. other: not computed (user, plugin).
+/// The law of a gain or bias. other: not implemented (user, plugin).
 enum class ActuatorLaw { none, fixed, affine, muscle, other };
 
 /// MuJoCo's <dcmotor> and <pid> with states, several controls or a law that is not affine; control/motor.hpp has the
-/// equations. Numbers that are 0 switch off what they belong to.
+/// equations. A parameter of 0 disables the part that it belongs to.
 struct MotorSpec {
-  bool electric = false;  ///< dcmotor: a winding makes the controller's torque; false: pid, its torque acts as it is
+  bool electric = false;  ///< dcmotor: the controller's torque acts through a winding; false: pid, it acts directly
   bool position = false, velocity = false, feedforward = false, voltage = false;  ///< its controls, in this order
   double kp = 0, ki = 0, kd = 0;                                                  ///< of the controller, torques
   double slew_max = 0, integral_max = 0, voltage_max = 0;      ///< [1/s] of the first control; |∫|; [V]
   double constant = 0, resistance = 0;                         ///< K [N m/A = V s], R [Ohm]
   double electric_time = 0, rate_max = 0;                      ///< L/R [s]; of the current [A/s]
-  double heat_resistance = 0, heat_capacity = 0, ambient = 0;  ///< [K/W], [J/K]; temperature around it
-  double resistance_slope = 0, resistance_at = 0;              ///< of R, relative [1/K]; temperature at which R is
-  std::array<double, 3> cogging{};                             ///< torque, periods in a turn, phase
+  double heat_resistance = 0, heat_capacity = 0, ambient = 0;  ///< [K/W], [J/K]; ambient temperature
+  double resistance_slope = 0, resistance_at = 0;              ///< of R, relative [1/K]; temperature at which R applies
+  std::array<double, 3> cogging{};                             ///< amplitude, periods per turn, phase
   double bristle_stiffness = 0, bristle_damping = 0;           ///< LuGre
   double sliding_friction = 0, static_friction = 0, slide_speed = 0;  ///< LuGre: Coulomb, Stribeck
 
@@ -176,10 +175,10 @@ struct MotorSpec {
 /// Scalar force on a transmission: gain(l, l̇) · (control or activation) + bias(l, l̇), MuJoCo's actuator.
 struct ActuatorSpec {
   std::string name;
-  std::string kind;  ///< element it came from: motor, position, velocity, general, …
+  std::string kind;  ///< name of the source element: motor, position, velocity, general, …
   TransmissionType transmission = TransmissionType::joint;
-  std::string target;     ///< joint, tendon, site (the crank's) or body name
-  std::string reference;  ///< site: refsite; slider_crank: slidersite; else empty
+  std::string target;     ///< name of a joint, tendon, site (of the crank) or body
+  std::string reference;  ///< site: refsite; slider_crank: slidersite; otherwise empty
   double crank_length = 0;
   std::array<double, 6> gear{1, 0, 0, 0, 0, 0};
   ActuatorLaw gain_law = ActuatorLaw::fixed, bias_law = ActuatorLaw::none;
@@ -194,11 +193,11 @@ struct ActuatorSpec {
   std::array<double, 2> force_range{0, 0};
   bool activation_limited = false;
   std::array<double, 2> activation_range{0, 0};
-  bool activation_early = false;  ///< the force uses the activation at the end of the step
+  bool activation_early = false;  ///< the force uses the activation of the end of the step
   std::string dynamics;           ///< "" for none; else MuJoCo's dyntype
-  int user_states = 1;            ///< activations; of dyntype "user" and of motors in a <general> more than one
+  int user_states = 1;  ///< number of activations; dyntype "user" and motors in a <general> may have more than one
   std::vector<double> dynamics_parameters;
-  std::optional<MotorSpec> motor;  ///< in the place of gain, bias and dynamics
+  std::optional<MotorSpec> motor;  ///< replaces gain, bias and dynamics
   /// Ranges of the motor's controls after the first; low >= high: none.
   std::vector<std::array<double, 2>> more_control_ranges;
   int group = 0;
@@ -207,7 +206,7 @@ struct ActuatorSpec {
 
   int controls() const { return motor ? motor->controls() : 1; }
   int activations() const { return motor ? motor->activations() : dynamics.empty() ? 0 : user_states; }
-  /// Whether every part of its law is computed.
+  /// Whether all parts of its law are implemented.
   bool computed() const {
     const bool known = dynamics.empty() || dynamics == "integrator" || dynamics == "filter" ||
                        dynamics == "filterexact" || dynamics == "muscle";
@@ -224,7 +223,7 @@ struct EqualitySpec {
       second;  ///< bodies or sites (connect, weld), joints (joint); an empty second means the world or a constant
   bool sites = false;  ///< first and second are sites
   bool active = true;
-  bool idle = false;      ///< by compile(): what it says holds without it
+  bool idle = false;      ///< set by compile(): the constraint always holds without it
   Vec3d anchor{0, 0, 0};  ///< connect: in first's frame; weld: in second's frame [m]
   bool has_relative_pose = false;
   Vec3d relative_position{0, 0, 0};  ///< weld: pose of second in first's frame
@@ -237,7 +236,7 @@ struct EqualitySpec {
   bool acts() const { return active && !idle; }
 };
 
-/// A linear combination of joint positions, or a path through sites, around geoms.
+/// A linear combination of joint positions, or a path through sites and around geoms.
 struct TendonSpec {
   std::string name;
   bool spatial = false;
@@ -250,8 +249,8 @@ struct TendonSpec {
   struct PathPoint {
     PathKind kind = PathKind::site;
     std::string name;       ///< of the site or geom
-    std::string side_site;  ///< geom: the side on which the path goes around it; may be empty
-    double divisor = 1;     ///< pulley: of the lengths that follow
+    std::string side_site;  ///< geom: site on the side on which the path goes around it; may be empty
+    double divisor = 1;     ///< pulley: divides the lengths that follow
   };
   std::vector<PathPoint> path;  ///< of a spatial tendon
   double stiffness = 0, damping = 0, friction_loss = 0;
@@ -296,7 +295,7 @@ struct SensorSpec {
 struct CosmeticSpec {
   std::string kind;  ///< material, texture, light, camera, headlight, …
   std::string name;
-  int body = 0;  ///< that it is attached to
+  int body = 0;  ///< body that it is attached to
   std::vector<std::pair<std::string, std::string>> attributes;
   Location where;
 };
@@ -305,8 +304,8 @@ struct OptionSpec {
   double timestep = 0.002;     ///< [s]
   Vec3d gravity{0, 0, -9.81};  ///< world frame [m/s²]
   Vec3d wind{0, 0, 0};
-  double density = 0, viscosity = 0;  ///< of the medium [kg/m³, Pa s]
-  Vec3d magnetic{0, -0.5, 0};         ///< flux, for magnetometers
+  double density = 0, viscosity = 0;  ///< of the surrounding medium [kg/m³, Pa s]
+  Vec3d magnetic{0, -0.5, 0};         ///< magnetic flux density, for magnetometers
   double impact_ratio = 1;
   std::string integrator = "Euler", solver = "Newton", cone = "pyramidal";
   int iterations = 100;
@@ -314,13 +313,13 @@ struct OptionSpec {
   bool contact_enabled = true, gravity_enabled = true;
   bool actuation_enabled = true, spring_enabled = true, damper_enabled = true, clamp_controls = true;
   bool limit_enabled = true, friction_loss_enabled = true, equality_enabled = true;
-  /// Attributes and flags that mean nothing here, most of MuJoCo's own algorithms, as they were read: for writing back.
+  /// Attributes and flags without a meaning here, mostly of MuJoCo's own algorithms, kept unchanged for writing back.
   std::vector<std::pair<std::string, std::string>> kept, kept_flags;
 };
 
 struct ModelSpec {
   std::string name;
-  std::string directory;  ///< that the main file was in, for relative paths
+  std::string directory;  ///< directory of the main file, for relative paths
   OptionSpec option;
   std::vector<BodySpec> bodies = {BodySpec("world")};
   std::vector<MeshSpec> meshes;
@@ -333,7 +332,7 @@ struct ModelSpec {
   std::vector<KeyframeSpec> keyframes;
   std::vector<SensorSpec> sensors;
   std::vector<CosmeticSpec> cosmetics;
-  Diagnostics diagnostics;  ///< notes and warnings from reading; errors are thrown
+  Diagnostics diagnostics;  ///< notes and warnings of the reader; errors are thrown
 };
 
 }  // namespace tarsus

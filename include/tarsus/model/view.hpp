@@ -1,5 +1,5 @@
-// What a kernel sees of a Model: plain pointers and numbers in the kernel's precision. Links only: one joint each,
-// bodies that are welded together already folded, hinge and slide axes along the link's z.
+// The Model as kernels see it: plain pointers and numbers in the kernel's precision. It has only links, one joint each;
+// welded bodies are merged, and hinge and slide axes are along the link's z.
 #pragma once
 
 #include "tarsus/model/link_group.hpp"
@@ -13,13 +13,13 @@ struct LinkConstants {
   int root;    ///< link index of the root of its tree
   JointType joint;
   int qpos, qvel;  ///< first index of this joint in qpos, qvel
-  int massless;    ///< 1: no inertia of its own (an inner joint of a body with several)
-  int depth;       ///< DoFs on the way to the world, own ones included
+  int massless;    ///< 1: no own inertia (an inner joint of a body with several)
+  int depth;       ///< DoFs on the path to the world, including its own
   R E0[9];         ///< orientation of the joint's frame at rest in the parent link's frame, row major
   R r0[3];         ///< origin of the joint's frame at rest in the parent link's frame [m]
   R reference;     ///< qpos at which the joint is at rest (hinge, slide)
   R stiffness;     ///< joint spring about qpos_spring [N m/rad | N/m]
-  R spring_rate2;  ///< over what the joint carries at rest, the largest of its DoFs' [1/s²]
+  R spring_rate2;  ///< stiffness over the inertia that the joint carries at qpos0, the largest of its DoFs [1/s²]
   R damping;       ///< [N m s/rad | N s/m]
   R mass;          ///< [kg]
   R h[3];          ///< mass * centre of mass, link frame [kg m]
@@ -31,15 +31,15 @@ struct ModelView {
   int nlink, nq, nv;
   const LinkConstants<R>* link;  ///< [nlink]
   const R* armature;             ///< [nv]
-  const R* qpos_spring;          ///< [nq] where the joints' springs are at rest
+  const R* qpos_spring;          ///< [nq] rest positions of the joints' springs
   R gravity[3];                  ///< [m/s²]
   int ninward;                   ///< groups of links
   const LinkGroup* inward;       ///< [ninward] all links, tips first
-  // Lanes' own, in the place of those above (world_table.hpp); null: the model's.
+  // Parameters per lane, which replace those above (world_table.hpp); null: the model's.
   const R* own_inertia = nullptr;       ///< [nlink][10][lane]
   const R* own_spring_rate2 = nullptr;  ///< [nlink][lane]
   const R* own_damping = nullptr;       ///< [nlink][lane]
-  const R* own_gravity = nullptr;       ///< [3][lane]; one world's is in `gravity`
+  const R* own_gravity = nullptr;       ///< [3][lane]; for a single world `gravity` has it
 };
 
 }  // namespace tarsus

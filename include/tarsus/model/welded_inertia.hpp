@@ -1,4 +1,4 @@
-// What moves as one: a body, those that are fixed to it, and those that it is fixed to.
+// Inertia of a rigid group: a body and all bodies that are welded to it.
 #pragma once
 
 #include "tarsus/model/spec.hpp"
@@ -6,14 +6,14 @@
 namespace tarsus {
 
 struct WeldedInertia {
-  bool moves = false;               ///< false: fixed to the world, its inertia has no effect
+  bool moves = false;               ///< false: the group is fixed to the world and its inertia has no effect
   double mass = 0;                  ///< [kg]
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about the centre of mass, axes of the body that has the joints [kg m²]
-  /// The smallest moment is not negative, but for rounding.
+  /// Whether the smallest moment is not negative, up to rounding.
   bool positive() const;
 };
 
-/// Sums the bodies' own <inertial>; shapes do not count.
+/// Sums the <inertial> of the group's bodies; shapes are ignored.
 WeldedInertia welded_inertia(const ModelSpec& spec, int body);
 
 }  // namespace tarsus

@@ -1,5 +1,4 @@
-// Numbers of a model that each world of a pack has of its own. Kernels take a lane's number in the place of the
-// model's.
+// Parameters that differ between the worlds of a pack. Kernels use the lane's numbers instead of the model's.
 #pragma once
 
 #include <vector>
@@ -12,16 +11,16 @@ namespace tarsus {
 template <class R>
 struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
-  AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass of `inertia`
-  AlignedVector<R> spring_rate2;   ///< [nlink] LinkConstants' with `inertia`
-  AlignedVector<R> damping;        ///< [nlink] of joints
+  AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass computed from `inertia`
+  AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with `inertia`
+  AlignedVector<R> damping;        ///< [nlink] damping of joints
   AlignedVector<R> gravity;        ///< [3]
-  AlignedVector<R> kp, kd, force;  ///< [nv] factors on drives' gains and force limits
+  AlignedVector<R> kp, kd, force;  ///< [nv] factors on the drives' gains and force limits
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
-  AlignedVector<R> mass_scale;     ///< [nbody] factors that `inertia` was made with; of one world alone
-  // World by world, as passive forces are computed.
-  std::vector<double> carried_inertia;  ///< [lane][nv] Model's with `inertia`
-  std::vector<double> damping_scale;    ///< [lane][nlink] factors that `damping` was made with
+  AlignedVector<R> mass_scale;     ///< [nbody] factors contained in `inertia`; only for a single world
+  // World-major, as passive forces need them.
+  std::vector<double> carried_inertia;  ///< [lane][nv] as Model's, computed with `inertia`
+  std::vector<double> damping_scale;    ///< [lane][nlink] factors contained in `damping`
 };
 
 }  // namespace tarsus

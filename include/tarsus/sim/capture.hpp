@@ -1,5 +1,5 @@
-// One world of a batch at one moment with all that its next step depends on, besides the model: to look at a bad step
-// again, elsewhere.
+// Captures: the complete state of one world of a batch on which its next step depends, apart from the model. A capture
+// reproduces a bad step elsewhere.
 #pragma once
 
 #include <string>
@@ -9,26 +9,29 @@
 
 namespace tarsus {
 
-/// A capture as named arrays, for files.
+/// A capture as named arrays, for storage in files.
 struct CaptureArrays {
   std::string meta;  ///< JSON: {"format": "tarsus-capture", "version": 1, "model": …, options of the step, the fault}
   std::vector<std::pair<std::string, std::vector<double>>> arrays;
-  std::vector<std::uint8_t> memory;  ///< what the step before left; empty: nothing
+  std::vector<std::uint8_t> memory;  ///< carried over from the previous step; empty: nothing
 };
 
-/// @throws ValueError for steps under equality constraints that are not the model's own, which no file has
+/// @throws ValueError for steps under equality constraints that are not the model's own, because no file contains them
 CaptureArrays to_arrays(const Model& model, const WorldCapture& capture);
-/// @throws InputError naming `file` for what is no capture, or one of another model
+/// @throws InputError naming `file` if the arrays are not a capture or belong to another model
 WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const std::string& file);
 
-/// The model's file as the capture's meta names it; empty if it has none. @throws InputError as from_arrays()
+/// Name of the model's file according to the capture's meta; empty if the model has no file.
+/// @throws InputError as from_arrays()
 std::string model_file(const CaptureArrays& arrays, const std::string& file);
-/// Whether `meta` is that of a capture.
+/// Whether `meta` belongs to a capture.
 bool is_capture(const std::string& meta);
 
-/// How that world's step ends, taken once more in a batch of one. @throws as Batch
+/// Repeats the captured world's step in a batch of one world and returns its outcome.
+/// @throws as Batch
 WorldFault step_again(const Model& model, const WorldCapture& capture);
-/// The same status, array, index and bits. True of a world captured while it was ok, which had not taken the step.
+/// Whether status, array, index and bits of the value agree. Always true for a world captured while it was ok, which
+/// had not taken the step.
 bool same_fault(const WorldFault& captured, const WorldFault& again);
 
 }  // namespace tarsus

@@ -1,22 +1,26 @@
 // Forces along generalised directions that depend on the acceleration they cause: f_r = clamp(force - slope J_r q̈).
-// Servos on tendons, springs, dampers and armature of tendons, their ranges and dry friction (sim/servo.hpp), in rk4;
-// a semi-implicit step has them among its terms (constraint/path_terms.inl).
+// The rk4 integrator treats these as such rows: servos on tendons; springs, dampers, armature, ranges and dry friction
+// of tendons (sim/servo.hpp). The semi-implicit integrator includes them among the step's terms
+// (constraint/path_terms.inl).
 //
-// The step without them is q̈(τ), linear but for force limits of drives. With B = J ∂q̈/∂τ Jᵀ, by solving the step once
-// for each row that acts, the rows are a small problem with bounds: semismooth Newton, and where that cycles projected
-// Gauss-Seidel. The step is then solved with the forces found, and all of it again where B has changed.
+// The step without the rows is q̈(τ), which is linear except for drives with force limits. B = J ∂q̈/∂τ Jᵀ is found by
+// solving the step once for each active row. Given B, the rows are a small problem with bounds, solved by semismooth
+// Newton, or by projected Gauss-Seidel where Newton cycles. The step is then solved with the forces found. Everything
+// is repeated if B has changed.
 #pragma once
 
 #include "tarsus/sim/servo.hpp"
 
 namespace tarsus {
 
-/// Of one world.
+/// The force rows of one world.
 template <class R>
 class ForceRows {
  public:
-  /// solve(tau, qacc) is the step of h seconds without the rows; it is called last with the forces that hold.
-  /// @return false where they were not found to 1e-9 (float 1e-4) of their size: the best so far are applied
+  /// Solves the rows together with the step of h seconds. solve(tau, qacc) must compute the step without the rows; its
+  /// last call has the final forces.
+  /// @return false if the forces did not converge to a relative error of 1e-9 (float: 1e-4); the best forces found are
+  /// then applied
   template <class F>
   bool solve(const Servos<R>& servos, double h, In<R> tau, Out<R> qacc, const F& solve);
 
@@ -27,7 +31,8 @@ class ForceRows {
   static constexpr double kTolerance = sizeof(R) == 8 ? 1e-9 : 1e-4;
   void begin(const Servos<R>& servos, double h, In<R> tau);
   void push(int row, double force);
-  /// J q̈ of all rows; the largest part by which a force misses its law; rows that must act from now on.
+  /// Evaluates J q̈ of all rows and finds the rows that must act from now on. Returns the largest relative residual of
+  /// a force law.
   double measure(In<R> qacc);
   void respond(int place, In<R> probe);
   void settle_responses();
@@ -37,9 +42,9 @@ class ForceRows {
   double h_ = 0;
   std::vector<ForceRow> rows_;
   std::vector<double> force_, speedup_;  ///< [rows] f, J q̈
-  std::vector<int> acting_;              ///< rows that may have a force
+  std::vector<int> acting_;              ///< rows that may have a non-zero force
   std::vector<double> response_;         ///< [acting][acting] B
-  bool known_ = false;                   ///< response_ is that of acting_
+  bool known_ = false;                   ///< response_ matches acting_
   AlignedVector<R> tau_, probe_;
 };
 

@@ -1,5 +1,5 @@
-// RowStage for packs of worlds: contacts, joint limits, dry friction, drives with force limits and equality constraints
-// act on the velocities of all worlds of a pack at once; see constraint/lane_terms.hpp.
+// RowStage for packs of worlds in SIMD lanes: contacts, joint limits, dry friction, drives with force limits and
+// equality constraints act on the velocities of all worlds of a pack at once. See constraint/lane_terms.hpp.
 #pragma once
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
@@ -8,36 +8,38 @@
 
 namespace tarsus {
 
-/// Why these drives' force limits cannot be kept in lanes beside rows; empty if they can.
+/// Reason why the force limits of these drives cannot be solved in SIMD lanes together with rows; empty if they can.
 std::string limits_refusal(const Model& model, const Drives& drives);
 
-/// Keeps scratch and warm starts; not for use by two threads at once.
+/// Keeps scratch memory and warm starts. Not for use by two threads at once.
 template <class R>
 class LaneStage {
  public:
-  /// Why a step of these options cannot be taken in lanes; empty if it can.
+  /// Reason why a step with these options cannot be taken in SIMD lanes; empty if it can.
   static std::string refusal(const Model& model, const RowStageOptions& options);
 
   /// @param equalities null: none  @param slots of force rows
-  /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
+  /// @throws ValueError as RowStageOptions::check(), and with the text of refusal(); InputError as ContactGeometry
   LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
             std::span<const ForceSlot> slots, const RowStageOptions& options);
 
-  /// The velocity at the end of a step under data's joint_force and joint_inertia, for every pack. data, `found` and in
-  /// `velocity` qvel + h qacc are as VelocityProducts::begin_step() leaves them.
-  /// @param loops null: none; else they are evaluated, and told what they carried  @param loop_step of accelerate()
-  /// @throws ValueError if drives have what limits_refusal() names
+  /// Computes the velocity at the end of a step for every pack, under data's joint_force and joint_inertia. On entry
+  /// data and `found` are as VelocityProducts::begin_step() leaves them, and `velocity` is qvel + h qacc.
+  /// @param loops null: none; otherwise they are evaluated and receive the forces that they carried
+  /// @param loop_step the argument of ConstrainedDynamics::accelerate()
+  /// @throws ValueError if limits_refusal() refuses the drives
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, ConstrainedDynamics<R>* loops,
              double loop_step, In<R> found, Out<R> velocity);
 
   const RowsReport& report(int world) const { return reports_[world]; }
-  /// What that world's last step was when it took it by itself. @param ground_force as ground_force() gives it
+  /// Stores the results of a world whose last step the scalar path took.
+  /// @param ground_force as returned by ground_force()
   void put(int world, const RowsReport& report, In<R> ground_force);
-  /// Forces of the drives with a limit over the last step [pack][nv][lane], zero elsewhere.
+  /// Forces over the last step of the drives with a force limit, zero for other DoFs. [pack][nv][lane]
   In<R> limited_force() const { return terms_.drive_force(); }
-  /// Force on each link by what is fixed to the world over the last step, world axes [nlink][3] [N].
+  /// Force exerted on each link over the last step by everything fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> out) const;
-  In<R> ground_forces() const { return terms_.ground_force(); }  ///< of all, [pack][nlink][3][lane]
+  In<R> ground_forces() const { return terms_.ground_force(); }  ///< of all worlds, [pack][nlink][3][lane]
 
   LaneTerms<R>& terms() { return terms_; }
   const LaneTerms<R>& terms() const { return terms_; }

@@ -1,8 +1,9 @@
-// A model whose bodies are all free (or fixed to the world) as a scene of rigid bodies.
+// Converts a model whose bodies are all free or fixed to the world to a scene of rigid bodies.
 //
-// Supported: free joints, bodies welded to them or to the world, all shapes of ContactGeometry, contype and
-// conaffinity, excludes, explicit pairs and surfaces (constraint/surface.hpp), connect equalities between bodies.
-// Anything else that a model can say and that would change the motion is an error with its place, never passed over.
+// Supported: free joints; bodies welded to free bodies or to the world; all shapes of ContactGeometry; contype and
+// conaffinity; excludes; explicit pairs; surfaces (constraint/surface.hpp); connect equalities between bodies. Any
+// other feature of the model that would change the motion raises an error with its location; nothing is ignored
+// silently.
 #pragma once
 
 #include <memory>
@@ -14,16 +15,17 @@ namespace tarsus {
 
 struct RigidModel {
   RigidScene scene;
-  std::vector<int> qpos, qvel;       ///< [body] where the free joint's seven and six numbers begin
+  std::vector<int> qpos, qvel;       ///< [body] address of the free joint's seven qpos and six qvel numbers
   std::vector<ShapePose> com_frame;  ///< [body] centre of mass and principal axes in the model's body frame
   std::shared_ptr<const ContactGeometry> geometry;  ///< owns hulls and height fields
   int nq = 0, nv = 0;
 
-  /// The world's state in the model's layout (theory.md, section 1): of the body frames, ω in the body's frame.
+  /// Writes the world's state in the model's layout (theory.md, section 1): poses of the body frames, ω in the body
+  /// frame.
   template <class R>
   void state(const RigidWorld<R>& world, std::span<double> qpos, std::span<double> qvel) const;
-  /// The other way: poses and velocities for the scene's bodies.
-  /// @throws ShapeError, ValueError for a number that is not finite
+  /// Sets the poses and velocities of the scene's bodies from a state in the model's layout.
+  /// @throws ShapeError; ValueError for a number that is not finite
   void set_state(std::span<const double> qpos, std::span<const double> qvel);
 };
 
@@ -33,9 +35,9 @@ struct RigidModel {
 /// moving bodies) and for shapes other than planes, spheres, capsules, cylinders and boxes
 ModelSpec scene_spec(const RigidScene& scene);
 
-/// Positions from qpos0; step, gravity, iterations as in the file's <option> (iterations: 10 where it has MuJoCo's
-/// 100).
-/// @throws InputError for what cannot be simulated so
+/// The bodies start at qpos0. Step, gravity and iterations are those of the file's <option>; MuJoCo's default of 100
+/// iterations becomes 10.
+/// @throws InputError for features that RigidWorld cannot simulate
 RigidModel rigid_model(const Model& model);
 
 }  // namespace tarsus

@@ -1,9 +1,10 @@
 // Free rigid bodies with contact: SPOOK stepping and projected Gauss-Seidel.  [Lacoursière 2013; theory.md, section 4]
 //
-// A step's stages, as stage.hpp has them: collide finds contacts; match takes over the last step's impulses and lets
-// bodies sleep; prepare builds the rows; terms solves; integrate moves. Forces act between prepare and terms.
+// The stages of a step (stage.hpp): collide finds contacts; match copies the last step's impulses and puts bodies to
+// sleep; prepare builds the rows; terms solves them; integrate moves the bodies. Applied forces act between prepare and
+// terms.
 //
-// R is the precision of contacts and of their solver; poses and velocities are double in either case.
+// R is the precision of the contacts and of their solver. Poses and velocities are always double.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace tarsus {
 
-/// A body in the frame of its centre of mass and principal axes.
+/// A rigid body, described in the frame of its centre of mass and principal axes.
 struct RigidBody {
   double mass = 1;                        ///< [kg] > 0
   Vec3d inertia{1, 1, 1};                 ///< principal moments [kg m²] > 0
@@ -31,22 +32,22 @@ struct RigidBody {
   Quatd orientation{1, 0, 0, 0};          ///< of the principal axes
   Vec3d velocity{0, 0, 0};                ///< of the centre of mass, world [m/s]
   Vec3d angular_velocity{0, 0, 0};        ///< world [rad/s]
-  Vec3d force{0, 0, 0}, torque{0, 0, 0};  ///< applied, world, at the centre of mass [N, N m]; kept from step to step
-  int still_steps = 0;                    ///< steps below the sleeping speeds
+  Vec3d force{0, 0, 0}, torque{0, 0, 0};  ///< applied at the centre of mass, world axes [N, N m]; kept between steps
+  int still_steps = 0;                    ///< consecutive steps below the sleeping speeds
   bool asleep = false;
 };
 
-/// A shape on a body, or on the world.
+/// A shape that is attached to a body or to the world.
 struct BodyShape {
   int body = -1;  ///< -1: the world
   Shape shape;
   ShapePose local;  ///< in the body's frame (centre of mass, principal axes), or in the world
   int surface = 0;
   int contype = 1,
-      conaffinity = 1;  ///< MuJoCo's masks: two shapes may touch if either's type meets the other's affinity
+      conaffinity = 1;  ///< MuJoCo's bit masks: two shapes may touch if one's type meets the other's affinity
 };
 
-/// Two points held together: three bilateral rows.
+/// Holds two points together by three bilateral rows.
 struct PointJoint {
   int body_a = 0, body_b = -1;                 ///< -1: the world
   Vec3d anchor_a{0, 0, 0}, anchor_b{0, 0, 0};  ///< in the bodies' frames, or in the world
@@ -59,21 +60,21 @@ struct RigidWorldOptions {
   int iterations = 10;
   double tolerance = 0;  ///< [m/s], see BodyContactOptions and RowSolveOptions
   double relaxation = 1;
-  /// [s²] ε of surfaces without one = this × (inverse effective mass). Negative: 0.036 dt², 1e-5 at 60 Hz: hard, and
-  /// soft enough for a stack to stand by ten sweeps (decision 504).
+  /// ε of surfaces without their own, as a factor on the inverse effective mass [s²]. Negative: 0.036 dt², 1e-5 at 60
+  /// Hz, which is stiff, yet soft enough for ten sweeps to hold a stack (decision 504).
   double relative_compliance = -1;
   double damping_time = 0;             ///< [s] τ; 0: four steps
-  double margin = 0.02;                ///< [m] shapes that come closer have a contact, open or not
+  double margin = 0.02;                ///< [m] shapes closer than this form a contact, whether or not they touch
   double restitution_threshold = 0.5;  ///< [m/s]
   bool warm_start = true;
   int threads = 1;
-  /// "lanes": BodyContactSolver; or a name of row_solver_names(). Scenes with joints always use rows: "lanes" is then
-  /// taken as "gauss_seidel".
+  /// "lanes" (BodyContactSolver) or a name of row_solver_names(). Scenes with joints always use rows; "lanes" then
+  /// means "gauss_seidel".
   std::string solver = "lanes";
   bool sleep = false;
   double sleep_speed = 0.01, sleep_spin = 0.02;  ///< [m/s, rad/s]
   int sleep_steps = 30;
-  double speed_limit = 1e6;  ///< [m/s | rad/s] beyond which the world counts as diverged
+  double speed_limit = 1e6;  ///< [m/s | rad/s] speed above which the world counts as diverged
 };
 
 /// @throws ValueError for options out of range
@@ -81,15 +82,15 @@ void check(const RigidWorldOptions& options);
 
 struct RigidStepReport {
   WorldStatus status = WorldStatus::ok;
-  int contacts = 0;             ///< touching or closer than the margin
-  int touching = 0;             ///< with distance < 0
-  double penetration_max = 0;   ///< [m] beyond the margin, at the start of the step
-  double penetration_mean = 0;  ///< [m] over touching contacts
+  int contacts = 0;             ///< contacts within the margin
+  int touching = 0;             ///< contacts with distance < 0
+  double penetration_max = 0;   ///< [m] largest depth beyond the margin, at the start of the step
+  double penetration_mean = 0;  ///< [m] mean over touching contacts
   int iterations = 0;
-  double residual = 0;      ///< rows: natural residual; lanes: change of the last sweep [m/s]
-  double first_change = 0;  ///< lanes: change of the first sweep [m/s]
+  double residual = 0;      ///< rows: natural residual; lanes: velocity change of the last sweep [m/s]
+  double first_change = 0;  ///< lanes: velocity change of the first sweep [m/s]
   int colours = 0;
-  int asleep = 0, islands = 0;            ///< bodies and groups; only with sleep
+  int asleep = 0, islands = 0;            ///< sleeping bodies, and islands; only with sleep
   std::array<double, kStages> seconds{};  ///< wall time by Stage: collide, match, prepare, terms, integrate
 };
 
@@ -109,33 +110,35 @@ class RigidWorld {
   int add_body(const RigidBody& body);
   int add_shape(const BodyShape& shape);
   int add_joint(const PointJoint& joint);
-  /// Shapes of these two bodies (-1: the world) never touch.
+  /// Shapes of these two bodies never touch (-1: the world).
   void exclude(int body_a, int body_b);
-  /// These two shapes may touch whatever their masks and exclude() say, as if both had this surface; -1: never.
+  /// These two shapes may touch regardless of their masks and of exclude(), as if both had this surface; -1: they never
+  /// touch.
   void pair(int shape_a, int shape_b, int surface);
 
-  /// Drops the contacts of the last step and their impulses: the next step depends on the bodies' state alone.
+  /// Drops the contacts of the last step and their impulses, so that the next step depends only on the state of the
+  /// bodies.
   void forget_contacts();
 
-  /// One step. A bad world stays as it was and says why; nothing is thrown.
+  /// Takes one step. If the step fails, the state stays unchanged and the report has the status; nothing is thrown.
   RigidStepReport step();
 
   const RigidWorldOptions& options() const { return options_; }
-  RigidWorldOptions& options() { return options_; }  ///< all but `threads` may change between steps
+  RigidWorldOptions& options() { return options_; }  ///< all except `threads` may change between steps
   std::vector<RigidBody>& bodies() { return bodies_; }
   const std::vector<RigidBody>& bodies() const { return bodies_; }
   const std::vector<BodyShape>& shapes() const { return shapes_; }
   const std::vector<Surface>& surfaces() const { return surfaces_; }
-  /// Of the last step, and their impulses [N s].
+  /// Contacts of the last step, and their impulses [N s].
   const std::vector<BodyContact<R>>& contacts() const { return lanes_.contacts; }
   const std::vector<ContactImpulse<R>>& impulses() const { return lanes_.impulses; }
   /// Moments of torsional and rolling friction [N m s]; empty if no surface has any.
   const std::vector<ContactMoment<R>>& moments() const { return lanes_.moments; }
-  /// The two surfaces of a contact as one.
+  /// Combined material of the contact's two surfaces.
   const ContactMaterial& material(const BodyContact<R>& contact) const { return lanes_.materials[contact.material]; }
-  /// How far apart its shapes are [m], where its distance is beyond their margin.
+  /// Distance between the contact's shapes [m]. BodyContact::distance is this minus their margin.
   double separation(const BodyContact<R>& contact) const;
-  /// Shapes of each of them: normal from `second` to `first`.
+  /// The two shapes of each contact; the normal points from `second` to `first`.
   struct ContactPair {
     int first, second;
     std::uint32_t feature;
@@ -148,9 +151,9 @@ class RigidWorld {
   Vec3d momentum() const;
   Vec3d angular_momentum() const;
   std::uint64_t state_hash() const;
-  /// The rows of the last step, if it was solved by rows; else null.
+  /// The rows of the last step if a row solver solved it, else null.
   const RowProblem* rows() const;
-  /// From now on steps are solved by rows and by this solver, whatever options().solver says.
+  /// Solves all further steps as rows with this solver, whatever options().solver says.
   void solve_rows_by(std::unique_ptr<RowSolver> solver);
 
  private:
@@ -197,11 +200,11 @@ class RigidWorld {
   std::vector<BodyShape> shapes_;
   std::vector<PointJoint> joints_;
   std::vector<Surface> surfaces_;
-  std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
-  std::vector<Pair> pairs_;              ///< of shapes, sorted
+  std::vector<std::uint64_t> excluded_;  ///< sorted pairs of bodies
+  std::vector<Pair> pairs_;              ///< sorted pairs of shapes
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
-  BodyContactSolver<R> lanes_;  ///< has the contacts and impulses, whatever solves them
+  BodyContactSolver<R> lanes_;  ///< owns contacts and impulses for every solver
   std::unique_ptr<Workspace> work_;
 };
 

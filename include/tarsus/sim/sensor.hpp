@@ -1,17 +1,17 @@
-// A model's sensors, MuJoCo's kinds, layout and signs, all in one pass over a state.
+// A model's sensors, with MuJoCo's kinds, layout and signs. One pass over a state evaluates all of them.
 //
 //   stage           kinds
 //   position        jointpos ballquat tendonpos actuatorpos framepos framequat framexaxis frameyaxis framezaxis
 //                   subtreecom jointlimitpos tendonlimitpos insidesite magnetometer rangefinder clock e_potential
-//                   distance normal fromto (between geoms or bodies, as far as the cutoff)
+//                   distance normal fromto (between geoms or bodies, up to the cutoff)
 //   velocity        jointvel ballangvel tendonvel actuatorvel velocimeter gyro framelinvel frameangvel subtreelinvel
 //                   subtreeangmom jointlimitvel tendonlimitvel e_kinetic
 //   acceleration    accelerometer framelinacc frameangacc force torque actuatorfrc jointactfrc tendonactfrc
-//                   jointlimitfrc tendonlimitfrc (of the last step, 0 before it)
+//                   jointlimitfrc tendonlimitfrc (of the last step; 0 before the first)
 //   contact         touch, contact (by geoms, bodies, subtrees, sites; found force torque dist pos normal tangent)
 //
-// Accelerations feel gravity, as a device does. Cutoffs hold, noise is left to the user. Other kinds read nan, and
-// the reader warns of them.
+// Accelerations include gravity, as an accelerometer measures it. Cutoffs are applied; noise is left to the user.
+// Sensors of other kinds read nan, and the reader of the file warns about them.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@
 
 namespace tarsus {
 
-/// The inside of a site.
+/// The volume of a site.
 struct SiteZone {
   LinkFrame frame;
   GeomType type = GeomType::sphere;
@@ -32,91 +32,92 @@ struct SiteZone {
 struct Sensor {
   std::string name;
   SensorKind kind = SensorKind::none;  ///< none: not computed
-  int dimension = 0, address = 0;      ///< numbers, and the first one's place in sensordata
-  int object = -1;                     ///< joint, tendon, actuator or body
-  unsigned ray_fields = 0;             ///< what a rangefinder gives, a bit each
-  LinkFrame frame, reference;          ///< of what it sits on, of what it is seen from
-  int body = -1;                       ///< that it sits on
+  int dimension = 0, address = 0;      ///< count of numbers, and index of the first in sensordata
+  int object = -1;                     ///< joint, tendon, actuator or body index
+  unsigned ray_fields = 0;             ///< fields of a rangefinder, one bit each
+  LinkFrame frame, reference;          ///< frame of the sensor, and of its reference
+  int body = -1;                       ///< body that carries the sensor
   bool has_reference = false;
   double cutoff = 0;
   SiteZone zone;  ///< touch, insidesite
   Location where;
 };
 
-/// A force on a body from outside of the tree: a contact's, a constraint's.
+/// An external force on a body, such as that of a contact or a constraint.
 struct BodyForce {
   int body = 0;
   Vec3d point, force, torque;  ///< world axes [m, N, N m]
 };
 
-/// A contact between two shapes, as sensors see it.
+/// A contact between two shapes, as sensors report it.
 struct TouchPoint {
   int body_a = 0, body_b = 0;
-  int geom_a = 0, geom_b = 0;  ///< among their body's
-  Vec3d point, normal;         ///< world axes; normal from b to a
-  double distance = 0;         ///< of the shapes, negative: as deep [m]
+  int geom_a = 0, geom_b = 0;  ///< index within their body
+  Vec3d point, normal;         ///< world axes; the normal points from b to a
+  double distance = 0;         ///< between the shapes, negative: penetration [m]
   Vec3d force{0, 0, 0};        ///< on a, world axes [N]
-  Vec3d torque{0, 0, 0};       ///< of torsional and rolling friction, on a [N m]
-  double margin = 0;           ///< forces begin at that distance [m]
+  Vec3d torque{0, 0, 0};       ///< torsional and rolling friction, on a [N m]
+  double margin = 0;           ///< distance at which the contact force begins [m]
 };
 
-/// What acted over a step besides the model's own forces.
+/// The forces of a step that are not the model's own.
 struct StepForces {
-  bool known = true;                ///< false: nobody kept them
+  bool known = true;                ///< false: the forces were not recorded
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
-  std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
-  std::vector<double> tendon_along;  ///< [ntendon] forces of equalities and dry friction along tendons, or empty
+  std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] range forces; empty: none [N | N m]
+  std::vector<double> tendon_along;  ///< [ntendon] equality and dry friction forces along tendons; empty: none
 };
 
 inline const StepForces kNoForces{};
 
 template <class R>
 class Stepper;
-/// Of a world in a stepper's last step of `data`. Not known of one that is not ok, nor of lanes with contacts or limits
-/// that do not feel (Stepper::feel()).
+/// Forces on one world in the last step that the stepper took of `data`. They are not known for a world that is not ok,
+/// nor for worlds in SIMD lanes with contacts or limits unless Stepper::feel() was called.
 template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world = 0);
 
-/// A contact sensor: which contacts, how many of them, what of each.
+/// A contact sensor's selection: which contacts, how many of them, and which fields of each.
 struct ContactQuery {
   struct Side {
-    int geom = -1;                 ///< among its body's, -1: any
-    std::vector<char> bodies;      ///< [nbody] whose; empty: anybody's
-    std::optional<SiteZone> zone;  ///< that the contact point is within
+    int geom = -1;                 ///< index within its body, -1: any
+    std::vector<char> bodies;      ///< [nbody] accepted bodies; empty: all
+    std::optional<SiteZone> zone;  ///< volume that must contain the contact point
   };
   enum Field : unsigned { found = 1, force = 2, torque = 4, distance = 8, position = 16, normal = 32, tangent = 64 };
-  enum class Order { none, nearest, strongest, net };  ///< net: one force and torque for all
+  enum class Order { none, nearest, strongest, net };  ///< net: one resultant force and torque
   Side first, second;
   unsigned fields = found;
   Order order = Order::none;
   int slots = 1;
-  int width = 1;  ///< numbers in a slot
+  int width = 1;  ///< numbers per slot
 };
 
-/// The state that sensors look at.
+/// The state that the sensors are evaluated at.
 struct SensorInput {
   double time = 0;
   std::span<const double> qpos, qvel, qacc, ctrl, act;
-  std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as Data's; empty: where the file has them
-  const StepForces& forces = kNoForces;                     ///< not known: sensors that feel contact read nan
-  std::span<const double> mass_scale = {}, gravity = {};    ///< WorldTable's of the world; empty: the model's
+  std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as in Data; empty: the poses of the file
+  const StepForces& forces = kNoForces;                     ///< if not known, sensors that need contact forces read nan
+  std::span<const double> mass_scale = {}, gravity = {};    ///< the world's, from WorldTable; empty: the model's
 };
 
 class SensorSet {
  public:
-  /// Keeps a reference to the model. @throws InputError naming what a sensor refers to and is not there
+  /// Keeps a reference to the model. @throws InputError naming an object that a sensor refers to and that does not
+  /// exist
   explicit SensorSet(const Model& model);
   ~SensorSet();
   SensorSet(SensorSet&&) noexcept;
 
   int size() const { return int(sensors_.size()); }
-  int numbers() const { return numbers_; }  ///< in sensordata
-  /// Some sensor needs what StepForces has.
+  int numbers() const { return numbers_; }  ///< length of sensordata
+  /// Whether a sensor needs StepForces.
   bool feels_contact() const { return feels_contact_; }
   const Sensor& operator[](int i) const { return sensors_[i]; }
 
-  /// sensordata [numbers]. O(nbody + sensors).
+  /// Writes sensordata [numbers]. Costs O(nbody + sensors).
   void evaluate(const SensorInput& state, std::span<double> sensordata);
 
  private:
@@ -143,11 +144,11 @@ class SensorSet {
   const Model& model_;
   Actuation actuation_;
   std::vector<Sensor> sensors_;
-  std::vector<ContactQuery> contact_queries_;  // Sensor::object of contact sensors
+  std::vector<ContactQuery> contact_queries_;  // indexed by Sensor::object of contact sensors
   int numbers_ = 0;
   bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_actuation_ = false,
        needs_energy_ = false, needs_all_links_ = false;
-  std::vector<int> links_;  // whose motion some sensor needs, from the root on
+  std::vector<int> links_;  // links whose motion some sensor needs, in order from the root
   std::unique_ptr<Scratch> scratch_;
 };
 

@@ -1,19 +1,21 @@
-// A model's actuators and passive forces over one step, as what the step solves: drives, applied forces, and rows.
+// Translates a model's actuators and passive forces over one step into drives, applied forces and rows, which the step
+// solves.
 //
-//   what                                               becomes
-//   servo on a hinge or slide: falls with q or q̇       a drive, its force range a limit that holds at the end
-//                                                      of the step; several on one DoF add up, so do their ranges
-//   other actuators                                    their force at the start of the step, within its range
-//   servo on a tendon, a site, a slider-crank;         a row f = clamp(f₀ - D J q̈): its law, linear in the velocity at
-//   spring, damper, armature of a tendon;              the end of the step (springs: at its middle, as those of
-//   polynomial spring and damper of a joint            joints, drive.inl)
-//   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
-//   drag of a fluid where it brakes a body by more     a row along and about each axis that is so dragged, which falls
-//   than a quarter within the step                     to zero with the velocity against the fluid
+//   quantity                                           treatment
+//   servo on a hinge or slide: force decreases with    a drive; the force range is a limit on the force at the end of
+//   q or q̇                                             the step; several servos on one DoF add up, ranges included
+//   other actuators                                    their force at the start of the step, clamped to the range
+//   servo on a tendon, a site, a slider-crank;         a row f = clamp(f₀ - D J q̈): the law linearised in the velocity
+//   spring, damper, armature of a tendon;              at the end of the step (springs: at its middle, as for
+//   polynomial spring and damper of a joint            joint springs, drive.inl)
+//   range and dry friction of a tendon                 a rigid row with a bounded force
+//   fluid drag that slows a body by more than a        one row along and one about each axis with such drag; its force
+//   quarter within the step                            falls to zero with the velocity relative to the fluid
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
-// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds of drives
-// are shared by lanes, targets, applied forces and rows are each lane's own: servos_refusal() names what needs more.
+// The actuatorfrcrange of a joint or a tendon bounds the sum of its actuators' forces. All lanes of a pack share the
+// gains and bounds of drives; targets, applied forces and rows differ by lane. servos_refusal() names the features that
+// would need more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"
@@ -23,47 +25,50 @@
 
 namespace tarsus {
 
-/// What a step takes from a model's actuators and passive forces.
+/// Selects which actuator and passive forces a step includes, and how.
 struct ServoStep {
   double dt = 0;            ///< [s] > 0
-  bool implicit = true;     ///< false: every force is that of the start
-  bool actuators = true;    ///< false: passive forces alone
-  bool row_limits = false;  ///< ranges and dry friction of tendons too
-  bool contacts = false;    ///< adhesion, which needs them
-  bool start = true;        ///< false: a stage within a step, from whose state no activation goes on
+  bool implicit = true;     ///< false: all forces are evaluated at the start of the step
+  bool actuators = true;    ///< false: only passive forces
+  bool row_limits = false;  ///< includes ranges and dry friction of tendons
+  bool contacts = false;    ///< contacts are on, which adhesion needs
+  bool start = true;        ///< false: an intermediate stage, from which no activation advances
 };
 
-/// Why worlds with these actuators and passive forces cannot be stepped in lanes; empty if they can.
-/// @param actuators false: passive forces alone act
+/// Reason why worlds with these actuators and passive forces cannot be stepped in SIMD lanes; empty if they can.
+/// @param actuators false: only passive forces act
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators);
 
 template <class R>
 class Servos {
  public:
-  /// Keeps a reference to the model. @param row_limits of some step  @throws InputError as Actuation
+  /// Keeps a reference to the model.
+  /// @param row_limits whether any step will have ServoStep::row_limits  @throws InputError as Actuation
   Servos(const Model& model, const BasicData<R>& data, bool row_limits = true);
 
-  /// The model has neither actuators nor passive forces of its own: prepare() would leave tau as it is.
+  /// Whether the model has neither actuators nor passive forces, so that prepare() leaves tau unchanged.
   bool idle() const { return is_.idle; }
 
-  /// What acts over the next step from (qpos, qvel), under data.ctrl, data.act and the user's tau.
+  /// Evaluates the actuator and passive forces for the next step from (qpos, qvel), under data.ctrl, data.act and the
+  /// user's tau.
   void prepare(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel, In<R> tau);
-  /// @throws InputError naming each actuator whose law is not computed
+  /// @throws InputError naming every actuator whose law is not implemented
   void require_computed() const { actuation_.actuators().require_computed(); }
 
-  // Of the last prepare().
+  // Results of the last prepare().
   const Drives& drives() const { return drives_; }
   In<R> qpos_target() const { return qpos_target_; }
   In<R> qvel_target() const { return qvel_target_; }
-  In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
+  In<R> tau() const { return tau_; }  ///< the user's tau plus all forces that are neither drives nor rows
   std::span<const ForceRow> rows(int world) const { return rows_.of[world]; }
-  bool has_rows() const { return is_.has_rows; }  ///< in some world
-  /// Of all rows that there may be in some step, and whether there are some that act.
+  bool has_rows() const { return is_.has_rows; }  ///< in at least one world
+  /// Slots for all rows that any step may have; may_have_rows() tells whether a row can be active.
   std::span<const ForceSlot> slots() const { return slots_.all; }
   bool may_have_rows() const { return is_.may_have_rows; }
-  bool passive() const { return !actuation_.passive().empty(); }  ///< some of it acts without actuators
+  bool passive() const { return !actuation_.passive().empty(); }  ///< the model has passive forces
 
-  /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
+  /// Advances data.act by dt seconds in the worlds for which `advance` returns true; data.qvel is that of the step's
+  /// end.
   template <class F>
   void advance(BasicData<R>& data, double dt, F advance);
 
@@ -72,26 +77,26 @@ class Servos {
     bool idle = false, plain_only = false, has_rows = false, damped_by_control = false, heavy_paths = false;
     bool has_motors = false, implicit = false, may_have_rows = false;
   };
-  struct OneWorld {  ///< its numbers one after another
+  struct OneWorld {  ///< the numbers of one world, contiguous
     std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
     std::span<const double> carried_inertia;
-    std::vector<ForceRow> drags;  ///< without arms
+    std::vector<ForceRow> drags;  ///< without moment arms
     std::vector<double> arm;      ///< [nv]
   };
-  /// The actuators of one DoF. Its servos together are c - kp q - kd q̇.
+  /// The actuators of one DoF. The sum of its servos is c - kp q - kd q̇.
   struct Joined {
-    double kp = 0, kd = 0;     ///< of those whose gains are constant
-    double low = 0, high = 0;  ///< range of the only one; of several, none has any
+    double kp = 0, kd = 0;     ///< of the servos with constant gains
+    double low = 0, high = 0;  ///< force range of a single actuator; several actuators have none
     bool servo = false;
-    int count = 0;  ///< of all actuators
+    int count = 0;  ///< number of actuators
   };
   struct Slots {
     std::vector<ForceSlot> all;
-    int first_drag = 0;  ///< six for each body in the fluid, from here on
+    int first_drag = 0;  ///< first drag slot; each body in the fluid has six
   };
   struct Rows {  ///< [world]
     std::vector<std::vector<ForceRow>> of;
-    std::vector<std::vector<double>> arms;  ///< what they point into
+    std::vector<std::vector<double>> arms;  ///< storage for the arms of the rows
   };
   void find_joined();
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
@@ -107,7 +112,7 @@ class Servos {
   void add_drag_rows(int world);
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
-  /// Within the actuator's own range and its tendon's.  @param force the row's at the start of the step
+  /// Clamps to the force ranges of the actuator and of its tendon.  @param force of the row at the start of the step
   void bound(const Actuator& a, double& force, ForceRow& row) const;
   void add_servo_row(int world, double force, ForceRow row);
   void add_along(AlignedVector<R>& to, std::span<const int> dofs, std::span<const double> arm, double force,
@@ -116,7 +121,7 @@ class Servos {
   void settle();
   MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
                        double velocity) const;
-  /// What motors that are not affine take on from a step's start to its end.
+  /// State of a motor without an affine law between the start and the end of a step.
   struct MotorRun {
     MotorStep step;
     double length = 0, velocity = 0;
@@ -126,7 +131,7 @@ class Servos {
     return (std::size_t(world / width_) * n + i) * width_ + world % width_;
   }
 
-  /// The tendons' are the first, four for each; then the actuators', two for each.
+  /// Slot order: four for each tendon, then two for each actuator, then the polynomial springs.
   int actuator_slot() const { return 4 * actuation_.tendons().size(); }
   int polynomial_slot() const { return actuator_slot() + 2 * actuation_.actuators().size(); }
   void find_slots(bool row_limits);
@@ -139,7 +144,7 @@ class Servos {
   std::vector<Joined> joined_;  // [nv]
   std::vector<int> servo_dofs_;
   Drives drives_;
-  /// fixed_: of actuators, from the step's start; row_force_: what rows give then to joints whose range bounds a sum.
+  /// fixed_: actuator forces at the start of the step; row_force_: the rows' force then, for joints that bound a sum.
   AlignedVector<R> tau_, fixed_, servo_, row_force_, qpos_target_, qvel_target_;
   Slots slots_;
   Rows rows_;

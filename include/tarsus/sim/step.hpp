@@ -1,4 +1,4 @@
-// One step of simulation, in the stages of stage.hpp, for one world or a batch.
+// One simulation step of one world or of a batch, in the stages of stage.hpp.
 #pragma once
 
 #include <cstdint>
@@ -14,169 +14,172 @@
 namespace tarsus {
 
 enum class Integrator {
-  semi_implicit_euler,  ///< v⁺ = v + h q̈, q⁺ = q ⊞ h v⁺: first order, drives and springs implicit, stable when stiff
-  rk4,                  ///< fourth order on the manifold, every force explicit: for accuracy, not for stiff drives
+  semi_implicit_euler,  ///< v⁺ = v + h q̈, q⁺ = q ⊞ h v⁺: first order; implicit drives and springs, stable when stiff
+  rk4,                  ///< fourth order on the manifold, all forces explicit: accurate, but not for stiff drives
 };
 
 enum class WorldStatus : std::uint8_t {
   ok,
-  bad_input,  ///< a state, target or applied force that is not finite came in
-  singular,   ///< the acceleration is not finite: the mass matrix is singular (a massless moving end?) or overflowed
-  too_fast,   ///< a velocity beyond StepOptions::speed_limit: diverged
-  open_loop,  ///< LoopMode::shake: no configuration near the step's end closes the loops; loops() names the row
+  bad_input,  ///< the state, a target or an applied force is not finite
+  singular,   ///< the acceleration is not finite: the mass matrix is singular (a massless end link?) or overflowed
+  too_fast,   ///< a velocity exceeds StepOptions::speed_limit: diverged
+  open_loop,  ///< LoopMode::shake: no configuration near the step's end satisfies the loops; loops() names the row
 };
 const char* name(WorldStatus status);
 
-/// What a step does with equality constraints. rk4 takes accelerations of the ideal linkage in both modes.
+/// How a step treats equality constraints. rk4 uses the accelerations of the ideal linkage in both modes.
 enum class LoopMode : std::uint8_t {
   off,    ///< ignores them
-  spook,  ///< softened and stabilised rows, errors of second order in the step
-  shake,  ///< no drift: positions to rounding (SHAKE), velocities too (RATTLE), at about twice the cost
+  spook,  ///< compliant, stabilised rows; errors of second order in the step
+  shake,  ///< no drift: positions (SHAKE) and velocities (RATTLE) exact to rounding, at about twice the cost
 };
 const char* name(LoopMode mode);
 
-/// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp): without, undamped characters
-/// gain energy at long steps. rk4, and drives with force limits where nothing else is a term, take them explicitly.
+/// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp). With explicit ones, undamped
+/// characters gain energy at long steps. They are always explicit in rk4, and with force-limited drives when there are
+/// no other terms.
 enum class VelocityProductMode : std::uint8_t {
   off,        ///< explicit
   automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
   on,         ///< implicit
 };
 const char* name(VelocityProductMode mode);
-/// How the model's own actuators act over a step.
+/// How a step applies the model's own actuators.
 enum class ActuationMode : std::uint8_t {
-  implicit_servos,  ///< servos are drives, with their force at the end of the step (sim/servo.hpp)
-  explicit_forces,  ///< MuJoCo's Euler step: forces of the start of the step, joint damping alone implicit
-  off,              ///< not at all
+  implicit_servos,  ///< servos are drives whose force is that of the end of the step (sim/servo.hpp)
+  explicit_forces,  ///< MuJoCo's Euler step: forces of the start of the step; only joint damping is implicit
+  off,              ///< no actuators
 };
 
-/// By its name: implicit, explicit, off. Empty for any other.
+/// The mode named implicit, explicit or off; empty for any other name.
 std::optional<ActuationMode> actuation_mode(std::string_view name);
 
 struct StepOptions {
   double dt = 1.0 / 60;  ///< [s]
   Integrator integrator = Integrator::semi_implicit_euler;
-  double speed_limit = 1e6;  ///< [rad/s | m/s] beyond which a world counts as diverged
+  double speed_limit = 1e6;  ///< [rad/s | m/s] speed above which a world counts as diverged
   ActuationMode actuation = ActuationMode::implicit_servos;
-  LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
-  const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
-  RowStageOptions rows = {};                ///< contacts and joint limits: semi_implicit_euler
+  LoopMode loops = LoopMode::spook;         ///< of the model's equality constraints, or of
+  const EqualitySet* equalities = nullptr;  ///< these if not null; must outlive the Stepper
+  RowStageOptions rows = {};                ///< contacts and joint limits; semi_implicit_euler only
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
-  bool profile = false;  ///< time each stage
-  bool screen = true;    ///< look for inputs that are not finite before a step; false: the caller has
-  bool again = true;     ///< a world that lanes did not solve takes its step by itself; false: the caller sees to it
+  bool profile = false;  ///< measure the time of each stage
+  bool screen = true;    ///< check inputs for numbers that are not finite before a step; false: the caller checks
+  bool again = true;     ///< repeat by the scalar path the steps that SIMD lanes did not solve; false: the caller does
 };
 
-/// Why a Stepper of these options takes each world by itself: lanes do not have all of the step, or not to the bit of a
-/// world alone. Empty: it takes packs.
-/// @param drives what it will be stepped under; null: the model's own actuators
+/// Reason why a Stepper with these options takes each world individually: SIMD lanes lack a part of the step, or do not
+/// reproduce the scalar path to the bit. Empty: it takes packs.
+/// @param drives the drives of its steps; null: the model's own actuators
 template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives);
-/// How many worlds it takes at once: the lanes of the instruction set, or 1. Data(model, pack_width(…)) is one pack.
+/// Number of worlds that a Stepper takes at once: the lanes of the instruction set, or 1. Data(model, pack_width(…)) is
+/// one pack.
 template <class R>
 int pack_width(const Model& model, const StepOptions& options, const Drives* drives);
 
-/// What the worlds of one pack carry from step to step besides their state: a Stepper can serve many packs in turn.
-/// An empty one is that of worlds that were never stepped.
+/// What the worlds of one pack carry from step to step besides their state. Exchanging it lets one Stepper serve many
+/// packs in turn. An empty memory belongs to worlds that have not been stepped.
 template <class R>
 struct StepMemory {
-  TermMemory terms;               ///< of one world
+  TermMemory terms;               ///< of a single world
   AlignedVector<R> lane_terms;    ///< of a pack (constraint/lane_terms.hpp)
   AlignedVector<R> drive_demand;  ///< [nv][lane] of DriveLimiter
 
-  /// World `lane` of `width` was set anew: it carries nothing.
+  /// Clears what world `lane` of `width` carries, after a reset of that world.
   void forget(int lane, int width);
-  /// What that world carries, as of a pack of one lane.
+  /// The memory of one world, as a pack with one lane.
   StepMemory of(int lane, int width) const;
-  /// Hands of() to a world of another pack of that width.
+  /// Puts memory from of() into a lane of another pack of the given width.
   void put(const StepMemory& one, int lane, int width);
 };
 
 /// Forces on a tendon over a step [N | N m].
 struct TendonForces {
-  double range = 0;     ///< with which its range held it, against whichever end
-  double friction = 0;  ///< its dry friction, along its length
+  double range = 0;     ///< force of the range, at either end
+  double friction = 0;  ///< dry friction along the tendon
 };
 
-/// f(array of a, array of b, numbers of a world) for what a step reads of both, besides drives' targets.
+/// Calls f(array of a, array of b, numbers per world) for every array that a step reads, except the drives' targets.
 template <class A, class B, class F>
 void each_input(const Model& m, A& a, B& b, const F& f) {
   f(a.qpos, b.qpos, m.nq), f(a.qvel, b.qvel, m.nv), f(a.tau, b.tau, m.nv), f(a.act, b.act, m.na);
   f(a.ctrl, b.ctrl, m.nu), f(a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f(a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
 }
 
-/// Advances worlds by dt: those of a pack at once, or where lanes_refusal() says why not each by itself. Keeps its
-/// scratch between calls; not for use by two threads at once.
+/// Advances worlds by dt: all worlds of a pack at once, or individually if lanes_refusal() gives a reason. Keeps
+/// scratch memory between calls. Not for use by two threads at once.
 template <class R>
 class Stepper {
  public:
   /// @throws ValueError for a step that is not positive and finite, or rows with rk4
-  /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
+  /// @throws InputError for an invalid equality constraint of the model (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
-  /// One step of all worlds that are ok under `drives`, in the place of the model's own actuators. Targets are those at
-  /// the end of the step; empty spans: no drives / zero velocity.
-  /// @return number of worlds that are not ok now
+  /// Takes one step of all worlds that are ok under `drives`, which replace the model's own actuators. The targets are
+  /// those of the end of the step. Empty spans: no drives / zero velocity.
+  /// @return number of worlds that are not ok after the step
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {}) {
     return advance(data, &drives, qpos_target, qvel_target);
   }
-  /// Under the model's own actuators: data.ctrl; data.act is taken to the end of the step.
+  /// Takes one step under the model's own actuators and data.ctrl; advances data.act to the end of the step.
   int step(BasicData<R>& data) { return advance(data, nullptr, {}, {}); }
 
   WorldStatus status(int world) const { return status_[world]; }
-  /// That world was set anew: it goes on even if it was frozen, and nothing of its steps before bears on the next.
+  /// Declares that the world was reset: it continues even if it was frozen, and its earlier steps have no effect on the
+  /// next.
   void restart(const BasicData<R>& data, int world);
-  /// Only lets a frozen world go again: for callers that keep its memory themselves (exchange).
+  /// Only unfreezes a world, for callers that manage its memory themselves (exchange()).
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
-  /// Wall time of each stage of all steps so far, where StepOptions::profile asked for it [s].
+  /// Wall time of each stage over all steps so far, if StepOptions::profile is set [s].
   const std::array<double, kStages>& stage_seconds() const { return clock_.seconds(); }
-  /// Changes places with what this Stepper carries to its next step for one of data's packs: before the step of other
-  /// worlds in its place, and after.  @param data as for the constructor
+  /// Swaps `memory` with what this Stepper carries to its next step for one of data's packs. Call it before and after
+  /// stepping other worlds in that pack.  @param data as for the constructor
   void exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack = 0);
 
-  /// How the force limits of the last step's drives were kept; nothing where they had none. An rk4 step clamps
-  /// explicitly, four times; this is the last.
+  /// How the force limits of the last step's drives were satisfied; empty if no drive had a limit. rk4 clamps
+  /// explicitly in each of its four stages; the report is that of the last stage.
   std::optional<LimitReport> limit_report(int world) const;
-  /// The drives' forces over the last step of drives with limits [pack][nv][lane]; empty before it.
+  /// Drive forces over the last step, [pack][nv][lane], if drives have limits; empty before the first such step.
   std::span<const R> drive_force() const { return drive_force_; }
 
-  /// The Stepper that took that world's last step: this one, or one that has it alone, as its world 0. Of that one are
-  /// loops(), rows() and has_force_rows().
+  /// The Stepper that took the world's last step: this one, or one that has the world alone as its world 0. Call
+  /// loops(), rows() and has_force_rows() on it.
   const Stepper& taker(int world) const;
-  /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
+  /// Equality constraints of the last step: errors, multipliers and status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
   TendonForces tendon_forces(int tendon, int world = 0) const;
-  /// The same of worlds in lanes; null where there are none.
+  /// Contacts and joint limits of worlds in SIMD lanes; null without lanes.
   const LaneStage<R>* lane_rows() const { return lane_rows_.get(); }
-  /// From the next step on lanes keep what step_forces() asks for.
+  /// From the next step on, SIMD lanes record the forces that step_forces() reads.
   void feel() {
     if (lane_rows_) lane_rows_->terms().feel();
   }
-  bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step, if this one took it
-  /// How that world's terms were solved; null where there were none to solve.
+  bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step, if this Stepper took it
+  /// How the world's terms were solved; null if there were none.
   const RowsReport* rows_report(int world) const;
-  /// The state that the last step began with, as in data.
+  /// The state at the start of the last step, laid out as in data.
   In<R> start_qpos() const { return next_.qpos; }
   In<R> start_qvel() const { return next_.qvel; }
-  /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].
+  /// Force exerted on each link over the last step by everything fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> force) const;
-  /// The same of all worlds as packs have it, [pack][nlink][3][lane]; empty where worlds are stepped one at a time.
+  /// The same for all worlds in the layout of packs, [pack][nlink][3][lane]; empty if worlds are stepped individually.
   In<R> ground_forces() const { return lane_rows_ && options_.rows.any() ? lane_rows_->ground_forces() : In<R>(); }
 
  private:
-  enum class Limits { none, limiter, terms };  ///< what keeps the drives' force limits
-  struct Now {                                 ///< of this step, or the last
-    bool actuated = false;                     ///< it is under the model's own actuators
+  enum class Limits { none, limiter, terms };  ///< what enforces the drives' force limits
+  struct Now {                                 ///< state of the current or last step
+    bool actuated = false;                     ///< it runs under the model's own actuators
     bool solves_rows = false;                  ///< it has force rows
     bool solves_terms = false;                 ///< it is solved as one problem of terms
     Limits limits = Limits::none;
     AlignedVector<R> loop_inertia;  ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
     AlignedVector<R> turning;       ///< [pack][nv][lane] StepTerms::turning_ranges()
-    AlignedVector<R> user_tau;      ///< data.tau while the step has all applied forces in its place
+    AlignedVector<R> user_tau;      ///< data.tau, while data.tau holds the sum of all applied forces
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
