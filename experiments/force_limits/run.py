@@ -1,4 +1,4 @@
-"""Force limits: rounds and cost over gains and limits, fidelity, and MuJoCo's implicit servos in the same experiment."""
+"""Force limits: iterations and cost over gains and limits, fidelity, and MuJoCo's implicit servos in the same experiment."""
 
 import pathlib
 import sys
@@ -112,10 +112,10 @@ def grids_of(rows, field):
 
 def plot_cost(rows):
     fig, axes = common.figure(width=11, height=6, columns=3, rows=2)
-    for k, (field, label) in enumerate((("iterations", "mean rounds a step"), ("ratio", "time over unlimited MABA"))):
+    for k, (field, label) in enumerate((("iterations", "mean iterations a step"), ("ratio", "time over unlimited MABA"))):
         for axis, (model, grid) in zip(axes[k], grids_of(rows, field).items()):
             heat(axis, grid, model, label, "{:.1f}", cmap="viridis", vmin=1)
-    return common.save(fig, "force_limits_cost", "Mean rounds and cost of the limited solve over gains and limits, three models")
+    return common.save(fig, "force_limits_cost", "Mean iterations and cost of the limited solve over gains and limits, three models")
 
 
 def plot_blow_ups(ours, grids):
@@ -168,9 +168,9 @@ def plot_fidelity(rows):
     return common.save(fig, "force_limits_fidelity", "Distance from the reference at 1/4,800 s against the step rate")
 
 
-def goals(rounds, cost):
-    """Against what was asked for: under 4 rounds, at most twice the cost."""
-    said = "Under 4 rounds on average, as asked for" if rounds < 4 else "**Not under 4 rounds on average, as was asked for**"
+def goals(iterations, cost):
+    """Against what was asked for: under 4 iterations, at most twice the cost."""
+    said = "Under 4 iterations on average, as asked for" if iterations < 4 else "**Not under 4 iterations on average, as was asked for**"
     return said + (", and at most twice the cost." if cost <= 2 else
                    "; **the cost is not at most twice that of unlimited MABA on average, as was asked for**: it is only where limits seldom bind.")
 
