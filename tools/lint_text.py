@@ -1,4 +1,4 @@
-"""Formatting, words that tie the repository to one machine, and lengths of files and functions."""
+"""Formatting, words that tie the repository to one machine or that only it would use, and lengths of files and functions."""
 
 import re
 import subprocess
@@ -9,6 +9,12 @@ CLANG_FORMAT = "clang-format-14"  # Debian 12's; other versions format different
 # Spelled so that this file does not contain them.
 MACHINE_WORDS = re.compile("|".join(["/wor" + "k/", "/tm" + "p/", "/opt" + "/pypi", "/opt" + "/wheels", "/roo" + "t/", "/hom" + "e/",
                                      "pyen" + "v", r"\blocalhost:\d{4,5}/simple\b"]))
+#: Words that only this project would use, and what the field says instead.
+HOME_GROWN = {"held rows?": "bilateral rows", "dead rows?": "rows with zero Delassus entry", "bur(?:y|ies|ied)": "drop", "hand(?:s|ed) on": "propagate",
+              "comes? to terms": "converge", "rescues?": "fallback", "told apart": "detected from", "rows? of one's own": "user-defined constraints",
+              "round contacts?": "sphere contact", "(?:Newton|Newton's) rounds?": "iterations", "by a hair": "by a gap in metres",
+              "link loads?|loads? on (?:a link|links)": "contact stiffness", "limb by limb": "branch by branch"}
+READ_BY_PEOPLE = ("src/", "include/", "docs/", "python/", "apps/", "examples/", "README.md")
 FILE_LINES = {".hpp": 300, ".inl": 600, ".cpp": 600, ".py": 600}
 FUNCTION_LINES = 60
 COLUMNS = 120
@@ -36,6 +42,7 @@ def check_format(root, jobs):
 
 def check_words(root):
     problems, count = [], 0
+    ours = re.compile(r"\b(?:" + "|".join(f"({word})" for word in HOME_GROWN) + r")\b", re.I)
     for path in tracked(root):
         try:
             text = path.read_text(encoding="utf-8")
@@ -46,6 +53,9 @@ def check_words(root):
             match = MACHINE_WORDS.search(line)
             if match and not line.startswith("#!"):
                 problems.append(f"{path.relative_to(root)}:{number}: a path or host of one machine (\"{match[0]}\")")
+            match = path.relative_to(root).as_posix().startswith(READ_BY_PEOPLE) and ours.search(line)
+            if match:
+                problems.append(f"{path.relative_to(root)}:{number}: \"{match[0]}\": the field says {list(HOME_GROWN.values())[match.lastindex - 1]}")
     return problems, f"{count} files"
 
 
