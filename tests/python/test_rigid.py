@@ -378,3 +378,23 @@ def test_sleepers_wake_when_what_they_rest_on_is_another(change, moves):
     change(world)
     assert world.step(60)
     assert np.all(moves(world.poses[:, 2])), world.poses[:, 2]
+
+
+def test_built_in_scenes_are_models():
+    assert "box_stack:N" in dict(tarsus.builtin_scenes())
+    model = tarsus.Model.load("box_stack:3")
+    world = tarsus.RigidWorld.scene("box_stack:3")
+    assert model.nv == 18 and world.nbody == 3
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data)
+    assert stepper.dt == pytest.approx(1 / 60) == world.options["dt"]
+    for _ in range(60):
+        assert stepper.step() == 0 and world.step()
+    heights = data.qpos[2::7]
+    assert np.allclose(heights, [0.5, 1.5, 2.5], atol=2e-3) and np.allclose(heights, world.poses[:, 2], atol=2e-3)
+    with pytest.raises(tarsus.ValueError, match="expected a model file"):
+        tarsus.Model.load("box_stack:3", lenient=True)
+    with pytest.raises(tarsus.ValueError, match="whole numbers"):
+        tarsus.Model.load("box_stack:0")
+    with pytest.raises(tarsus.InputError, match="no_scene:3"):
+        tarsus.Model.load("no_scene:3")
