@@ -53,7 +53,7 @@ struct Preparation {
   double moved_max = 0, moved_rms = 0;  ///< displacement of the positions, length unit
   double velocity_changed_max = 0;
   int iterations = 0;
-  /// Two particles with neither pair force, bond nor constraint between them, as in a file without bonds; -1: none.
+  /// Two particles without a pair force that no bonds or constraints connect, as in a file without bonds; -1: none.
   std::array<int, 2> loose{-1, -1};
   bool moved() const { return moved_max > 0; }
   std::string text(const Units& units) const;  ///< one or two lines for a person; empty if nothing was done
