@@ -15,7 +15,7 @@ namespace tarsus {
 
 namespace {
 
-/// Waits a little while the answer is expected within a microsecond, then lets others run.
+/// Polls `ready` at most `tries` times. @return whether it became true
 template <class Ready>
 bool spin(const Ready& ready, int tries) {
   for (int i = 0; i < tries; ++i) {
@@ -29,7 +29,7 @@ bool spin(const Ready& ready, int tries) {
 
 constexpr int kSpins = 12000;  // some 200 µs
 
-/// Forks that lie between the first process and this one, counted from the first team on.
+/// Number of forks from the first process to this one, counted from the first team on.
 std::atomic<unsigned> forks_so_far{0};
 
 unsigned count_forks() {
@@ -40,7 +40,7 @@ unsigned count_forks() {
 
 }  // namespace
 
-/// The other threads, and what they wait on.
+/// The other threads, and the atomics that they wait on.
 struct ThreadTeam::Crew {
   std::vector<std::thread> threads;
   const std::function<void(int)>* work = nullptr;
@@ -89,7 +89,7 @@ struct ThreadTeam::Crew {
       phase.notify_all();
       return;
     }
-    // Asleep, not yielding: where others compete for the cores, who is woken soon runs; who yields waits for his turn.
+    // Sleeps instead of yielding: on busy cores a woken thread runs soon, while a yielding thread waits for its turn.
     const auto passed = [&] { return phase.load(std::memory_order_acquire) != before; };
     while (!spin(passed, kSpins)) phase.wait(before, std::memory_order_acquire);
   }
@@ -100,7 +100,8 @@ ThreadTeam::ThreadTeam(int threads) : size_(threads) {
   if (size_ > 1) start();
 }
 
-/// A crew of this process. One of the parent's is left in memory: what its threads waited on cannot be taken down.
+/// Starts a crew in this process. A crew of the parent process is leaked: its threads do not exist here, and the
+/// objects that they waited on cannot be destroyed.
 void ThreadTeam::start() {
   (void)crew_.release();
   forks_ = count_forks();

@@ -1,10 +1,10 @@
 // The branch-induced sparse factor LᵀL = H of a tree's mass matrix, in packed rows.  [Featherstone 2008, section 6.5,
 // table 6.3]
 //
-// H(k, j) is not zero only where DoF j lies between DoF k and the root, or the other way round. Row k therefore holds
-// depth[k] numbers for its ancestors, the root's first, then its diagonal. The ancestors of an ancestor are the
-// beginning of the same list, so the update that elimination makes to row j is one axpy over the first depth[j] + 1
-// numbers of row k: contiguous, and no n² array anywhere.
+// H(k, j) is nonzero only if DoF j is an ancestor of DoF k or the reverse. Row k therefore holds depth[k] numbers for
+// its ancestors, from the root, then its diagonal. The ancestors of an ancestor are the beginning of the same list. The
+// elimination's update of row j is thus one contiguous axpy over the first depth[j] + 1 numbers of row k, and no n²
+// array is needed.
 #pragma once
 
 #include "baselines/branch_view.hpp"
@@ -19,7 +19,7 @@ TARSUS_INLINE void axpy(int n, T a, const T* __restrict x, T* __restrict y) {
   for (int i = 0; i < n; ++i) y[i] = mul_add(a, x[i], y[i]);
 }
 
-/// Packed rows of the mass matrix without armature: CRBA that writes what is not zero and nothing else, O(nlink depth).
+/// Packed rows of the mass matrix without armature: CRBA that writes only the nonzeros, O(nlink depth).
 template <class T>
 void crba_rows_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchView& tree, const T* qpos,
                       T* rows) {
@@ -95,7 +95,7 @@ void branch_multiply_kernel(const BranchView& tree, const T* rows, const T* x, T
     T sum = row[depth] * x[k];
     for (int j = 0; j < depth; ++j) {
       sum = mul_add(row[j], x[ancestor[j]], sum);
-      y[ancestor[j]] = mul_add(row[j], x[k], y[ancestor[j]]);  // done already: ancestors have smaller indices
+      y[ancestor[j]] = mul_add(row[j], x[k], y[ancestor[j]]);  // set before: ancestors have smaller indices
     }
     y[k] = sum;
   }

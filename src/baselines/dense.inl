@@ -1,5 +1,5 @@
-// Eigen's dense LLᵀ, compiled for each instruction set like the kernels, so that the dense baseline is as fast as this
-// machine lets it be. Eigen's namespace is renamed for the purpose: else the linker would mix its copies
+// Eigen's dense LLᵀ, compiled for each instruction set like the kernels, so that the dense baseline is as fast as
+// possible on each machine. Eigen's namespace is renamed, else the linker would mix its copies
 // (tarsus/math/kernels.hpp).
 #pragma once
 
@@ -18,7 +18,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// matrix: [n][n], lower triangle of a row-major matrix; replaced by its factor. x: right side, then solution.
+/// matrix [n][n]: lower triangle of a row-major matrix, replaced by its factor. x: right side, replaced by the
+/// solution.
 template <class R>
 void dense_solve_kernel(int n, R* matrix, R* x) {
   using Matrix = Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic>;

@@ -1,4 +1,4 @@
-// Makers of the solvers of baselines/row_solvers.hpp, and the dense form of a RowProblem: r = A λ + q with
+// Factories of the solvers of baselines/row_solvers.hpp, and the dense form of a RowProblem: r = A λ + q with
 // A = W D⁻¹ Wᵀ + Σ, q = W D⁻¹ u - b.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Kernels of the extended force propagation: forces climb alone, keeping at each joint (w, D⁻¹ w, force on the parent).
+// Kernels of the extended force propagation: forces propagate to the root, storing (w, D⁻¹ w, force on the parent) at
+// each joint.
 // [Wensing, Featherstone, Orin 2012]
 #pragma once
 
@@ -7,8 +8,9 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// A chain's rows from `tip` to the root. force [6][stride] or null; entries: `count` joint entries [count][stride] at
-/// the tip in qvel's axes. records: [link of the chain][18][stride].
+/// Propagates a chain's rows from `tip` to the root.
+/// force [6][stride] or null; entries [count][stride]: joint entries at the tip in qvel's axes;
+/// records [link of the chain][18][stride].
 template <class T, class P>
 void climb_chain_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, int tip, const T* force,
                         const T* entries, int count, int nrow, int stride, T* records) {

@@ -1,9 +1,9 @@
-// Projected Jacobi: every row steps from the same state, with steps small enough that their sum does not overshoot.
+// Projected Jacobi: all rows are updated from the same state, with steps so small that their sum does not overshoot.
 //
 //   z = P(λ - r/s),   s_i = Σ_j |A_ij| for the rows of a block (the largest of the block for a ball)
 //
-// diag(s) - A is positive semidefinite (Gershgorin), so that each round descends for bilateral and interval rows.
-// O(nonzeros) a round; slower than Gauss-Seidel, but without any order between the rows.
+// diag(s) - A is positive semidefinite (Gershgorin), so each iteration is a descent for bilateral and interval rows. An
+// iteration costs O(nonzeros). Convergence is slower than Gauss-Seidel's, but independent of the order of the rows.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ class Jacobi final : public RowSolver {
   std::vector<double> steps_;
 };
 
-/// Σ_j |A_ij| <= Σ_k |W_ik| D⁻¹_k c_k + Σ_i with c_k = Σ_j |W_jk|: no matrix is formed.
+/// Bounds Σ_j |A_ij| <= Σ_k |W_ik| D⁻¹_k c_k + Σ_i with c_k = Σ_j |W_jk|, without forming A.
 void Jacobi::prepare(const RowProblem& problem) {
   std::vector<double> load(static_cast<std::size_t>(problem.nu()), 0.0);
   for (int row = 0; row < problem.nrow(); ++row) {

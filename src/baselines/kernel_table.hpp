@@ -1,12 +1,11 @@
-// The kernels of this room, of single worlds alone; see tarsus/math/kernels.hpp.
+// The kernels of baselines, for single worlds only; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "baselines/branch_view.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
-// crba_rows, branch_*: branch.inl. dense_solve: Eigen's factor, dense.inl; matrix [n][n] becomes its factor, x the
-// solution. climb_chain, omega*: efpa.inl.
+// crba_rows, branch_*: branch.inl. dense_solve: dense.inl. climb_chain, omega*: efpa.inl.
 #define TARSUS_BASELINE_KERNELS(KERNEL, SCALAR_KERNEL)                                                          \
   SCALAR_KERNEL(void, crba_rows, (const ModelView<R>&, void* state, const BranchView&, const R* qpos, R* rows), \
                 crba_rows_kernel<T>)                                                                            \

@@ -1,4 +1,4 @@
-// Every kernel of baselines/kernel_table.hpp, for the sources that CMake writes.
+// Every kernel of baselines/kernel_table.hpp, included by the sources that CMake generates.
 #pragma once
 
 #include "baselines/branch.inl"

@@ -1,4 +1,4 @@
-// KktSolver: choice of method, the end that all direct methods share, residuals.
+// KktSolver: choice of the method, last stage of the direct methods, residuals.
 #include "tarsus/baselines/kkt.hpp"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ KktSolver::KktSolver(const Model& model) : model_(model), s_(std::make_unique<Sc
 KktSolver::~KktSolver() = default;
 
 KktMethod KktSolver::choose(DelassusRows<double>& rows) const {
-  // Nanoseconds beyond one ABA on the machine that kkt_bench --growth was last run on: ratios are what matters.
+  // Nanoseconds in addition to one ABA, from kkt_bench --growth on one machine. Only the ratios matter.
   const double m = rows.rows(), n = model_.nv;
   double products = 0, pairs = 0;
   bool linked_to_world = m > 0;
@@ -120,8 +120,8 @@ KktReport KktSolver::solve(KktMethod method, const KktInput& in, Out<double> x1,
   return report;
 }
 
-/// (Λ⁻¹ + Σ) x₂ = rhs, Λ⁻¹ in s.A; leaves x₂ in s.x2. matrix_in_place: the quick factor may overwrite what cannot be
-/// had again cheaply, so a copy is kept.
+/// Solves (Λ⁻¹ + Σ) x₂ = rhs with Λ⁻¹ in s.A; x₂ is written to s.x2. matrix_in_place: Λ⁻¹ is expensive to recompute and
+/// the fast factorisation overwrites it, so a copy is kept.
 void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_place) {
   Scratch& s = *s_;
   const int m = in.rows.rows(), ld = in.rows.leading_dimension();

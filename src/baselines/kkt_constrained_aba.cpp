@@ -1,10 +1,11 @@
-// KktSolver: constrained ABA. A row that ties one link to the world adds ρ F Fᵀ, ρ = 1/(Σ + μ), to the link's inertia,
-// so that the penalised M̃ = M̂ + Σ_w ρ Jᵀ J has ABA's factors at ABA's price. Each round solves for corrections from
-// both residuals:
+// KktSolver: constrained ABA. A row between one link and the world adds ρ F Fᵀ, ρ = 1/(Σ + μ), to the link's inertia.
+// ABA thus factorises the penalised M̃ = M̂ + Σ_w ρ Jᵀ J at its usual cost. Each iteration computes corrections from
+// the residuals of both block rows:
 //
 //   M̃ δx₁ + J_lᵀ δx₂_l = r₁ - J_wᵀ ρ r₂_w,   J_l δx₁ - Σ δx₂_l = -r₂_l,   δx₂_w = ρ (r₂_w + J_w δx₁)
 //
-// w: rows of one link; l: all others, by their branches. r₁ vanishes and r₂_w shrinks by μ / (μ + Λ⁻¹) a round.
+// w: rows between one link and the world; l: all other rows, by the method `branches`. In each iteration r₁ vanishes
+// and r₂_w shrinks by μ / (μ + Λ⁻¹).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,9 +19,9 @@ namespace tarsus {
 namespace {
 
 constexpr int kMaxIterations = 100;
-constexpr double kFirstPenalty = 1e-5;  // μ relative to a row's own inverse inertia, were the whole model one body
+constexpr double kFirstPenalty = 1e-5;  // μ relative to the row's inverse inertia if the model were one rigid body
 
-/// n nᵀ-type update of an articulated inertia: (n; f) outer itself, times rho.
+/// I += rho F Fᵀ with F = (n; f).
 void add_outer(ArticulatedInertia<double>& I, const Force<double>& F, double rho) {
   const Vec3d n = F.n, f = F.f;
   I.I += Sym3d{n.x * n.x, n.x * n.y, n.x * n.z, n.y * n.y, n.y * n.z, n.z * n.z} * rho;
@@ -28,7 +29,7 @@ void add_outer(ArticulatedInertia<double>& I, const Force<double>& F, double rho
   I.H = I.H + outer(n * rho, f);
 }
 
-/// Mass and squared radius of gyration of all links together, about their own origins.
+/// Total mass, and squared radius of gyration of the links about their own origins.
 std::pair<double, double> size_of(const ModelView<double>& m) {
   double mass = 0, moment = 0;
   for (int i = 0; i < m.nlink; ++i) mass += m.link[i].mass, moment += m.link[i].I[0] + m.link[i].I[3] + m.link[i].I[5];
@@ -39,14 +40,15 @@ std::pair<double, double> size_of(const ModelView<double>& m) {
 
 }  // namespace
 
-/// One solve. Residuals and factors are remade from x₁ and x₂, so that rounds can start again with another penalty.
+/// One solve. Residuals and factors are recomputed from x₁ and x₂, so that the iterations can restart with another
+/// penalty.
 struct KktSolver::ConstrainedAba {
   KktSolver& solver;
   const KktInput& in;
   Out<double> x1, x2;
   Scratch& s;
   const ModelView<double>& m;
-  DelassusRows<double> others;  // the rows that stay in Λ⁻¹
+  DelassusRows<double> others;  // the rows l
   std::vector<int> other_row{};
   std::vector<double> rho, z, dx1, y, rhs{}, dz{}, A{}, none, jx, zero_rows;
   double mass = 0, radius2 = 0;
@@ -103,7 +105,7 @@ void KktSolver::ConstrainedAba::restart() {
   solver.residuals(in, x1, x2, s.r1, s.r2);
 }
 
-/// Factors of M̃, and Λ⁻¹ of the other rows on it.
+/// Computes the factors of M̃, and Λ⁻¹ = J_l M̃⁻¹ J_lᵀ.
 void KktSolver::ConstrainedAba::factor(double penalty) {
   LinkState<double>* state = in.data.links();
   s.kernels.pose(m, state, in.qpos.data());
@@ -115,7 +117,7 @@ void KktSolver::ConstrainedAba::factor(double penalty) {
       const Force<double> F{{p[0], p[n], p[2 * n]}, {p[3 * n], p[4 * n], p[5 * n]}};
       const double mobility = (dot(F.f, F.f) + dot(F.n, F.n) / radius2) / mass,
                    sigma = in.sigma.empty() ? 0 : in.sigma[block.first_row + r];
-      if (!(mobility + sigma > 0)) continue;  // a row of zeros moves nothing
+      if (!(mobility + sigma > 0)) continue;  // a zero row
       rho[block.first_row + r] = 1 / (sigma + penalty * mobility);
       add_outer(state[block.a].IA, F, rho[block.first_row + r]);
     }
@@ -128,7 +130,7 @@ void KktSolver::ConstrainedAba::factor(double penalty) {
   for (int k = 0; k < count && !in.sigma.empty(); ++k) A[std::size_t(k) * ld + k] += in.sigma[other_row[k]];
 }
 
-/// Corrections from both residuals.
+/// One iteration: corrections from both residuals.
 void KktSolver::ConstrainedAba::round() {
   const int rows = in.rows.rows(), count = others.rows();
   for (int r = 0; r < rows; ++r) z[r] = rho[r] * s.r2[r];
@@ -151,12 +153,12 @@ void KktSolver::ConstrainedAba::round() {
   solver.residuals(in, x1, x2, s.r1, s.r2);
 }
 
-/// What the last digit of x₁ makes of r₁, M̂ (ε x₁): no method leaves less. On chains of thousands of links that is far
-/// more than a digit of the forces, since M̂ x₁ is a small difference of large numbers.
+/// The change of r₁ due to the last digit of x₁, M̂ (ε x₁). No method reaches a smaller residual. On chains of
+/// thousands of links it is much larger than the last digit of the forces, since M̂ x₁ is a small difference of large
+/// numbers.
 double KktSolver::ConstrainedAba::rounding() {
   constexpr double kDigit = std::numeric_limits<double>::epsilon();
-  for (int i = 0; i < m.nv; ++i)
-    dx1[i] = (i * 0x9E3779B9u >> 31 ? kDigit : -kDigit) * x1[i];  // signs without a pattern
+  for (int i = 0; i < m.nv; ++i) dx1[i] = (i * 0x9E3779B9u >> 31 ? kDigit : -kDigit) * x1[i];  // pseudo-random signs
   const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};
   solver.residuals(bare, dx1, zero_rows, y, jx);
   return largest_entry(y);
@@ -164,7 +166,7 @@ double KktSolver::ConstrainedAba::rounding() {
 
 /// @return whether it converged
 bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
-  double penalty = kFirstPenalty, too_small = 0;  // the largest penalty that rounding did not bear
+  double penalty = kFirstPenalty, too_small = 0;  // too_small: the largest penalty at which rounding prevailed
   double last2 = kInfinity;
   const double scale2 = std::max(largest_entry(in.y2), 1e-300);
   restart();
@@ -178,7 +180,7 @@ bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
     const bool still = moved <= 1e-13 * size;
     bool rounded = !(now1 <= 0.1 * scale1);
     if (!rounded && still && now1 > 1e-10 * scale1) rounded = now1 > 10 * rounding();
-    if (rounded) {  // in the factors of M̃: a softer penalty, from the start
+    if (rounded) {  // rounding in the factors of M̃: restart with a larger μ
       too_small = penalty, penalty *= 100;
       if (!(penalty <= 1)) return false;
       restart();
@@ -186,7 +188,7 @@ bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
       last2 = kInfinity;
       continue;
     }
-    // Done when nothing moves any more, whatever is left in r₂: rows that contradict one another leave something.
+    // Converged when neither x₁ nor r₂ changes any more. r₂ need not vanish: contradictory rows leave a residual.
     const bool settled = now2 <= 1e-14 * std::max(scale2, size) || !(now2 < 0.5 * last2);
     done = report.iterations > 0 && still && settled;
     if (!done && report.iterations > 2 && now2 > 0.1 * last2 && 0.1 * penalty > too_small && penalty > 1e-9 && !still)
@@ -198,7 +200,7 @@ bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
 
 void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
   ConstrainedAba rounds(*this, in, x1, x2);
-  if (!rounds.iterate(report) && in.rows.rows() > 0) {  // rows too close to dependent for any penalty
+  if (!rounds.iterate(report) && in.rows.rows() > 0) {  // rows too nearly dependent for any penalty
     report = KktReport{};
     report.method = KktMethod::branches;
     return by_branches(in, report, x1, x2);

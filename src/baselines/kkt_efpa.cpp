@@ -1,6 +1,6 @@
-// KktSolver: Λ⁻¹ by extended force propagation. Every row is a sum of chains from a tip to the root; two chains meet at
-// a link c and from there on share all joints, so that their part of Λ⁻¹ is w_xᵀ D⁻¹ w_y at c's joint and f_xᵀ Ω f_y at
-// c's parent.
+// KktSolver: Λ⁻¹ by extended force propagation. Every row is a sum of chains from a tip to the root. Two chains x and y
+// meet at a link c and share all joints from c to the root. Their contribution to Λ⁻¹ is w_xᵀ D⁻¹ w_y at c's joint plus
+// f_xᵀ Ω f_y at c's parent.
 #include <algorithm>
 
 #include "baselines/kkt_scratch.hpp"
@@ -31,7 +31,7 @@ void list_chains(const ModelView<double>& m, DelassusRows<double>& rows, std::ve
       if (block.b >= 0) add(1, block.b);
       continue;
     }
-    int place = 0;  // of the joint's first DoF
+    int place = 0;  // index of the joint's first DoF
     for (std::size_t k = 0; k < block.links.size(); ++k) {
       const int nv = qvel_count(m.link[block.links[k]].joint);
       bool touched = false;
@@ -59,7 +59,7 @@ struct KktSolver::Efpa {
   void add_pair(const Chain& x, const Chain& y);
 };
 
-/// Every chain's w, D⁻¹ w and force above, link by link.
+/// Computes w, D⁻¹ w and the force on the parent for every chain, link by link.
 void KktSolver::Efpa::climb() {
   std::size_t numbers = 0;
   list_chains(m, in.rows, s.chains, numbers);
@@ -76,7 +76,7 @@ void KktSolver::Efpa::climb() {
   for (int i = 0; i < m.nlink; ++i) s.depth[i] = m.link[i].parent >= 0 ? s.depth[m.link[i].parent] + 1 : 1;
 }
 
-/// Ω of a link, made once with those below it; null for the world's.
+/// Ω of a link, computed once, together with those of the links towards the root; null for the world.
 const double* KktSolver::Efpa::omega(int link) {
   if (link < 0) return nullptr;
   for (int i = link; i >= 0 && !s.omega_done[i]; i = m.link[i].parent) way.push_back(i);
@@ -88,7 +88,7 @@ const double* KktSolver::Efpa::omega(int link) {
   return s.omega[link].data();
 }
 
-/// near[i]: the link where the way from i to the root joins x's.
+/// Sets near[i] to the link where the path from i to the root meets x's path.
 void KktSolver::Efpa::find_meetings(const Chain& x) {
   for (int link = 0; link < m.nlink; ++link) s.near[link] = -1;
   for (int link = x.tip; link >= 0; link = m.link[link].parent) s.near[link] = link;
@@ -102,7 +102,7 @@ void KktSolver::Efpa::add_pair(const Chain& x, const Chain& y) {
   const int meet = s.near[y.tip], parent = m.link[meet].parent, ld = in.rows.leading_dimension();
   const double* a = s.climbed.data() + x.first + std::size_t(18) * (x.length - s.depth[meet]) * p.stride;
   const double* b = s.climbed.data() + y.first + std::size_t(18) * (y.length - s.depth[meet]) * q.stride;
-  // Rows of padding would spill to the right of the block: sums go through a buffer.
+  // The padding would overwrite entries to the right of the block, so sums go through a buffer.
   AlignedVector<double>& sum = s.inverse;  // not in use before finish()
   const std::size_t size = std::size_t(p.nrow) * q.stride;
   if (sum.size() < size) sum.resize(size);

@@ -1,4 +1,4 @@
-// The methods of KktSolver that go through Λ⁻¹: sweeps, branches, sparse, dense.
+// The methods of KktSolver that form Λ⁻¹: sweeps, branches, sparse, dense.
 #include <Eigen/Cholesky>
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// J x of one row, from the links' accelerations that x brought (in the workspace after minv) and x itself.
+/// J x of one row, from x and the links' accelerations due to x (in the workspace after minv).
 double row_product(const ModelView<double>& m, const LinkState<double>* state, const DelassusRows<double>::Block& block,
                    int r, const double* x) {
   const int n = block.stride;
@@ -95,7 +95,7 @@ void KktSolver::by_sweeps(const KktInput& in, KktReport& report, Out<double> x1,
   std::copy(s.x2.begin(), s.x2.begin() + m, x2.begin());
 }
 
-/// Y = L⁻¹ Jᵀ for M̂ = L Lᵀ by `half_solve`, Λ⁻¹ = Yᵀ Y, then x₁ = M̂⁻¹ (y₁ - Jᵀ x₂) by `solve`.
+/// With M̂ = L Lᵀ: Y = L⁻¹ Jᵀ by `half_solve`, Λ⁻¹ = Yᵀ Y, then x₁ = M̂⁻¹ (y₁ - Jᵀ x₂) by `solve`.
 template <class Half, class Solve>
 static void schur(const Model& model, const KktInput& in, std::vector<std::vector<double>>& blocks, double* A,
                   std::vector<double>& rhs, const std::vector<double>& x2, Out<double> x1, const Half& half_solve,
@@ -137,8 +137,8 @@ void KktSolver::by_dense(const KktInput& in, KktReport& report, Out<double> x1, 
   std::copy(s.x2.begin(), s.x2.end(), x2.begin());
 }
 
-/// M̂ with its DoFs in reverse order, so that a Cholesky factor from the top eliminates leaves first and fills nothing
-/// in: the tree's own order. [Featherstone 2008, section 6.5]
+/// M̂ with its DoFs in reverse order, so that the Cholesky factorisation eliminates leaves first and has no fill.
+/// [Featherstone 2008, section 6.5]
 static void reversed_mass_matrix(const ModelView<double>& m, LinkState<double>* state, const double* qpos,
                                  const double* K, bool first, Eigen::SparseMatrix<double>& M) {
   for (int i = 0; i < m.nlink; ++i) {
@@ -147,8 +147,8 @@ static void reversed_mass_matrix(const ModelView<double>& m, LinkState<double>* 
   }
   std::vector<Eigen::Triplet<double>> triplets;
   int at = 0;
-  // Columns of the reversed lower triangle in order: DoFs from the last, each with itself and then its ancestors
-  // downward.
+  // Columns of the reversed lower triangle in order: DoFs from the last, each with itself and then its ancestors up to
+  // the root.
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<double>& link = m.link[i];
     for (int d = qvel_count(link.joint) - 1; d >= 0; --d) {

@@ -1,4 +1,4 @@
-// What KktSolver's methods share.
+// Scratch shared by KktSolver's methods.
 #pragma once
 
 #include <Eigen/SparseCholesky>
@@ -11,19 +11,19 @@
 
 namespace tarsus {
 
-/// Of their sizes; NaN if one is.
+/// The largest absolute value; NaN if any entry is NaN.
 inline double largest_entry(std::span<const double> v) {
   double x = 0;
   for (const double a : v) x = larger(x, std::abs(a));
   return x;
 }
 
-/// One way from a force to the root: a side of a pair block, or one joint of a joint block.
+/// The path from a force to the root: a side of a pair block, or one joint of a joint block.
 struct Chain {
-  int block = 0, side = 0;  ///< side: 0 a, 1 b; for a joint block the place of its link
+  int block = 0, side = 0;  ///< side: 0 for a, 1 for b; for a joint block the index of its link
   int tip = -1;
   std::size_t first = 0;  ///< index of the tip's record among the chain's links
-  int length = 0;         ///< links to the root
+  int length = 0;         ///< number of links to the root
 };
 
 struct KktSolver::Scratch {

@@ -1,9 +1,9 @@
-// Complementary pivoting: Lemke's method on the dense problem, exact in finitely many pivots.  [Cottle, Pang and Stone
-// 1992, 4.4]
+// Complementary pivoting: Lemke's method on the dense problem, exact in finitely many pivots.
+// [Cottle, Pang and Stone 1992, 4.4]
 //
-// The rows become  0 <= z ⊥ w = M z + q >= 0. Free rows are eliminated first. A row with a lower bound has λ = lower +
-// z; one with a finite upper bound, or a box (λ = -μ λ_n + z, eq. 19), has a second unknown s >= 0, the multiplier of
-// its upper bound, with room - z as its complement. O(m³); no protection against cycling but the count.
+// The rows become  0 <= z ⊥ w = M z + q >= 0. Free rows are eliminated first. A row with a lower bound has
+// λ = lower + z. A row with a finite upper bound or a box (λ = -μ λ_n + z, eq. 19) has a second unknown s >= 0, the
+// multiplier of its upper bound, whose complement is room - z. O(m³). Only the limit of pivots stops cycling.
 #include <algorithm>
 #include <cmath>
 
@@ -22,14 +22,14 @@ class Pivoting final : public RowSolver {
 
 /// λ = turn z + shift for the bounded rows, and the standard problem in (z, s).
 struct StandardForm {
-  std::vector<int> free, bounded, upper;  // rows; upper: places in `bounded` with a second unknown
+  std::vector<int> free, bounded, upper;  // rows; upper: indices into `bounded` of the rows with a second unknown
   Eigen::MatrixXd turn, m;
   Eigen::VectorXd shift, q;
-  std::vector<double> room;  // of each in `upper`: upper - lower, 0 where the turn has it (boxes)
+  std::vector<double> room;  // [upper] upper - lower; 0 for boxes, whose room is in `turn`
   bool supported = true;
 };
 
-/// Which unknown each bounded row has; fills everything but m and q.
+/// Determines the unknowns of each bounded row; sets everything but m and q.
 StandardForm classify(const RowProblem& problem) {
   StandardForm form;
   std::vector<const RowBlock*> owner;
@@ -71,7 +71,7 @@ StandardForm classify(const RowProblem& problem) {
   return form;
 }
 
-/// Fills m and q. @return false if the free rows' matrix is singular
+/// Sets m and q. @return false if the free rows' matrix is singular
 bool assemble(const DenseRows& dense, StandardForm& form) {
   const int n = static_cast<int>(form.bounded.size()), more = static_cast<int>(form.upper.size());
   Eigen::MatrixXd s = dense.a(form.bounded, form.bounded);
@@ -98,7 +98,8 @@ bool assemble(const DenseRows& dense, StandardForm& form) {
   return true;
 }
 
-/// The tableau of w = M z + q: columns w (n), z (n), covering variable, right side. @return pivots made, -1 on a ray
+/// Lemke's method on the tableau of w = M z + q: columns w (n), z (n), covering variable, right side.
+/// @return number of pivots, -1 for termination on a ray
 int lemke(const Eigen::MatrixXd& m, const Eigen::VectorXd& q, Eigen::VectorXd& z, int max_pivots) {
   const int n = static_cast<int>(q.size()), cover = 2 * n, right = 2 * n + 1;
   z.setZero(n);

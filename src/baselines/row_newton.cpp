@@ -1,8 +1,8 @@
 // Semismooth Newton on the natural map F(λ) = d (λ - P(λ - r/d)) = 0, dense.  [Alart and Curnier 1991]
 //
-// Exact for discs too (true Coulomb friction, not the convex approximation). Each round factors a matrix, O(m³); a line
-// search on ‖F‖² guards it, and where no step of Newton's helps a few sweeps of Gauss-Seidel move the start elsewhere.
-// Coulomb friction has no theorem of convergence: the report says what was reached.
+// Exact for discs too (true Coulomb friction, not the convex approximation). Each iteration factorises a matrix, O(m³),
+// and is globalised by a line search on ‖F‖². If no Newton step reduces ‖F‖², a few Gauss-Seidel sweeps change the
+// iterate. Convergence is not guaranteed for Coulomb friction; the report has the residual reached.
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
@@ -30,10 +30,10 @@ struct NaturalMap {
       p.steps(b, std::span(d.data(), static_cast<std::size_t>(d.size()))
                      .subspan(static_cast<std::size_t>(b.first), static_cast<std::size_t>(b.count)));
     }
-    for (double& x : d) x = x > 0 ? x : 1;  // an idle row: F = λ - P(λ - r), where r is a constant
+    for (double& x : d) x = x > 0 ? x : 1;  // a zero row: F = λ - P(λ - r) with constant r
   }
 
-  /// F, and its generalised Jacobian unless null.
+  /// F, and its generalised Jacobian if `jacobian` is not null.
   Eigen::VectorXd evaluate(const Eigen::VectorXd& x, Eigen::MatrixXd* jacobian) const {
     const Eigen::VectorXd r = dense.a * x + dense.q;
     Eigen::VectorXd f(x.size());

@@ -63,7 +63,7 @@ void form_terms(const Model& model, BasicData<R>& data, const Drives& drives, co
   drive_terms<R>(model, data, drives, in.dt, in.qpos, in.qvel, in.qpos_target, in.qvel_target, in.tau, p.Q, p.K);
 }
 
-/// The rows of M + K and the right side Q - C into x. K carries the armature that crba() would add.
+/// Forms the rows of M + K, and the right side Q - C in x. K includes the armature that crba() would add.
 template <class R>
 void form_system(const Model& model, BasicData<R>& data, const SpdInput<R>& in, Parts<R>& p) {
   bias_force<R>(model, data, in.qpos, in.qvel, p.bias);
@@ -74,13 +74,13 @@ void form_system(const Model& model, BasicData<R>& data, const SpdInput<R>& in, 
   }
 }
 
-/// τ = Q - (K - armature) x: applied, drives', springs' and dampers' force at the end of the step.
+/// τ = Q - (K - armature) x: the applied force and those of drives, springs and dampers at the end of the step.
 template <class R>
 void form_force(const Model& model, const Parts<R>& p, std::span<const R> x, std::span<R> tau) {
   for (int k = 0; k < model.nv; ++k) tau[k] = p.Q[k] - (p.K[k] - R(model.armature[k])) * x[k];
 }
 
-/// What the paper's simulator does with the x of a baseline: τ, then ABA.
+/// The paper's simulator: τ from a baseline's x, then ABA.
 template <class R>
 void simulate(const Model& model, BasicData<R>& data, const SpdInput<R>& in, Parts<R>& p, Out<R> qacc,
               Out<R> joint_force) {
@@ -207,7 +207,7 @@ void sparse_direct(const Model& model, BasicData<R>& data, const Drives& drives,
   finish_direct<R>(model, w.parts(), qacc, joint_force);
 }
 
-/// Forces within the drives' limits; directions of balls' torques stay.
+/// Clamps forces to the drives' limits. Torques of ball joints keep their direction.
 template <class R>
 void cut_off(const Model& model, const Drives& drives, std::span<R> tau) {
   if (drives.force_limit.empty()) return;

@@ -23,7 +23,7 @@ class Random {
   explicit Random(std::uint64_t seed) : generator_(seed) {}
   double uniform() { return (static_cast<double>(generator_() >> 11) + 0.5) * 0x1p-53; }
   Quatd rotation() {
-    // Shoemake's uniform quaternion.
+    // Uniform random quaternion by Shoemake's method.
     const double u = uniform(), a = 2 * kPi * uniform(), b = 2 * kPi * uniform();
     const double p = std::sqrt(1 - u), q = std::sqrt(u);
     return {p * elementary::sin(a), p * elementary::cos(a), q * elementary::sin(b), q * elementary::cos(b)};
@@ -83,7 +83,7 @@ void finish_waters(ParticleSystem& system) {
   system.units = units_angstrom_fs();
 }
 
-// A lattice heats up by hundreds of kelvin when it lets go: a short run against a thermostat takes that out.
+// A lattice heats up by hundreds of kelvin when it melts. A short run with a thermostat removes this energy.
 using Settling = std::function<void(double)>;
 
 void settle(ParticleSystem& system, int steps, double dt, double relaxation, std::uint64_t seed, const Settling& told) {
@@ -98,8 +98,8 @@ void settle(ParticleSystem& system, int steps, double dt, double relaxation, std
   }
 }
 
-// Waters on a cubic lattice at 0.997 g/cm³; each takes the best of some turns against those placed before it, so that
-// no two hydrogens start on top of each other.
+// Waters on a cubic lattice at 0.997 g/cm³. Each takes the best of several random orientations with respect to those
+// placed before, so that no two hydrogens overlap at the start.
 ParticleSystem waters(int count, const std::string& name, std::uint64_t seed, const Settling& told) {
   Random random(seed);
   ParticleSystem system;
@@ -107,7 +107,7 @@ ParticleSystem waters(int count, const std::string& name, std::uint64_t seed, co
   const int side = count == 1 ? 1 : cube_root(count, name);
   const double spacing = 18.6206 / 6, box = side * spacing;
   constexpr double kCharge[3] = {-2.0, 1.0, 1.0};
-  std::vector<std::pair<int, Vec3d>> near;  // particles about a centre, from there
+  std::vector<std::pair<int, Vec3d>> near;  // particles near a centre, with positions relative to it
   for (int m = 0; m < count; ++m) {
     const Vec3d centre = Vec3d{m % side + 0.5, m / side % side + 0.5, m / (side * side) + 0.5} * spacing;
     std::array<Vec3d, 3> best{}, tried{};
@@ -139,7 +139,7 @@ ParticleSystem waters(int count, const std::string& name, std::uint64_t seed, co
   return system;
 }
 
-// TraPPE-UA butanes, stretched (trans), turned at random on a lattice without touching.
+// TraPPE-UA butanes in trans, with random orientations on a lattice, without overlaps.
 ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed, const Settling& told) {
   Random random(seed);
   ParticleSystem system;
@@ -183,7 +183,7 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed, c
   return system;
 }
 
-// A freely jointed chain as a random walk whose bonds never turn back by more than 120 degrees.
+// A freely jointed chain as a random walk that turns by at most 120 degrees at each bead.
 ParticleSystem chain(int beads, const std::string& name, std::uint64_t seed) {
   Random random(seed);
   ParticleSystem system;
@@ -268,7 +268,7 @@ ParticleSystem cage(bool rigid, const std::string& name, std::uint64_t seed) {
   return system;
 }
 
-// One metre of rope in N links, its first point held, let go from the horizontal.
+// One metre of rope in N links. Its first point is fixed; it is released from the horizontal.
 ParticleSystem rope(int links, const std::string& name) {
   ParticleSystem system;
   system.name = name;
@@ -284,8 +284,8 @@ ParticleSystem rope(int links, const std::string& name) {
   return system;
 }
 
-// A square metre's width of cloth in N x M points, threads along both directions, one edge held, let go from the
-// horizontal.
+// A cloth of one metre's width in N x M points with threads along both directions. One edge is fixed; the cloth is
+// released from the horizontal.
 ParticleSystem cloth(int across, int along, const std::string& name) {
   ParticleSystem system;
   system.name = name;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kCalorie = 4.184;
 
-// What one nm and one kJ/mol are in the system's units.
+// One nm and one kJ/mol in the system's units.
 struct Measures {
   double nm, kj;
 };
@@ -21,7 +21,7 @@ Measures measures(const Units& units) {
   throw ValueError("units", units.name, "nm_ps or angstrom_fs for this force field");
 }
 
-// Masses in the order of the molecule, over and over.
+// Checks that the molecule's masses repeat in this order.
 void check_pattern(const ParticleSystem& system, std::vector<double> pattern, const char* order) {
   const std::size_t n = system.mass.size(), m = pattern.size();
   bool fits = n > 0 && n % m == 0;
@@ -44,7 +44,7 @@ void set_spce(ParticleSystem& system, WaterCoulomb kind) {
   ForceField field;
   LennardJones& lj = field.lennard_jones;
   lj.types = 2;
-  // kcal/mol stays as it is where the unit is kcal/mol.
+  // Not converted if the unit is kcal/mol, so that the value is exact.
   const double epsilon = system.units.name == "angstrom_fs" ? 0.1553 : 0.1553 * kCalorie;
   lj.epsilon = {epsilon, 0, 0, 0};
   lj.sigma = {0.3166 * in.nm, 0, 0, 0};
@@ -63,7 +63,7 @@ void set_spce(ParticleSystem& system, WaterCoulomb kind) {
     coulomb.reaction_field(0.85 * in.nm, 0);
   else
     coulomb.shifted_force(0.85 * in.nm);
-  if (kind == WaterCoulomb::lammps_dsf) coulomb.bare = 0.999999999;  // its polynomial for erfc at 0
+  if (kind == WaterCoulomb::lammps_dsf) coulomb.bare = 0.999999999;  // LAMMPS' polynomial for erfc at 0
   system.molecule = molecules(n, 3);
   field.exclude_molecules(system.molecule);
   system.force_field = std::move(field);
@@ -129,7 +129,7 @@ ParticleSystem converted(const ParticleSystem& system, const Units& units) {
   if (units.name == system.units.name) return out;
   const auto nm = [](const Units& u) { return measures(u).nm; };
   const double length = nm(units) / nm(system.units);
-  const double time = length == 10 ? 1e3 : 1e-3;  // ps to fs goes with nm to Å
+  const double time = length == 10 ? 1e3 : 1e-3;  // ps to fs if nm to Å, else the reverse
   for (double& x : out.position) x = length == 10 ? x * 10 : x / 10;
   for (double& v : out.velocity) v = v * length / time;
   out.box.length = system.box.length * length;

@@ -216,7 +216,7 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
     }
     default: break;
   }
-  // The others take their particles' coordinates packed.
+  // The other rows take the packed coordinates of their particles.
   double few[12];
   std::vector<double> many;
   double* packed = few;

@@ -12,7 +12,7 @@ namespace tarsus {
 
 struct Forces::Implementation {
   ForceField field;
-  std::vector<double> mass;  // in energy units, 0 where pinned
+  std::vector<double> mass;  // in energy units; 0 if pinned
   std::unique_ptr<PairForces> pairs;
 
   void add_bonds(std::span<const double> x, std::span<double> force, Energies& energies) const;
@@ -32,7 +32,7 @@ void add_virial(std::array<double, 6>& virial, const Vec3d& r, const Vec3d& f) {
   virial[3] += r.y * f.y, virial[4] += r.y * f.z, virial[5] += r.z * f.z;
 }
 
-// -slope times the gradient of an internal coordinate of a few particles.
+// Adds -slope times the gradient of an internal coordinate of a few particles.
 template <std::size_t N>
 void add_internal(const int (&particle)[N], std::span<const double> x, const double* gradient, double slope,
                   std::span<double> force, Energies& energies) {
@@ -77,7 +77,7 @@ void Forces::Implementation::add_torsions(std::span<const double> x, std::span<d
     for (int a = 0; a < 4; ++a) std::copy_n(x.data() + 3 * particle[a], 3, packed + 3 * a);
     const double phi = torsion_angle(std::span<const double, 12>(packed), gradient);
     const double c = elementary::cos(phi), s = elementary::sin(phi);
-    const double c2 = c * c - s * s, s2 = 2 * s * c, c3 = c2 * c - s2 * s, s3 = s2 * c + c2 * s;  // of 2 phi, 3 phi
+    const double c2 = c * c - s * s, s2 = 2 * s * c, c3 = c2 * c - s2 * s, s3 = s2 * c + c2 * s;  // of 2 φ and 3 φ
     energies.torsions += term.c1 * (1 + c) + term.c2 * (1 - c2) + term.c3 * (1 + c3);
     const double slope = -term.c1 * s + 2 * term.c2 * s2 - 3 * term.c3 * s3;
     add_internal(particle, x, gradient, slope, force, energies);

@@ -1,4 +1,4 @@
-// The hot loops of particle systems, compiled once for each instruction set: raw arrays in, raw arrays out.
+// The hot loops of particle systems on raw arrays, compiled once for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace tarsus {
 
-/// A run of neighbours of one particle that share one law. `neighbours` is padded to a multiple of kListPadding with
-/// the number of a particle that is nowhere (its position is NaN).
+/// A run of neighbours of one particle with the same law. `neighbours` is padded to a multiple of kListPadding with the
+/// index of a dummy particle whose position is NaN.
 struct PairRun {
   int particle;
   int law;
   std::int64_t begin;
-  int count;  ///< padded
+  int count;  ///< including the padding
 };
 inline constexpr int kListPadding = 4;
 
-/// Lennard-Jones between two kinds of particles, lengths in units of `PairArgs` positions.
-/// u = c12 (r^-12 - Σ) - c6 (r^-6 - Σ), the Σ being constants or, if switched, the cubic and quartic tails too.
+/// Lennard-Jones between two kinds of particles, with lengths in the unit of PairArgs::position.
+/// u = c12 (r^-12 - Σ) - c6 (r^-6 - Σ). The Σ are constants; if switched, they include the cubic and quartic terms.
 struct PairLaw {
   double c6 = 0, c12 = 0, shift = 0;  ///< u -= shift inside the cutoff
   bool lennard_jones = false, coulomb = false;
@@ -26,12 +26,12 @@ struct PairLaw {
 
 struct PairArgs {
   const double* position;  ///< [4 (n + 1)] x, y, z, charge; entry n is NaN
-  double* force;           ///< [4 (n + 1)] added to; divided by the length unit by the caller
+  double* force;           ///< [4 (n + 1)], accumulated; the caller divides by the length unit
   const PairRun* runs;
   std::int64_t run_count;
   const int* neighbours;
   const PairLaw* laws;
-  double box[3], inverse_box[3];  ///< 0: open
+  double box[3], inverse_box[3];  ///< 0: open direction
   double lj_cutoff2, coulomb_cutoff2;
   bool switched;
   double switch_from;
@@ -39,12 +39,12 @@ struct PairArgs {
   // Coulomb: q_i q_j (bare/r + linear r + quadratic r² - constant), times `coulomb`.
   double coulomb, bare, linear, quadratic, constant;
   bool with_energy;
-  double lj_energy, coulomb_energy;  ///< results, added to
-  double virial[6];                  ///< results, added to: Σ r_a f_b, xx xy xz yy yz zz
+  double lj_energy, coulomb_energy;  ///< results, accumulated
+  double virial[6];                  ///< results, accumulated: Σ r_a f_b, xx xy xz yy yz zz
 };
 
-/// Candidates for a neighbour list: the ids of those at places [from, to) within the radius of a point. May write up to
-/// kListPadding places beyond those that it counts.
+/// Candidates for a neighbour list: the ids of the particles at places [from, to) within the radius of a point. The
+/// kernel may write up to kListPadding entries beyond the counted ones.
 struct CandidateArgs {
   const double *x, *y, *z;
   const int* id;
@@ -52,13 +52,14 @@ struct CandidateArgs {
   double radius2;
 };
 
-/// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width. Lanes without one
-/// repeat the last, whose answer is theirs as long as both are solved at once: kernels stop at the pack of lane used-1.
+/// kLaneBatch triangles or single bonds in SIMD lanes, whatever the instruction set's width. Unused lanes repeat the
+/// last used one. They have the same solution as long as both are solved at once: kernels stop at the pack of lane
+/// used-1.
 inline constexpr int kLaneBatch = 4;
 struct TriangleBatch {
   int used;
   int particle[3][kLaneBatch];
-  int row[3][kLaneBatch];  ///< of the bonds 01, 02, 12
+  int row[3][kLaneBatch];  ///< rows of the bonds 01, 02, 12
   double inverse_mass[3][kLaneBatch];
   double length2[3][kLaneBatch];
   double inverse_length2[3][kLaneBatch];
@@ -71,26 +72,26 @@ struct BondBatch {
   double length2[kLaneBatch], inverse_length2[kLaneBatch];
 };
 
-/// What a batched stage found, over all batches.
+/// The report of a stage over all batches.
 struct LaneReport {
   int iterations = 0;
   double residual = 0, start_residual = 0;
   int worst_row = -1;
   double pivot_ratio = 1;
   bool wrong_root = false;
-  bool failed = false;  ///< some lane did not reach tolerance or rounding
+  bool failed = false;  ///< some lane reached neither the tolerance nor the rounding floor
 };
 
 struct StageArgs {
   const double* x0;    ///< positions whose gradients carry the multipliers (position stage); positions (velocity stage)
   double* x;           ///< positions or velocities, updated
-  double* multiplier;  ///< by row
+  double* multiplier;  ///< [nrow]
   double tolerance;
   int max_iterations;
   double timestep;
 };
 
-/// One open chain of m bonds in local numbering, structure of arrays. Arrays are padded by kPathPadding.
+/// An open chain of m bonds in local numbering, as a structure of arrays. Arrays are padded by kPathPadding.
 inline constexpr int kPathPadding = 8;
 struct PathArgs {
   int m;
@@ -98,17 +99,17 @@ struct PathArgs {
   const double *length2, *inverse_length2;  ///< [m]
   double *x, *y, *z;                        ///< [m + 1] positions or velocities
   double *gx, *gy, *gz;                     ///< [m] bonds that carry the multipliers
-  double *ex, *ey, *ez;                     ///< [m] bonds now
+  double *ex, *ey, *ez;                     ///< [m] present bonds
   double* sigma;                            ///< [m]
   double *lower, *upper, *inverse;          ///< [m] factor: rows scaled for substitution
   double* delta;                            ///< [m]
 };
 
-// path_load: x, y, z of particles that lie one after another. path_bonds: e_k = p_k - p_(k+1).
+// path_load: x, y, z of particles with consecutive indices. path_bonds: e_k = p_k - p_(k+1).
 // path_sigma: sigma_k = (e_k² - d_k²)/2; returns max |sigma_k|/d_k², NaN if any is.
 // path_rates: sigma_k = g_k·(v_k - v_(k+1)); returns max |sigma_k|/d_k², NaN if any is.
-// path_factor: the tridiagonal matrix e_k·g_l (inverse masses), from both ends to the middle. Returns the smallest
-//   pivot over its diagonal, NaN if any is.
+// path_factor: factorises the tridiagonal matrix e_k·g_l (inverse masses) from both ends to the middle. Returns the
+//   smallest ratio of a pivot to its diagonal, NaN if any is.
 // path_solve: delta = A⁻¹ sigma. path_move: p -= M⁻¹ Gᵀ delta.
 #define TARSUS_PARTICLE_KERNELS(KERNEL, SCALAR_KERNEL)                                                         \
   KERNEL(void, pairs, (PairArgs&), pairs_kernel)                                                               \

@@ -1,4 +1,4 @@
-// Every kernel of particles/kernels.hpp, for the sources that CMake writes.
+// Every kernel of particles/kernels.hpp, included by the sources that CMake generates.
 #pragma once
 
 #include "math/kernel_call.inl"

@@ -1,4 +1,4 @@
-// What the kernels of this folder do with packs beside arithmetic: loads, stores, transposes, reciprocal square roots.
+// Operations on packs for the kernels of this folder: loads, stores, transposes, reciprocal square roots.
 #pragma once
 
 #include "tarsus/math/scalar.hpp"
@@ -6,7 +6,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-#if defined(__AVX2__) || !defined(__SSE2__)  // NEON: two registers, the same sums as AVX2
+#if defined(__AVX2__) || !defined(__SSE2__)  // NEON: two registers, with the same sums as AVX2
 inline constexpr int kLanes = 4;
 #else
 inline constexpr int kLanes = 2;
@@ -30,7 +30,7 @@ TARSUS_INLINE double largest_of(Lanes a) {
   for (int i = 1; i < kLanes; ++i) worst = a[i] > worst ? a[i] : worst;
   return worst;
 }
-/// One bit a lane.
+/// One bit for each lane.
 TARSUS_INLINE unsigned bits(Lanes::Mask mask) {
 #if defined(__AVX2__)
   return static_cast<unsigned>(_mm256_movemask_pd(reinterpret_cast<__m256d>(mask)));
@@ -51,11 +51,11 @@ TARSUS_INLINE Lanes nearest(Lanes x) {
 }
 TARSUS_INLINE double nearest(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
 
-/// A square root and a division: 2 instructions. The processor's estimate with two refinements has the higher
-/// throughput but 14, and in the pair loop, which waits for latencies, it was slower.
+/// A square root and a division take 2 instructions. The processor's estimate with two refinements takes 14. It has a
+/// higher throughput, but is slower in the pair loop, which is bound by latency.
 TARSUS_INLINE Lanes inverse_square_root(Lanes x) { return Lanes(1.0) / square_root(x); }
 
-/// Four numbers (x, y, z, w) of each of kLanes particles, transposed.
+/// The four numbers (x, y, z, w) of kLanes particles, transposed.
 struct Quad {
   Lanes x, y, z, w;
 };
@@ -78,7 +78,7 @@ TARSUS_INLINE Quad gather(const double* base, const int* index) {
   return q;
 #endif
 }
-/// x, y, z of kLanes particles that lie one after another.
+/// x, y, z of kLanes consecutive particles.
 TARSUS_INLINE void load_consecutive(const double* p, Lanes& x, Lanes& y, Lanes& z) {
 #if defined(__AVX2__)
   const __m256d a = _mm256_loadu_pd(p), b = _mm256_loadu_pd(p + 4), c = _mm256_loadu_pd(p + 8);
@@ -101,7 +101,7 @@ TARSUS_INLINE void store_consecutive(double* p, Lanes x, Lanes y, Lanes z) {
   for (int i = 0; i < kLanes; ++i) p[3 * i] = x[i], p[3 * i + 1] = y[i], p[3 * i + 2] = z[i];
 #endif
 }
-/// Subtracts (x, y, z) from the particles' entries, one particle after another: an index may repeat.
+/// Subtracts (x, y, z) from the particles' entries, one particle after another, so that an index may repeat.
 TARSUS_INLINE void scatter_subtract(double* base, const int* index, Lanes x, Lanes y, Lanes z) {
 #if defined(__AVX2__)
   const __m256d o = _mm256_setzero_pd();

@@ -15,7 +15,7 @@
 namespace tarsus {
 namespace {
 
-// GROMACS' force switch in units where both radii are given: -d/dr of r^-p gets a t² + b t³ added.
+// GROMACS' force switch, in the length unit of its two radii: adds a t² + b t³ to -d/dr of r^-p.
 struct Switch {
   double a, b, k;
 };
@@ -33,7 +33,7 @@ PairForces::PairForces(const ParticleSystem& system)
   const ForceField& field = system.force_field;
   unit_ = std::max(field.lennard_jones.type.empty() ? 0 : field.lennard_jones.cutoff,
                    coulomb_.charge.empty() ? 0 : coulomb_.cutoff);
-  // A larger skin makes longer lists and fewer builds; the optimum for 216 waters is flat around this.
+  // A larger skin means longer lists and fewer builds. The optimum for 216 waters is flat around this value.
   skin_ = field.skin > 0 ? field.skin / unit_ : 0.07;
   list_radius_ = 1 + skin_;
   const Vec3d length = system.box.length;
@@ -51,7 +51,8 @@ PairForces::PairForces(const ParticleSystem& system)
   find_sites(system);
 }
 
-// Molecules of three charges with Lennard-Jones on the first alone, particle after particle, excluded within.
+// Detects systems of molecules of three charges with Lennard-Jones on the first only, consecutive particles, and
+// exclusions within the molecule.
 void PairForces::find_sites(const ParticleSystem& system) {
   if (n_ == 0 || n_ % 3 != 0 || n_ / 3 > kMostMolecules || coulomb_.charge.empty()) return;
   for (int i = 0; i < n_; ++i) {
@@ -78,7 +79,7 @@ void PairForces::find_sites(const ParticleSystem& system) {
   if (!sites_->fits(system.position)) sites_.reset();
 }
 
-// Particles of one class see the same laws: Lennard-Jones type and whether there is a charge.
+// Particles of one class have the same laws: the same Lennard-Jones type, and a charge or none.
 void PairForces::make_classes(const ForceField& field) {
   std::map<std::pair<int, bool>, int> ids;
   std::vector<std::pair<int, bool>> kinds;
@@ -163,7 +164,7 @@ void PairForces::make_constants(const ForceField& field) {
   args_.constant = coulomb_.offset * unit_;
 }
 
-// No pair can have come within the cutoff while the two fastest particles together have moved by less than the skin.
+// No new pair is within the cutoff while the two largest displacements add up to less than the skin.
 bool PairForces::list_is_stale() const {
   if (listed_at_.empty()) return true;
   double first = 0, second = 0, sum = 0;
@@ -189,7 +190,7 @@ void PairForces::sort_into_cells() {
       low[c] = std::min(low[c], packed_[4 * i + c]), high = std::max(high, packed_[4 * i + c]);
     size[c] = std::max(high - low[c], 1e-9);
   }
-  // No more cells than particles: thin gas in a huge open space must not cost memory.
+  // No more cells than particles, so that a thin gas in a huge open space does not take memory.
   const int most = std::max(1, elementary::cube_root(n_));
   for (int c = 0; c < 3; ++c) {
     const double fit = std::floor(size[c] / list_radius_);
@@ -219,7 +220,8 @@ void PairForces::sort_into_cells() {
   }
 }
 
-// Neighbours under one law of the particle at a place, among those at later places: each pair once.
+// Appends the neighbours with one law of the particle at `place`. Only later places are searched, so each pair occurs
+// once.
 void PairForces::add_run(int place, int law) {
   CandidateArgs search{
       cells_.x.data(), cells_.y.data(), cells_.z.data(), cells_.sorted.data(), {}, {}, list_radius_ * list_radius_};
@@ -317,7 +319,7 @@ void PairForces::add_general(std::span<const double> position, std::span<double>
   }
 }
 
-// Excluded pairs lie in one molecule, which is whole: no image is looked for.
+// Excluded pairs are within one molecule, which is whole, so no nearest image is needed.
 void PairForces::add_corrections(std::span<const double> x, std::span<double> force, Energies* energies) const {
   double energy = 0;
   for (const auto& [i, j] : excluded_.pairs) {
@@ -326,7 +328,7 @@ void PairForces::add_corrections(std::span<const double> x, std::span<double> fo
     double d[3], r2 = 0;
     for (int c = 0; c < 3; ++c) d[c] = x[3 * i + c] - x[3 * j + c], r2 += d[c] * d[c];
     if (!(r2 < coulomb_.cutoff * coulomb_.cutoff)) continue;
-    // What is left of the pair's energy after taking out the true 1/r.
+    // The pair's energy minus the true 1/r.
     const double r = std::sqrt(r2), bare = coulomb_.bare - 1;
     const double f = qq * (bare / (r * r2) - coulomb_.linear / r - 2 * coulomb_.quadratic);
     energy += qq * (bare / r + coulomb_.linear * r + coulomb_.quadratic * r2 - coulomb_.offset);

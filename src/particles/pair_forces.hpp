@@ -1,4 +1,5 @@
-// Non-bonded forces: Verlet list from cells, and the kernels over it. Lengths inside are in units of the larger cutoff.
+// Non-bonded forces: a Verlet list built from cells, and the kernels over it. Internal lengths are in units of the
+// larger cutoff.
 #pragma once
 
 #include <memory>
@@ -24,14 +25,14 @@ class PairForces {
     std::vector<PairLaw> all;
     std::vector<int> class_of;  // [n]
     int classes = 0;
-    std::vector<int> of_classes;             // [classes²] index into all, -1: nothing between them
-    std::vector<std::vector<int>> of_class;  // [classes] the laws that a class takes part in
+    std::vector<int> of_classes;             // [classes²] index into all, -1: no interaction
+    std::vector<std::vector<int>> of_class;  // [classes] the laws that involve a class
   };
   struct Excluded {
     std::vector<int> start, list;
-    std::vector<std::array<int, 2>> pairs;  // each once, for the corrections
+    std::vector<std::array<int, 2>> pairs;  // each pair once, for the corrections
   };
-  struct Cells {  // particles in cell order, structure of arrays
+  struct Cells {  // particles in the cells' order, as a structure of arrays
     int count[3] = {1, 1, 1};
     std::vector<int> bin_start;  // [cells * classes + 1] places of each class within each cell
     std::vector<int> sorted;     // [n] place -> particle
@@ -40,7 +41,7 @@ class PairForces {
   };
   struct List {
     std::vector<PairRun> runs;
-    std::vector<int> neighbours;  // the first `count` count
+    std::vector<int> neighbours;  // the first `count` are valid
     std::int64_t count = 0, pairs = 0;
     int builds = 0;
   };
@@ -66,7 +67,7 @@ class PairForces {
   std::vector<double> packed_, packed_force_, listed_at_;
   Cells cells_;
   List list_;
-  std::unique_ptr<SiteForces> sites_;  // where the system is one of molecules of three sites
+  std::unique_ptr<SiteForces> sites_;  // for a system of molecules of three sites, else null
   bool by_sites_ = false;
 };
 

@@ -2,9 +2,8 @@
 //
 // Lennard-Jones  u = c12 R12 - c6 R6 - shift,   R_p = r^-p, or with a force switch [GROMACS manual, 5.1.3]
 //                R_p = r^-p - a_p/3 t³ - b_p/4 t⁴ - k_p,  -R_p' = p r^-(p+1) + a_p t² + b_p t³,  t = max(r - r1, 0)
-// Coulomb        u = C q_i q_j (bare/r + linear r + quadratic r² - constant): reaction field has linear = 0, the
-// shifted
-//                force quadratic = 0.
+// Coulomb        u = C q_i q_j (bare/r + linear r + quadratic r² - constant); the reaction field has linear = 0, the
+//                shifted force quadratic = 0.
 #pragma once
 
 #include "particles/kernels.hpp"
@@ -18,7 +17,7 @@ struct PairSums {
   Lanes xx = Lanes(0.0), xy = Lanes(0.0), xz = Lanes(0.0), yy = Lanes(0.0), yz = Lanes(0.0), zz = Lanes(0.0);
 };
 
-/// Adds the law's Lennard-Jones part: returns -u'(r)/r, zero outside the cutoff.
+/// Adds the law's Lennard-Jones energy. Returns -u'(r)/r, zero outside the cutoff.
 template <bool kSwitched, bool kEnergy, class P>
 TARSUS_INLINE P lennard_jones(const PairArgs& args, const PairLaw& law, P r2, P rinv, P& energy) {
   const auto inside = r2 < P(args.lj_cutoff2);
@@ -59,7 +58,7 @@ struct RunForce {
   Lanes x = Lanes(0.0), y = Lanes(0.0), z = Lanes(0.0);
 };
 
-/// One pack of a run. In the last one (kLast) some lanes may be nowhere: d = NaN there, and f must count as zero.
+/// One pack of a run. In the last pack (kLast) some lanes may be padding: there d = NaN, and f must be treated as zero.
 template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy, bool kLast>
 TARSUS_INLINE void pair_pack(const PairArgs& args, const PairLaw& law, const Quad& mine, const int* index,
                              RunForce& total, PairSums& sums) {
@@ -94,7 +93,7 @@ TARSUS_INLINE void pair_run(const PairArgs& args, const PairRun& run, PairSums& 
   const PairLaw& law = args.laws[run.law];
   RunForce total;
   const int* index = args.neighbours + run.begin;
-  const int *const end = index + run.count, *const full = end - kListPadding;  // padding lies behind `full`
+  const int *const end = index + run.count, *const full = end - kListPadding;  // padding is after `full`
   for (; index < full; index += kLanes) {
     pair_pack<kLj, kSwitched, kCoulomb, kPeriodic, kEnergy, false>(args, law, mine, index, total, sums);
   }
@@ -108,7 +107,7 @@ TARSUS_INLINE void pair_run(const PairArgs& args, const PairRun& run, PairSums& 
 template <bool kPeriodic, bool kEnergy>
 void pair_runs(PairArgs& shared) {
   PairSums sums;
-  const PairArgs args = shared;  // a copy that stores to the forces cannot change: its numbers stay in registers
+  const PairArgs args = shared;  // a copy that does not alias the forces, so that its numbers stay in registers
   for (std::int64_t k = 0; k < args.run_count; ++k) {
     const PairRun& run = args.runs[k];
     const PairLaw& law = args.laws[run.law];
@@ -149,7 +148,7 @@ inline void pairs_kernel(PairArgs& args) {
   }
 }
 
-/// Appends the ids of the lanes in `word`, without a branch on it; may write kLanes places, returns how many count.
+/// Appends the ids of the lanes in `word` without branches. May write kLanes entries; returns the number of valid ones.
 template <class Id>
 TARSUS_INLINE int append_lanes(unsigned word, const Id* id, Id* out) {
 #if defined(__AVX2__)

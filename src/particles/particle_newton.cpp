@@ -12,7 +12,7 @@
 namespace tarsus {
 namespace {
 
-/// Some rows of a set, as a problem of their own on the same coordinates.
+/// A subset of the rows as a problem on the same coordinates.
 class RowSubset final : public Problem {
  public:
   RowSubset(const ConstraintSet& set, std::vector<int> rows) : set_(set), rows_(std::move(rows)) {
@@ -43,7 +43,7 @@ class RowSubset final : public Problem {
   RowPattern pattern_;
 };
 
-// Takes one part's report into the whole's.
+// Merges a part's report into the whole report.
 void merge(SolveReport& whole, const SolveReport& part) {
   whole.iterations = std::max(whole.iterations, part.iterations);
   whole.factorizations += part.factorizations;
@@ -57,7 +57,7 @@ void merge(SolveReport& whole, const SolveReport& part) {
   }
 }
 
-/// `otherwise`: why a finite, regular system was not solved.
+/// @param otherwise status of a finite, regular system that is not solved
 SolveReport report_of(const LaneReport& lanes, double tolerance, SolveStatus otherwise) {
   SolveReport report;
   report.iterations = lanes.iterations;
@@ -66,7 +66,7 @@ SolveReport report_of(const LaneReport& lanes, double tolerance, SolveStatus oth
   report.worst_row = lanes.worst_row;
   report.pivot_ratio = lanes.pivot_ratio;
   report.wrong_root = lanes.wrong_root;
-  constexpr double kNonsense = 1e-6;  // no rounding is as bad as this: the rows hardly differ
+  constexpr double kNonsense = 1e-6;  // a larger residual is not rounding: the rows are almost dependent
   if (lanes.failed || !(lanes.residual < kNonsense)) {
     report.status = !(lanes.pivot_ratio > kSingular) ? SolveStatus::singular
                     : !std::isfinite(lanes.residual) ? SolveStatus::not_finite
@@ -89,7 +89,7 @@ struct ParticleNewton::Plan {
   std::unique_ptr<RowSubset> general;
   NewtonSolver newton;
   ParticleNewtonPlan counts;
-  std::vector<double> multiplier;  // [nrow + 1], the last for lanes that only fill a batch up
+  std::vector<double> multiplier;  // [nrow + 1], the last for padding lanes of a batch
   std::vector<double> saved, general_multiplier;
   ThreadTeam* team = nullptr;
   std::vector<LaneReport> thread_report;
@@ -100,11 +100,11 @@ struct ParticleNewton::Plan {
   bool take_path(const std::vector<int>& rows, std::span<const double> inverse_mass);
   void add_bond(int row, std::span<const double> inverse_mass);
   void fill_batches();
-  /// A stage over batches, by the team where they are many.
+  /// Runs a stage over batches, on the team if there are many.
   template <class Batch>
   void run_batches(LaneReport (*kernel)(const Batch*, int, const StageArgs&), const std::vector<Batch>& batches,
                    const StageArgs& args, SolveStatus otherwise, SolveReport& report);
-  /// Chains and general rows write their answer only if it is one; batches write as they go.
+  /// Chains and general rows write their result only on success; batches write during the iterations.
   bool one_part_only() const { return bonds.empty() && triangles.empty() && paths.size() + (general ? 1 : 0) <= 1; }
 };
 
@@ -175,9 +175,9 @@ bool ParticleNewton::Plan::take_triangle(const std::vector<int>& rows, std::span
   return true;
 }
 
-// A component is an open chain if no particle that can move has more than two of its rows and there is no ring.
+// A component is an open chain if no movable particle has more than two of its rows and there is no ring.
 bool ParticleNewton::Plan::take_path(const std::vector<int>& rows, std::span<const double> inverse_mass) {
-  std::vector<std::pair<int, int>> touch;  // (particle that can move, row)
+  std::vector<std::pair<int, int>> touch;  // (movable particle, row)
   for (const int row : rows) {
     for (const int i : set->row_particles(row)) {
       if (inverse_mass[i] != 0) touch.emplace_back(i, row);
@@ -232,7 +232,7 @@ bool ParticleNewton::Plan::take_component(const std::vector<int>& rows, std::spa
 }
 
 void ParticleNewton::Plan::fill_batches() {
-  // Lanes without a molecule repeat the last one; its answer is the same, and its multiplier goes to a spare place.
+  // Lanes without a molecule repeat the last one. They write their multipliers to a spare entry.
   const int spare = set->nrow();
   for (int lane = counts.bonds % kLaneBatch; lane != 0 && lane < kLaneBatch; ++lane) {
     BondBatch& batch = bonds.back();
@@ -258,7 +258,7 @@ void ParticleNewton::Plan::fill_batches() {
 void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass) {
   UnionFind sets(set->particles());
   const int nrow = set->nrow();
-  std::vector<int> anchor(nrow, -1);  // a particle of the row that can move
+  std::vector<int> anchor(nrow, -1);  // a movable particle of the row
   for (int row = 0; row < nrow; ++row) {
     for (const int i : set->row_particles(row)) {
       if (inverse_mass[i] == 0) continue;
@@ -271,7 +271,7 @@ void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass)
   std::vector<int> rest;
   for (int row = 0; row < nrow; ++row) {
     if (anchor[row] < 0) {
-      rest.push_back(row);  // nothing in it can move
+      rest.push_back(row);  // all its particles are pinned
       continue;
     }
     int& id = component[sets.find(anchor[row])];
@@ -318,7 +318,7 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
                        options.timestep};
   plan.run_batches(plan.kernels->bond_positions, plan.bonds, args, SolveStatus::diverged, report);
   plan.run_batches(plan.kernels->triangle_positions, plan.triangles, args, SolveStatus::too_many_iterations, report);
-  const bool direct = !undo && !plan.general;  // a chain writes its multipliers only if they are an answer
+  const bool direct = !undo && !plan.general;  // a chain writes its multipliers only on success
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
     merge(report, path.positions(*plan.kernels, x0, x, direct ? multiplier : plan.multiplier, options));

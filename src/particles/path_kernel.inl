@@ -1,7 +1,7 @@
 // Constraint stages of an open chain of bonds: the matrix e_k·g_l (inverse masses) is tridiagonal.
 //
-// The factor runs from both ends to the middle row: two independent recurrences hide each other's latency, and each
-// substitution step is one multiply-add long. Everything else is vector work over the bonds.
+// The factorisation runs from both ends to the middle row. Its two independent recurrences hide each other's latency,
+// and each substitution step is one multiply-add. All other loops over the bonds are vectorised.
 #pragma once
 
 #include "particles/kernels.hpp"
@@ -39,7 +39,7 @@ inline void path_bonds_kernel(const PathArgs& a, double* ex, double* ey, double*
     store(ey + k, load(a.y + k) - load(a.y + k + 1));
     store(ez + k, load(a.z + k) - load(a.z + k + 1));
   }
-  // The last pack runs past the end, where the rows must have no bond.
+  // The last pack extends past the end, where the bonds must be zero.
   for (int k = a.m; k % kLanes != 0; ++k) ex[k] = ey[k] = ez[k] = 0;
 }
 
@@ -81,7 +81,7 @@ TARSUS_INLINE Lanes dot_at(const double* ax, const double* ay, const double* az,
 }
 
 inline double path_factor_kernel(const PathArgs& a) {
-  double* const diagonal = a.delta;  // until path_solve
+  double* const diagonal = a.delta;  // not in use before path_solve
   for (int k = 0; k < a.m; k += kLanes) {
     const double *ex = a.ex + k, *ey = a.ey + k, *ez = a.ez + k, *gx = a.gx + k, *gy = a.gy + k, *gz = a.gz + k;
     const Lanes w0 = load(a.inverse_mass + k), w1 = load(a.inverse_mass + k + 1);
@@ -91,8 +91,8 @@ inline double path_factor_kernel(const PathArgs& a) {
   }
   const int last = a.m - 1, middle = a.m / 2;
   double *lo = a.lower, *up = a.upper, *inv = a.inverse;
-  // Above the middle `lower` becomes the multiplier of the row above and `upper` the scaled row; below, the mirror
-  // image.
+  // Above the middle `lower` becomes the multiplier of the row above and `upper` the scaled row. Below the middle the
+  // roles are mirrored.
   int i = 0, j = last;
   double raw_up = 0, raw_lo = 0, inv_i = 0, inv_j = 0;
   const auto down = [&] {

@@ -20,8 +20,8 @@ PathStage::PathStage(const ConstraintSet& set, std::span<const double> inverse_m
     : particles_(std::move(particles)), rows_(std::move(rows)) {
   const int m = bonds();
   constexpr int kArrays = 20;
-  // Arrays a multiple of 4096 bytes apart would make loads wait for unrelated stores (25 % for 1,024 beads): 320 bytes
-  // on.
+  // Arrays at distances of a multiple of 4096 bytes make loads wait for unrelated stores (25 % of the time for 1,024
+  // beads). The distances are therefore 320 bytes more.
   const std::size_t needed = static_cast<std::size_t>(m) + 1 + 2 * kPathPadding;
   const std::size_t length = (needed + 511 - 40) / 512 * 512 + 40;
   storage_.assign(kArrays * length, 0.0);
@@ -58,7 +58,7 @@ void PathStage::scatter(const ParticleKernels& kernels, std::span<double> to) co
   }
 }
 
-// Bonds at x0 into g; true if they are those that the symmetric factor at hand was made of.
+// Writes the bonds at x0 to g. Returns whether the stored symmetric factor belongs to these bonds.
 bool PathStage::load_base(const ParticleKernels& kernels, std::span<const double> x0) {
   gather(kernels, x0);
   kernels.path_bonds(args_, args_.ex, args_.ey, args_.ez);
@@ -76,7 +76,8 @@ void PathStage::add_delta(double sign) {
   for (int k = 0; k < args_.m; ++k) total_[k] += sign * args_.delta[k];
 }
 
-// `largest` is what path_sigma or path_rates returned for these sigma: the same products, so one of them is equal.
+// The bond with the largest residual. `largest` is the result of path_sigma or path_rates for these sigma. The products
+// here are the same, so one of them equals it exactly.
 int PathStage::bond_with(double largest) const {
   for (int k = 0; k < args_.m; ++k) {
     if (std::abs(args_.sigma[k]) * args_.inverse_length2[k] == largest) return k;
@@ -122,7 +123,8 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
       break;
     }
     if (report.iterations >= max_iterations) return fail(SolveStatus::too_many_iterations);
-    // The rows' turn in this step, which is about sqrt(2 residual), is what a round with the old matrix contracts by.
+    // An iteration with the old matrix contracts the residual by about the rows' rotation in this step, which is about
+    // sqrt(2 residual).
     const double expected = contraction > 0 ? contraction : std::sqrt(2 * residual);
     if (!matrix_ready || wants_new_matrix(residual, options.tolerance, expected)) {
       const double ratio = kernels.path_factor(args_);
@@ -139,7 +141,7 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
     residual = kernels.path_sigma(args_);
     contraction = residual / before;
     if (contraction > 1 && before > 10 * rounding_floor(0)) {
-      // Too far for a full step: go back until it helps.
+      // The full step is too long: shorten it until the residual falls.
       double taken = 1;
       for (; taken > 1e-3 && !(residual < before); taken *= 0.5) {
         for (int k = 0; k < args_.m; ++k) args_.delta[k] *= taken == 1 ? -0.5 : 0.5;

@@ -1,5 +1,5 @@
-// Both constraint stages of one open chain: local arrays around the kernels of path_kernel.inl, and the choice of when
-// to factor anew.
+// Both constraint stages of an open chain: local arrays for the kernels of path_kernel.inl, and the decision when to
+// factorise again.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace tarsus {
 
-inline constexpr double kSingular = 1e-13;  ///< ratio of a pivot to its diagonal below which a matrix is singular
+inline constexpr double kSingular = 1e-13;  ///< a matrix is singular if a pivot is smaller, relative to its diagonal
 
 class PathStage {
  public:
@@ -21,7 +21,7 @@ class PathStage {
             std::vector<int> rows);
   int bonds() const { return static_cast<int>(rows_.size()); }
 
-  /// x (in: x', out: solution) and multiplier are the whole system's.
+  /// x (in: x', out: solution) and multiplier are those of the whole system.
   SolveReport positions(const ParticleKernels& kernels, std::span<const double> x0, std::span<double> x,
                         std::span<double> multiplier, const SolveOptions& options);
   SolveReport velocities(const ParticleKernels& kernels, std::span<const double> x, std::span<double> v,
@@ -40,8 +40,8 @@ class PathStage {
   AlignedVector<double> storage_;
   PathArgs args_;
   double* total_;            // λ̃ so far
-  bool consecutive_ = true;  // particle numbers rise by one along the chain
-  bool factored_ = false;    // the symmetric factor at bonds g is there
+  bool consecutive_ = true;  // particle indices increase by one along the chain
+  bool factored_ = false;    // the symmetric factor at the bonds g is valid
   double pivot_ratio_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// One particle's vector among all particles' coordinates.
+// Reads and writes one particle's vector in an array of all particles' coordinates.
 #pragma once
 
 #include <cstddef>

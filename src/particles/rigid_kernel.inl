@@ -1,7 +1,8 @@
-// Constraint stages of molecules small enough for a closed form, kLanes molecules at a time.
+// Constraint stages of single bonds and triangles, kLanes molecules at a time.
 //
-// One bond: |e' + W g λ|² = d² is a quadratic in λ; the root next to 0.  Triangle: Newton on the 3 x 3 matrix
-// A_kl = e_k·g_l (inverse masses), solved by cofactors; g are the bonds at x0, e the bonds now.
+// One bond: |e' + W g λ|² = d² is a quadratic in λ; the root nearest to 0 is taken.
+// Triangle: Newton with the 3 x 3 matrix A_kl = e_k·g_l (inverse masses), solved by cofactors. g are the bonds at x0, e
+// the present bonds.
 #pragma once
 
 #include "particles/kernels.hpp"
@@ -28,7 +29,7 @@ TARSUS_INLINE void scatter3(double* x, const int* particle, const LaneVec& r) {
   }
 }
 
-/// Takes the worst lane into the report; a NaN stays.
+/// Merges the worst lane into the report; a NaN is kept.
 TARSUS_INLINE void report_residual(LaneReport& report, Lanes residual, const int* row) {
   for (int i = 0; i < kLanes; ++i) {
     const bool known = report.residual == report.residual;
@@ -36,7 +37,8 @@ TARSUS_INLINE void report_residual(LaneReport& report, Lanes residual, const int
   }
 }
 
-/// What rounding of coordinates leaves of a length: some ulps of the largest coordinate over the smallest length.
+/// The residual due to rounding of the coordinates: some ulps of the largest coordinate, relative to the smallest
+/// length.
 TARSUS_INLINE Lanes rounding_floor(const LaneVec* x, int count, Lanes largest_inverse_length2) {
   Lanes size2(0.0);
   for (int a = 0; a < count; ++a) size2 = maximum(size2, dot(x[a], x[a]));
@@ -107,7 +109,8 @@ TARSUS_INLINE void triangle_position(const TriangleBatch& batch, int lane, const
     residual = maximum(maximum(absolute(s[0]) * inverse_length2[0], absolute(s[1]) * inverse_length2[1]),
                        absolute(s[2]) * inverse_length2[2]);
     if (round == 0 && largest_of(residual) > report.start_residual) report.start_residual = largest_of(residual);
-    // Done where the tolerance is met, or where rounding is and the last round gained nothing. NaN stays running.
+    // A lane is done at the tolerance, or at the rounding floor when the last iteration gained nothing. NaN keeps
+    // running.
     const unsigned stalled = bits(residual <= floor) & ~bits(residual < previous * half);
     running &= ~(bits(residual <= tolerance) | stalled);
     if (!running || round >= args.max_iterations) break;
@@ -136,7 +139,7 @@ TARSUS_INLINE void triangle_velocity(const TriangleBatch& batch, int lane, const
   for (int a = 0; a < 3; ++a) v[a] = gather3(args.x, &batch.particle[a][lane]);
   Lanes total[3] = {Lanes(0.0), Lanes(0.0), Lanes(0.0)}, s[3], delta[3];
   const Lanes dt(args.timestep < 0 ? -args.timestep : args.timestep);
-  // The solve is direct; a second one takes out what the cofactors' rounding left.
+  // The solve is direct; a second one removes the rounding error of the cofactors.
   for (int round = 0; round < 2; ++round) {
     s[0] = dot(t.g01, v[0] - v[1]), s[1] = dot(t.g02, v[0] - v[2]), s[2] = dot(t.g12, v[1] - v[2]);
     const Lanes left = maximum(maximum(absolute(s[0]) * load(&batch.inverse_length2[0][lane]),
@@ -166,7 +169,8 @@ TARSUS_INLINE void bond_position(const BondBatch& batch, int lane, const StageAr
   const Lanes floor = rounding_floor(p, 2, inverse_length2), tolerance(args.tolerance), half(0.5), zero(0.0);
   Lanes total = zero, residual = zero;
   LaneVec e = p[0] - p[1];
-  // One round is exact but for rounding, a second takes out what the subtraction of large coordinates left.
+  // One iteration is exact but for rounding; a second removes the rounding error of the subtraction of large
+  // coordinates.
   for (int round = 0; round < 3; ++round) {
     const Lanes c = dot(e, e) - length2;
     residual = absolute(c) * half * inverse_length2;
@@ -174,7 +178,8 @@ TARSUS_INLINE void bond_position(const BondBatch& batch, int lane, const StageAr
     if (largest_of(residual) <= args.tolerance && round > 0) break;
     if (round > report.iterations) report.iterations = round;
     const Lanes b = w * dot(e, g), a = w * w * dot(g, g);
-    // Without a real root the bond cannot be closed along g: the nearest miss stays, and is reported.
+    // Without a real root the bond cannot be satisfied along g. The nearest point is taken and its residual is
+    // reported.
     const Lanes square = b * b - a * c, root = square_root(select(square < zero, zero, square));
     const Lanes step = select(residual <= tolerance, zero, -c / (b + select(b < zero, -root, root)));
     total += step;

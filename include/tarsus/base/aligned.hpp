@@ -23,8 +23,7 @@ struct AlignedAllocator {
 template <class E>
 using AlignedVector = std::vector<E, AlignedAllocator<E>>;
 
-/// Makes a buffer that is written anew at each use as long as that; it never shrinks, which would set what it grows by
-/// to zero again and again.
+/// Grows a scratch buffer to at least `size`. It never shrinks: growing again would set the added elements to zero.
 template <class V>
 void at_least(V& buffer, std::size_t size) {
   if (buffer.size() < size) buffer.resize(size);

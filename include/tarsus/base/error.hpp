@@ -1,4 +1,4 @@
-// Errors and diagnostics: what went wrong, where in the user's text, and what was expected instead.
+// Errors and diagnostics: what is wrong, where in the user's text, and what is expected instead.
 #pragma once
 
 #include <stdexcept>
@@ -15,20 +15,20 @@ struct Location {
   int column = 0;
   std::string element;
 
-  /// "file:line:column: element", leaving out what is unknown.
+  /// "file:line:column: element", without the unknown parts.
   std::string text() const;
 };
 
 enum class Severity { note, warning, error };
 
-/// One finding about a user's input. Notes are choices we made (a normalised axis), warnings are things not supported
-/// or suspicious, errors stop the model from loading.
+/// A finding about a user's input. A note reports a choice of the reader (a normalised axis), a warning something
+/// unsupported or suspicious. An error stops the model from loading.
 struct Diagnostic {
   Severity severity = Severity::warning;
   Location where;
   std::string message;
-  /// Of a warning: what it names is computed, by another law than that of the file's format. It says nothing about this
-  /// file in particular: commands that run a model do not print it, and check --strict lets it pass.
+  /// The warning is about something that is computed, but by another law than that of the file's format. It is not
+  /// specific to this file: commands that run a model do not print it, and check --strict accepts it.
   bool other_law = false;
 
   /// "file:line:column: severity: message (element)".
@@ -37,13 +37,13 @@ struct Diagnostic {
 
 using Diagnostics = std::vector<Diagnostic>;
 
-/// Root of every exception that the library throws.
+/// Base class of every exception that the library throws.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A user's file cannot be used. Carries every error found, not only the first; what() lists them a line each.
+/// A user's file cannot be used. Contains every error found, not only the first; what() lists them, one on each line.
 class InputError : public Error {
  public:
   explicit InputError(Diagnostics diagnostics);
@@ -54,19 +54,19 @@ class InputError : public Error {
   Diagnostics diagnostics_;
 };
 
-/// An argument's size does not fit: names the argument, the size it has and the size it should have.
+/// An argument has a wrong size. Names the argument, its size and the expected size.
 class ShapeError : public Error {
  public:
   ShapeError(const char* argument, std::size_t got, std::size_t expected);
 };
 
-/// An argument's value is out of its range: names the argument, the value and what was expected.
+/// An argument's value is out of range. Names the argument, the value and what is expected.
 class ValueError : public Error {
  public:
   ValueError(const std::string& argument, const std::string& value, const std::string& expected);
 };
 
-/// Throws ShapeError unless got == expected.
+/// @throws ShapeError unless got == expected
 inline void check_size(const char* argument, std::size_t got, std::size_t expected) {
   if (got != expected) throw ShapeError(argument, got, expected);
 }

@@ -1,4 +1,4 @@
-// Hashes of numbers by their bits: equal hashes, equal runs.
+// Hashes of numbers by their bits, for comparing runs.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Indices: counts are int here, the standard library's containers ask for std::size_t.
+// Indices. Counts are int in Tarsus, while the standard library's containers use std::size_t.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@ namespace tarsus {
 
 inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-/// The multiple of `to` that n fits in.
+/// The smallest multiple of `to` that is at least n.
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Index of the item of that name; -1: none has it.
+/// Index of the first item of that name, -1 if there is none.
 template <class Items>
 int index_of(const Items& items, std::string_view name) {
   const int count = static_cast<int>(items.size());

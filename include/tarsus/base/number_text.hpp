@@ -1,5 +1,4 @@
-// Numbers in messages: the shortest text that reads back as the same number, so that 1e-9 is not "0.000000" and 1e300
-// not three hundred digits.
+// Numbers in messages: the shortest text that reads back as the same number.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// A few threads that run one function together and meet at barriers, many times a millisecond.
+// A few threads that run one function together and synchronise at barriers, many times a millisecond.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace tarsus {
 
-/// The calling thread is number 0; the others wait between runs. Not for use by two threads at once. In a forked child,
-/// which has none of its parent's other threads, the next run() starts new ones.
+/// The calling thread is number 0; the others wait between runs. Two threads must not use a team at once. A forked
+/// child has none of its parent's other threads; its next run() starts new ones.
 class ThreadTeam {
  public:
   /// @param threads 1 to 256   @throws ValueError
@@ -19,7 +19,7 @@ class ThreadTeam {
   int size() const { return size_; }
   /// Calls work(0) to work(size - 1), one on each thread, and returns when all have returned. `work` must not throw.
   void run(const std::function<void(int)>& work);
-  /// Calls work(i) for all i < count, each thread for its share.
+  /// Calls work(i) for all i < count; each thread takes its share.
   template <class Work>
   void each(int count, const Work& work) {
     run([&](int thread) {
@@ -27,7 +27,7 @@ class ThreadTeam {
       for (int i = range.begin; i < range.end; ++i) work(i);
     });
   }
-  /// Inside work: returns when every thread of the team has come here. Spins, then sleeps.
+  /// To be called in work: returns when every thread of the team has called it. Spins, then sleeps.
   void barrier();
 
   /// This thread's share of [0, count).
@@ -44,8 +44,8 @@ class ThreadTeam {
   void start();
 
   int size_;
-  std::unique_ptr<Crew> crew_;  // of size_ - 1 threads; none for a size of 1
-  unsigned forks_ = 0;          // forks before this process when the crew was started
+  std::unique_ptr<Crew> crew_;  // size_ - 1 threads; null for a size of 1
+  unsigned forks_ = 0;          // the process' fork count when the crew was started
 };
 
 }  // namespace tarsus

@@ -10,12 +10,12 @@ namespace tarsus {
 class UnionFind {
  public:
   explicit UnionFind(int n = 0) { reset(n); }
-  /// Each by itself.
+  /// Puts each element in a set of its own.
   void reset(int n) {
     parent_.resize(static_cast<std::size_t>(n));
     std::iota(parent_.begin(), parent_.end(), 0);
   }
-  /// The least of i's set.
+  /// The smallest element of i's set.
   int find(int i) {
     int* const parent = parent_.data();
     while (parent[i] != i) i = parent[i] = parent[parent[i]];

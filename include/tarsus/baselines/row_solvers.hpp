@@ -1,7 +1,7 @@
-// Solvers of rows that no step uses, beside those of solver/row_solver.hpp: what these are compared with.
+// Row solvers that the step does not use, for comparison with those of solver/row_solver.hpp:
 //
 // | name     | method                                           | friction  | for        |
-// | jacobi   | projected Jacobi, damped by the Gershgorin bound | box, ball | comparing  |
+// | jacobi   | projected Jacobi, damped by the Gershgorin bound | box, ball | comparison |
 // | newton   | semismooth Newton on λ = P(λ - r/d), dense       | box, ball | oracle, m³ |
 // | pivoting | Lemke's complementary pivoting, dense            | box       | oracle, m³ |
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace tarsus {
 
-/// row_solver_names(), then those of the table above.
+/// row_solver_names(), then the names in the table above.
 std::span<const std::string_view> all_row_solver_names();
 /// @throws ValueError for an unknown name, listing those of row_solver_names()
 std::unique_ptr<RowSolver> make_any_row_solver(std::string_view name);

@@ -1,10 +1,9 @@
-// Stable PD by every method that people use, behind one interface, so that they can be checked and timed against each
-// other.
+// Stable PD by all usual methods with one interface, so that they can be checked and timed against each other.
 //
-// All solve (M + Δt K_d) q̈ = Q - C [Yin 2020, eq. 7] and then differ in what they make of it. The paper's baselines
-// form the joint force τ from q̈ (eq. 6) and hand it to a simulator that runs ABA; the embedded MABA uses its q̈ as it
-// is. The `_direct` methods are the paper's baselines without that second solve: the least that a factorising simulator
-// could do.
+// All methods solve (M + Δt K_d) q̈ = Q - C [Yin 2020, eq. 7] and differ in the use of q̈. The paper's baselines
+// compute the joint force τ from q̈ (eq. 6) and pass it to a simulator that runs ABA. The embedded MABA uses its q̈
+// directly. The `_direct` methods are the paper's baselines without that second solve: the least work of a simulator
+// that factorises.
 #pragma once
 
 #include <functional>
@@ -20,13 +19,13 @@ enum class SpdSolver {
   dense,            ///< DF: CRBA, Eigen's LLᵀ of the n x n matrix, then τ, then ABA. O(n³)
   sparse,           ///< SF: CRBA in packed rows, Featherstone's branch-induced LᵀL, then τ, then ABA. O(n d²)
   pcg,              ///< conjugate gradients with Jacobi's preconditioner on the packed rows, then τ, then ABA
-  maba_standalone,  ///< MABA, then τ, then ABA: what another simulator would be handed. O(n)
+  maba_standalone,  ///< MABA, then τ, then ABA, as for another simulator. O(n)
   maba,             ///< MABA embedded: its q̈ is the simulator's. O(n)
   dense_direct,     ///< DF without ABA
   sparse_direct,    ///< SF without ABA
 };
 
-/// Scratch of the methods for one model; not for use by two threads at once.
+/// Scratch of the methods for one model. Two threads must not use it at once.
 template <class R>
 class SpdWorkspace {
  public:
@@ -34,10 +33,10 @@ class SpdWorkspace {
   ~SpdWorkspace();
   SpdWorkspace(SpdWorkspace&&) noexcept;
 
-  /// Conjugate gradients stop when |residual| <= tolerance |right side|. Default: the rounding unit, as Eigen's do.
+  /// Conjugate gradients stop when |residual| <= tolerance |right side|. Default: the rounding unit, as in Eigen.
   R pcg_tolerance = std::numeric_limits<R>::epsilon();
-  int pcg_max_iterations;  ///< default 2 nv, as Eigen's
-  int pcg_iterations = 0;  ///< of the last solve
+  int pcg_max_iterations;  ///< default 2 nv, as in Eigen
+  int pcg_iterations = 0;  ///< iterations of the last solve
 
   struct Parts;
   Parts& parts() { return *parts_; }
@@ -53,9 +52,9 @@ struct SpdInput {
   double dt = 0;
 };
 
-/// @param qacc [nv] acceleration   @param joint_force [nv] τ + drives + springs over the step, or empty. Embedded and
-/// direct methods
-///   form it only when asked to.
+/// @param qacc [nv] acceleration
+/// @param joint_force [nv] τ + drives + springs over the step, or empty. Embedded and direct methods compute it only if
+///   it is not empty.
 /// @throws ShapeError, ValueError for a batch
 template <class R>
 using SpdFunction = void(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& input,
@@ -78,10 +77,9 @@ const SpdMethod<R>& spd_method(SpdSolver solver) {
   return spd_methods<R>()[static_cast<std::size_t>(solver)];
 }
 
-/// Drives as a controller outside the simulation has them, with `method` for its solve: q̈ as if nothing touched the
-/// character, then the drives' force that belongs to it (eq. 6), cut off at the force limits. Springs and dampers of
-/// the model are left to the simulation.
-/// @return writes tau [nv] of a state and targets [nq]; for one thread. Keeps a reference to the model.
+/// Drives as a controller outside the simulation. The controller computes q̈ by `method` without contacts, then the
+/// drives' force for this q̈ (eq. 6), clamped to the force limits. The simulation adds the model's springs and dampers.
+/// @return a function that writes tau [nv] for a state and targets [nq]; for one thread; keeps a reference to the model
 template <class R>
 std::function<void(In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau)> spd_law(const Model& model, Drives drives,
                                                                                    double dt, SpdSolver method);

@@ -1,9 +1,10 @@
-// Motion clips in Acclaim's format: a skeleton (.asf) and its motion (.amc), as CMU's database has them.
+// Motion clips in Acclaim's format, which CMU's database uses: a skeleton (.asf) and its motion (.amc).
 //
-// Each bone with degrees of freedom becomes a rotation channel of its own name, C M C⁻¹ with C the bone's axes at rest
-// and M its angles in the file's order; the root also has "root.position". A bone's joint is where the bone begins,
-// which is where its parent ends. Neither file says what is up: y up and z forward are assumed, as for BVH. An AMC file
-// does not say its rate either, unless by ":SAMPLES-PER-SECOND": CMU's 120 a second are assumed, with a note.
+// Each bone with degrees of freedom becomes a rotation channel with the bone's name. The rotation is C M C⁻¹, where C
+// is the bone's axes at rest and M the rotation by its angles in the file's order. The root also has "root.position". A
+// bone's joint is at the bone's beginning, which is its parent's end. Neither file names the up direction: y up and z
+// forward are assumed, as for BVH. Without ":SAMPLES-PER-SECOND" in the AMC file, CMU's 120 frames a second are
+// assumed, with a note.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,7 @@ MotionClip read_amc(const std::filesystem::path& file);
 MotionClip parse_amc(std::string_view motion, const std::string& name, std::string_view skeleton,
                      const std::string& skeleton_name);
 
-/// Whether a text begins as one of the two does: '#' or ':' is the first thing in it.
+/// Whether a text begins like one of the two files: with ':', or with '#' comments and then ':' or a frame number.
 bool looks_like_acclaim(std::string_view text);
 
 }  // namespace tarsus

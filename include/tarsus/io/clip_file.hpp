@@ -1,4 +1,4 @@
-// Clip files of any kind, and this project's own kind.
+// Clip files of any format, and Tarsus' own format:
 //
 //   {"format": "tarsus-clip", "version": 1, "name": "walk", "loop": true,
 //    "up": "+z", "forward": "+x", "frame_time": 0.0333,          (or "times": [0, 0.03, …])
@@ -16,15 +16,15 @@
 
 namespace tarsus {
 
-/// Reads a clip of whatever kind the file is: BVH, Acclaim (.amc beside its .asf), AMASS (.npz), MimicKit (.pkl),
-/// DeepMimic, or our own.
+/// Reads a clip of any of these formats: BVH, Acclaim (.amc beside its .asf), AMASS (.npz), MimicKit (.pkl), DeepMimic,
+/// tarsus-clip.
 /// @param mapping its layout, if it has one, names the columns of a DeepMimic file
 /// @throws InputError
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping = nullptr);
 /// The same from memory; `name` stands for the file in messages.
 MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping = nullptr);
 
-/// A clip as a file of our own kind; reading it back gives the same numbers.
+/// A clip as tarsus-clip text; reading it back gives the same numbers.
 std::string write_clip(const MotionClip& clip);
 
 }  // namespace tarsus

@@ -9,7 +9,7 @@
 //               "left_knee":  {"from": "left_knee", "axis": [0, 1, 0], "sign": 1, "offset": 0}},
 //    "ignore": ["left_wrist"]}
 //
-// or, instead of "joints", what belongs together of two skeletons (retarget.hpp):
+// or, instead of "joints", corresponding points of the two skeletons (retarget.hpp):
 //
 //    "points": {"left_knee": {"from": "LeftLeg", "body": "left_shin", "sure": 1}, …}
 //
@@ -29,15 +29,17 @@ ClipMapping read_clip_mapping(const std::filesystem::path& file);
 /// The same from memory; `name` stands for the file in messages.
 ClipMapping parse_clip_mapping(std::string text, const std::string& name);
 
-/// Folders in which mappings are looked for: `mappings` beside the model file, and those of TARSUS_MAPPINGS (separated
+/// Folders that are searched for mappings: `mappings` beside the model file, and those of TARSUS_MAPPINGS (separated
 /// by ':').
 std::vector<std::filesystem::path> mapping_folders(const Model& model);
 
-/// The mapping to use when none is named: for a clip of our own kind whose channels have the joints' names, those
-/// names; else the first file in `folders` (by name) that is for the clip's format and whose channels and joints all
-/// exist; else, for a clip that says what its skeleton is, that of map_skeleton(); else again equal names.
-/// Files that cannot be read are passed over with a warning in `skipped`.
-/// @throws InputError when nothing fits, saying what was tried, with the clip's channels and the model's joints
+/// The mapping to use when none is named. The first of these that applies:
+/// 1. equal names, for a tarsus-clip whose channels have the joints' names;
+/// 2. the first file in `folders` (by name) that is for the clip's format and whose channels and joints all exist;
+/// 3. map_skeleton(), for a clip with a skeleton;
+/// 4. equal names, for any other clip.
+/// Files that cannot be read are skipped with a warning in `skipped`.
+/// @throws InputError when nothing fits; the message lists what was tried, the clip's channels and the model's joints
 ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped = nullptr);
 inline ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip) {

@@ -8,19 +8,18 @@
 
 namespace tarsus {
 
-/// Writes a header and then frame after frame; VMD, MDAnalysis and MDTraj read it. Bytes are those of a little-endian
-/// machine.
+/// Writes a header and then frame after frame, in little-endian byte order. VMD, MDAnalysis and MDTraj read the file.
 class DcdWriter {
  public:
-  /// @param every steps between frames   @param timestep in the system's units   @throws ValueError as angstroms()
+  /// @param every steps between frames  @param timestep in the system's units  @throws ValueError like angstroms()
   DcdWriter(std::ostream& out, const ParticleSystem& system, long every, double timestep);
   void frame(const ParticleSystem& system);
-  /// A unit of length in Å.  @throws ValueError where the units are not nm_ps or angstrom_fs
+  /// The length unit in Å.  @throws ValueError if the units are not nm_ps or angstrom_fs
   static double angstroms(const Units& units);
 
  private:
   std::ostream& out_;
-  double angstrom_;  ///< of the system's length
+  double angstrom_;  ///< the system's length unit [Å]
   bool cell_;
   std::int32_t frames_ = 0;
 };

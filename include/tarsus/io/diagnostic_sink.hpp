@@ -1,4 +1,4 @@
-// Collects what a reader finds, so that a user sees every error of a file and not only the first.
+// Collects a reader's findings, so that a user sees every error of a file and not only the first.
 #pragma once
 
 #include <map>
@@ -10,16 +10,16 @@ namespace tarsus {
 
 class DiagnosticSink {
  public:
-  /// After this many errors add() throws: the rest of such a file tells nobody anything.
+  /// After this many errors add() throws.
   static constexpr int kMaxErrors = 100;
-  /// The same warning or note is listed at this many places; beyond, one line says how many more there are.
+  /// The same warning or note is listed for at most this many places. One line counts the rest.
   static constexpr int kMaxRepeats = 20;
 
-  /// An error at the same place with the same words counts once: replicas repeat themselves.
+  /// Equal errors at the same place count once, because replicas repeat them.
   /// @throws InputError with all errors so far, at the kMaxErrors-th
   void add(Severity severity, Location where, std::string message);
-  /// While the returned guard lives, whatever is graver than `most` is added as `most`: for parts of a file that only
-  /// concern looks.
+  /// While this guard lives, findings more severe than `most` are added as `most`: for parts of a file that affect only
+  /// its appearance.
   class Cap {
    public:
     Cap(DiagnosticSink& sink, Severity most) : sink_(sink), before_(sink.most_) { sink.most_ = most; }
@@ -31,7 +31,7 @@ class DiagnosticSink {
     DiagnosticSink& sink_;
     Severity before_;
   };
-  /// While it lives, nothing is added: for a second look at what is read anyway.
+  /// While this guard lives, nothing is added: for reading a part of a file a second time.
   class Mute {
    public:
     explicit Mute(DiagnosticSink& sink) : sink_(sink), before_(sink.muted_) { sink.muted_ = true; }
@@ -44,11 +44,11 @@ class DiagnosticSink {
     bool before_;
   };
   bool failed() const { return errors_ > 0; }
-  /// @throws InputError carrying everything found if there was an error
+  /// @throws InputError with all findings if there was an error
   void throw_if_failed() const;
-  /// A warning about what is computed by another law (Diagnostic::other_law).
+  /// Adds a warning that something is computed by another law (Diagnostic::other_law).
   void add_other_law(Location where, std::string message);
-  /// Notes and warnings in the order found, with the repeats summed up.
+  /// Notes and warnings in the order found, with a count of the repeats.
   Diagnostics take();
 
  private:

@@ -1,4 +1,4 @@
-// Drive gains as a person writes them: on the command line or in a file.
+// Drive gains from the command line or from a file.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace tarsus {
 
 /// "KP,KD" or "KP,KD,ROOT_KP,ROOT_KD" for all joints, or the path of a JSON file
 ///   {"default": [75000, 4000], "root": [20000, 2000], "left_knee": [500, 50], …}
-/// whose keys are joints, "default" (joints not named) and "root" (a free joint).
-/// @throws InputError naming the file and what was expected  @throws ValueError for gains that cannot be
+/// whose keys are joints, "default" (for joints not named) and "root" (for a free joint).
+/// @throws InputError naming the file and what was expected  @throws ValueError for invalid gains
 Drives read_gains(const Model& model, const std::string& text_or_file);
 
 }  // namespace tarsus

@@ -1,8 +1,8 @@
 // The `.sys` and `.frames` text formats of particle systems.
 //
-// .sys     `#` comments to the line's end, blank lines anywhere; `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`,
-//          0 where open; then `atoms` and N rows `index mass x y z vx vy vz`, `constraints` and K rows `i j length`,
-//          indices from 0.
+// .sys     `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`, 0 in an open direction; `atoms` and N rows
+//          `index mass x y z vx vy vz`; `constraints` and K rows `i j length`. Indices count from 0. `#` comments run
+//          to the line's end, blank lines may be anywhere.
 // .frames  `frame STEP`, then one row `x y z vx vy vz` (or `x y z`) for each particle.
 #pragma once
 
@@ -19,16 +19,17 @@ namespace tarsus {
 /// ps", "units Angstrom, fs", "units si", "units reduced"), else nm_ps.  @throws InputError with file, line, column
 ParticleSystem read_md_system(const std::string& path);
 ParticleSystem parse_md_system(std::string_view text, const std::string& file);
-/// 17 digits: reading it back gives the same numbers. Pins are left out.  @throws ValueError as check_md_system()
+/// Writes 17 digits, so that reading gives the same numbers. Pins are not written.  @throws ValueError like
+/// check_md_system()
 void write_md_system(std::ostream& out, const ParticleSystem& system);
-/// @throws ValueError if a constraint is no distance or a mass is 0: the format has neither
+/// @throws ValueError if a constraint is not a distance or a mass is 0: the format supports neither
 void check_md_system(const ParticleSystem& system);
 
 struct MdFrame {
   long step = 0;
   std::vector<double> position, velocity;  ///< [3 n]; velocity empty where the file has none
 };
-/// @throws InputError if the rows of a frame are not `particles` many
+/// @throws InputError if a frame does not have `particles` rows
 std::vector<MdFrame> read_md_frames(const std::string& path, int particles);
 std::vector<MdFrame> parse_md_frames(std::string_view text, const std::string& file, int particles);
 void write_md_frame(std::ostream& out, long step, const ParticleSystem& system);

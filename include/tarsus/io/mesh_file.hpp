@@ -12,12 +12,13 @@
 
 namespace tarsus {
 
-/// Vertices in the file's own units, equal ones merged, rounded to single precision as every reader of these formats
-/// does (so mass properties agree with theirs); triangles counter-clockwise from outside if the file keeps to it.
+/// Vertices are in the file's units. They are rounded to single precision, as by other readers of these formats, so
+/// that mass properties agree with theirs; equal vertices are merged. Triangles are counter-clockwise seen from outside
+/// if the file's are.
 struct MeshData {
   std::vector<Vec3d> vertices;
   std::vector<std::array<int, 3>> triangles;
-  std::vector<int> object;  ///< OBJ: the number of each triangle's object, where a file has several; else empty
+  std::vector<int> object;  ///< OBJ files with several objects: the object of each triangle; else empty
   Diagnostics diagnostics;  ///< notes and warnings about the file; see also mesh_defects()
 };
 
@@ -26,23 +27,23 @@ enum class MeshFormat { stl, obj, msh };
 /// Largest file that is read: 1.3 million triangles of binary STL.
 inline constexpr std::size_t kMaxMeshBytes = std::size_t{64} << 20;
 
-/// The file's extension, whatever its case, is one of a format that is read.
+/// Whether the file's extension, whatever its case, is that of a supported format.
 bool is_mesh_file(const std::filesystem::path& file);
 
-/// Reads a mesh by its extension, whatever its case.
-/// @param used_at where the model names the file: errors about the file as a whole point there
-/// @throws InputError missing, not a regular file, too large, an extension that is not supported (Collada among them),
-///         or contents that cannot be a mesh, with the line for text formats
+/// Reads a mesh in the format of the file's extension, whatever its case.
+/// @param used_at where the model names the file: the place of errors about the file as a whole
+/// @throws InputError if the file is missing, not a regular file or too large, if its extension is not supported (such
+///         as Collada's), or if the contents are no mesh, with the line for text formats
 MeshData read_mesh(const std::filesystem::path& file, const Location& used_at = {});
 
 /// The same from memory; `name` stands for the file in messages.
 MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string& name);
 
-/// Multiplies the coordinates; a mirroring scale also turns the triangles round so that they stay outward.
+/// Multiplies the coordinates. A mirroring scale also reverses the triangles, so that they stay outward.
 void scale_mesh(MeshData& mesh, const Vec3d& scale);
 
-/// What keeps a mesh's enclosed volume from being well defined, a sentence each; empty for a closed surface turned
-/// outward. For the places where mass depends on it: most meshes made for looks have some.
+/// Defects that make a mesh's enclosed volume ill-defined, one sentence each. Empty for a closed surface with outward
+/// triangles. Only masses need such a surface: most visual meshes have defects.
 std::vector<std::string> mesh_defects(const MeshData& mesh);
 
 }  // namespace tarsus

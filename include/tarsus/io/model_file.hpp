@@ -1,4 +1,4 @@
-// One door for model files of any format.
+// One function for model files of any format.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace tarsus {
 
-/// Reads a model by what is in it, whatever its extension: <mujoco> is MJCF, <robot> is URDF.
-/// @throws ValueError for options of URDF alone with MJCF
+/// Reads a model. The format is detected from the content, whatever the extension: <mujoco> is MJCF, <robot> is URDF.
+/// @throws ValueError for URDF's options with MJCF
 /// @throws InputError with every error found; other roots (SDF, Collada, an MJCF include) are named as not supported
 ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& options = {});
 

@@ -1,10 +1,12 @@
 // NumPy's .npz: a zip of .npy arrays.  [NEP 1; PKWARE APPNOTE 6.3.10]
 //
-// Written: stored (not compressed) members, little-endian, C order, format 1.0, zip64 where a size needs it. No clock
-// goes in: equal arrays give equal files. Read: stored and deflated members (numpy.savez and savez_compressed), zip64,
-// formats 1.0 to 3.0, the element types of NpzType. Refused by name: pickled objects, text, complex and structured
-// types, big-endian and Fortran-ordered arrays, encryption, other compressions. Every size that the file claims is
-// checked against the bytes that are there before memory is taken for it, and every member against its CRC.
+// Written: stored (not compressed) members, little-endian, C order, format 1.0, zip64 where a size needs it. The file
+// has no time stamps: equal arrays give equal files.
+// Read: stored and deflated members (numpy.savez and savez_compressed), zip64, formats 1.0 to 3.0, the element types of
+// NpzType.
+// Refused by name: pickled objects, text, complex and structured types, big-endian and Fortran-ordered arrays,
+// encryption, other compressions. Every size in the file is checked against the bytes that are there before memory is
+// allocated for it. Every member is checked against its CRC.
 #pragma once
 
 #include <cstdint>
@@ -41,35 +43,34 @@ constexpr NpzType npz_type() {
 }
 
 using NpzShape = std::vector<std::size_t>;
-/// "(300, 43)"; numpy's way of writing a tuple.
+/// "(300, 43)", as numpy writes a tuple.
 std::string text(const NpzShape& shape);
 
-/// Writes FILE.partial and renames it in finish(): FILE is either complete or what it was before. Every function throws
+/// Writes FILE.partial and renames it in finish(), so that FILE is either complete or unchanged. Every function throws
 /// Error naming the file and the system's reason.
 class NpzWriter {
  public:
-  /// @throws Error if FILE.partial cannot be created, or FILE is something other than an ordinary file
+  /// @throws Error if FILE.partial cannot be created, or FILE exists and is not a regular file
   explicit NpzWriter(const std::filesystem::path& file);
   ~NpzWriter();  ///< removes FILE.partial unless finish() was reached
   NpzWriter(const NpzWriter&) = delete;
   NpzWriter& operator=(const NpzWriter&) = delete;
 
-  /// A whole array. @param name without ".npy"   @throws ShapeError, ValueError for a name used before or not usable
+  /// Adds a whole array. @param name without ".npy"   @throws ShapeError, ValueError for a duplicate or invalid name
   template <class E>
   void add(std::string_view name, std::span<const E> values, const NpzShape& shape) {
     begin(name, npz_type<E>(), shape);
     write(std::as_bytes(values));
   }
-  /// UTF-8 text as an array of uint8.
+  /// Adds UTF-8 text as an array of uint8.
   void add_text(std::string_view name, std::string_view text);
 
-  /// The same piece by piece: begin(), then write() until the array is full.
+  /// Adds an array piece by piece: begin(), then write() until the array is full.
   void begin(std::string_view name, NpzType type, const NpzShape& shape);
   /// @throws ShapeError for more bytes than the array has
   void write(std::span<const std::byte> bytes);
 
-  /// Writes the zip's directory, sees to it that the disk has everything, and renames. @throws also if an array is not
-  /// full
+  /// Writes the zip's directory, flushes the file to disk and renames it. @throws also if an array is not full
   void finish();
 
  private:
@@ -93,20 +94,21 @@ class NpzReader {
   NpzReader(std::string bytes, const std::string& name);
   ~NpzReader();
 
-  /// Arrays in the file's order, without ".npy"; and members that are no arrays, by their whole name.
+  /// Names of the arrays in the file's order, without ".npy".
   const std::vector<std::string>& names() const;
+  /// Full names of the members that are not arrays.
   const std::vector<std::string>& others() const;
   bool has(std::string_view name) const;
 
-  /// @throws InputError: no such array, or its header cannot be used
+  /// @throws InputError if there is no such array, or its header cannot be used
   NpzInfo info(std::string_view name);
   /// float64 or float32 values. @param shape expected; kAny matches any size
   /// @throws InputError naming file and array: another type or shape, damaged data, a deflated array larger than 64 MiB
-  /// + 16 times the file
+  ///   plus 16 times the file's size
   std::vector<double> read_real(std::string_view name, const NpzShape& shape);
-  /// The one number of an array of any type with a single element: a rate, a count.
+  /// The value of an array with a single element, of any type.
   double read_number(std::string_view name);
-  /// uint64 values; otherwise as read_real().
+  /// uint64 values; otherwise like read_real().
   std::vector<std::uint64_t> read_words(std::string_view name, const NpzShape& shape);
   /// A uint8 array as text, up to 16 MiB.
   std::string read_text(std::string_view name);

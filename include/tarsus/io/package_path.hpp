@@ -1,4 +1,4 @@
-// Where the file behind a URDF's "package://NAME/path" is.
+// Finds the file that a URDF names by "package://NAME/path".
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,15 @@
 namespace tarsus {
 
 struct ResolvedFile {
-  std::filesystem::path file;  ///< the first that exists; empty if none does
-  std::string error;           ///< why there is none: "not found; looked in …"
+  std::filesystem::path file;  ///< the first that exists, else empty
+  std::string error;           ///< if there is none, the reason: "not found; looked in …"
 };
 
 /// Resolves "package://NAME/REST", "model://NAME/REST", "file:///ABSOLUTE" and plain paths (relative to `directory`).
-/// A package is looked for in and below `package_paths`, then those of the environment: in and below ROS_PACKAGE_PATH,
-/// in PREFIX/share for AMENT_PREFIX_PATH, in GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH; then upward from `directory`.
-/// A folder is the package if it is named NAME or its package.xml says NAME; upward also if it just holds REST.
-/// "package:///NAME/REST" is read like "package://NAME/REST".
-/// Other schemes (http://) are an error.
+/// A package is searched in and below `package_paths`; then in and below ROS_PACKAGE_PATH, in PREFIX/share for
+/// AMENT_PREFIX_PATH, in GZ_SIM_RESOURCE_PATH and in GAZEBO_MODEL_PATH; then upward from `directory`. A folder is the
+/// package if its name or the name in its package.xml is NAME. In the search upward, a folder that contains REST counts
+/// too. "package:///NAME/REST" is read like "package://NAME/REST". Other schemes (http://) are an error.
 ResolvedFile resolve_uri(std::string_view uri, const std::filesystem::path& directory,
                          const std::vector<std::filesystem::path>& package_paths);
 

@@ -1,4 +1,4 @@
-// What a viewer shows of a model and of a run, as text that a program in a browser reads. docs/viewer.md has the keys.
+// A model and a run as text for the viewer in a browser. docs/viewer.md has the keys.
 #pragma once
 
 #include <filesystem>
@@ -12,45 +12,47 @@
 
 namespace tarsus {
 
-/// A model as a viewer draws it: JSON with bodies, shapes (colours and materials resolved), meshes, joints, loops and
+/// A model for the viewer: JSON with bodies, shapes (colours and materials resolved), meshes, joints, loops and
 /// keyframes. SI units; shapes' poses in their bodies' frames; orientations w x y z; arrays as base64 of little-endian
 /// float32 or int32.
 std::string scene_json(const Model& model);
 
-/// Where mocap bodies are, as in Data; empty: where the file has them.
+/// Poses of the mocap bodies, as in Data; empty: those of the file.
 struct MocapPoses {
   std::span<const double> position = {};     ///< [nmocap][3] [m]
   std::span<const double> orientation = {};  ///< [nmocap][4] w x y z, of any length
 };
 
-/// Poses of all bodies in the world, in n states: position [m] and orientation w x y z.
-/// @param qpos [n][nq]   @param poses [n][nbody][7]   @param mocap of all states, or [n] of them   @throws ShapeError
+/// World poses of all bodies in n states: position [m] and orientation w x y z.
+/// @param qpos [n][nq]  @param poses [n][nbody][7]  @param mocap one for all states, or one for each  @throws
+///   ShapeError
 void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses, const MocapPoses& mocap = {});
 
-/// Spatial tendons of one state in straight segments, in the world [m]: from (3 numbers), to (3).  @throws ShapeError
+/// Straight segments of the spatial tendons in one state, in the world [m]: start (3 numbers), end (3).
+/// @throws ShapeError
 std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos, const MocapPoses& mocap = {});
 
-/// Contacts of the step that led to a frame.
+/// Contacts of the step that ends at a frame.
 struct PageContacts {
   std::vector<float> rows =
-      {};                  ///< [k][10]: position [m], force [N], normal (of what it acts on), friction coefficient
+      {};                  ///< [k][10]: position [m], force [N], normal (of the body it acts on), friction coefficient
   double penetration = 0;  ///< deepest [m]
   double residual = 0;     ///< [m/s]
   int iterations = 0;
 };
 
-/// Collects a run and writes it into a page: one HTML file that plays the run in any browser, without a network.
+/// Collects a run and writes it as a page: one HTML file that plays the run in any browser, without a network.
 class PageWriter {
  public:
-  /// @param mocap of all frames  @throws ShapeError
+  /// @param mocap for all frames  @throws ShapeError
   explicit PageWriter(const Model& model, const MocapPoses& mocap = {});
   ~PageWriter();
 
-  /// Frames that follow the last one kept by less than 1/60 s are left out, but for the last of all.
+  /// Adds a frame. Frames less than 1/60 s after the last one kept are left out, except for the run's last frame.
   /// @param time [s], increasing   @param qpos [nq]   @param qvel [nv]
   /// @param target [nq] the reference's pose, drawn as a ghost, or empty: in all frames or in none
   /// @param tracking_error [m], plotted if there is a target
-  /// @param contacts drawn, but for those of frames with more than 400, and plotted, or null: in all frames or in none
+  /// @param contacts plotted, and drawn in frames with at most 400 of them; or null: in all frames or in none
   /// @throws ShapeError
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
              std::span<const double> target = {}, double tracking_error = 0, const PageContacts* contacts = nullptr);

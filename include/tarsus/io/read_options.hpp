@@ -1,4 +1,4 @@
-// What a caller may ask of the model readers.
+// Options of the model readers.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,16 @@
 namespace tarsus {
 
 struct ReadOptions {
-  /// A missing mesh (or height field, or texture) is a warning where no inertia needs it, not an error.
+  /// A missing mesh, height field or texture is a warning instead of an error, unless an inertia needs it.
   bool lenient = false;
-  /// Inertias that no real body can have (triangle inequality, not positive definite) are mended, and each is reported,
-  /// instead of being an error or a warning.
+  /// Inertias that no real body has (triangle inequality, not positive definite) are corrected and reported instead of
+  /// being an error or a warning.
   bool fix_balance = false;
-  /// MJCF: an <include> is an error. For text from a stranger.
+  /// MJCF: an <include> is an error. For untrusted text.
   bool disable_includes = false;
   /// URDF: the root link floats instead of being fixed to the world.
   bool floating_base = false;
-  /// URDF: folders searched for package://NAME/…: each either holds a folder NAME or is that package itself. Then come
-  /// the folders of ROS_PACKAGE_PATH, then every folder above the file.
+  /// URDF: folders that are searched first for package://NAME/… (resolve_uri()).
   std::vector<std::filesystem::path> package_paths;
 };
 

@@ -1,16 +1,16 @@
-// Recordings: what a run went through, frame by frame, in a file that numpy.load opens.
+// Recordings: the states of a run, frame by frame, in a NumPy .npz file with
 //
-// A recording is a NumPy .npz with
 //   time   float64 [n]        seconds, increasing
 //   qpos   float64 [n][nq]    Model's layout (MuJoCo's): metres, radians, unit quaternions w x y z
 //   qvel   float64 [n][nv]
-//   target float64 [n][nq]    what the drives were asked for; only if the run had targets
-//   hash   uint64 [n]         frame_hash() of each frame: of a run in double state_hash() (sim/step.hpp)
-//   meta   uint8 [bytes]      JSON: {"format": "tarsus-recording", "version": 1, "model": "humanoid", "nq": 43, "nv":
-//   34,
-//                             "joints": ["root", …], "joint_types": ["free", …], "frames": n, "dt": mean spacing [s],
-//                             and whatever the program that made it had to say}
-// Size: 8 (2 + nq + nv [+ nq]) bytes a frame: the 34-DoF humanoid at 60 frames a second with targets 3.5 MB a minute.
+//   target float64 [n][nq]    the drives' targets; only if the run had targets
+//   hash   uint64 [n]         frame_hash() of each frame; for a run in double, state_hash() (sim/step.hpp)
+//   meta   uint8 [bytes]      JSON: {"format": "tarsus-recording", "version": 1, "model": "humanoid",
+//                             "nq": 43, "nv": 34, "joints": ["root", …], "joint_types": ["free", …], "frames": n,
+//                             "dt": mean spacing [s], and the keys of the program that wrote it}
+//
+// A frame takes 8 (2 + nq + nv [+ nq]) bytes. The 34-DoF humanoid at 60 frames a second with targets takes 3.5 MB a
+// minute.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@
 
 namespace tarsus {
 
-/// What the writer of a recording has to say about how it was made, in order; becomes part of the meta JSON.
+/// Keys and values that the writing program adds to the meta JSON, in order.
 using MetaValue = std::variant<std::string, double, std::int64_t, bool>;
 using MetaPairs = std::vector<std::pair<std::string, MetaValue>>;
 
-/// Collects frames in memory (in chunks: no copying as it grows) and writes them all in finish(). FILE appears only
-/// when it is complete: until then it is FILE.partial, which the destructor removes if finish() was never reached.
+/// Collects frames in memory (in chunks, so that growing copies nothing) and writes them all in finish(). Until then
+/// the file is FILE.partial, which the destructor removes if finish() was not reached.
 class RecordingWriter {
  public:
-  /// Creates FILE.partial at once, so that a folder that is missing or closed is known before the run, not after it.
+  /// Creates FILE.partial at once, so that a missing or read-only folder is an error before the run.
   /// @throws Error naming the file and the system's reason
   RecordingWriter(std::filesystem::path file, const Model& model);
   ~RecordingWriter();
@@ -43,15 +43,15 @@ class RecordingWriter {
 
   /// @param time [s], larger than the last frame's   @param qpos [nq]   @param qvel [nv]
   /// @param target [nq], or empty: in all frames or in none
-  /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, targets now and
-  /// then
+  /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, or targets in some
+  ///   frames only
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
              std::span<const double> target = {});
   int frame_count() const;
 
-  /// Writes the file. Nothing may follow.
+  /// Writes the file. No further call is allowed.
   /// @param extra e.g. {{"command", "tarsus run …"}, {"kp", 75000.0}}
-  /// @throws Error naming the file and the reason (disk full, …), ValueError for a key that the recording uses itself
+  /// @throws Error naming the file and the reason (disk full, …), ValueError for a reserved key
   void finish(const MetaPairs& extra = {});
 
  private:
@@ -64,15 +64,15 @@ std::uint64_t frame_hash(std::span<const double> qpos, std::span<const double> q
 
 struct Recording {
   std::string file;
-  std::string model;  ///< name of the model it was made with
+  std::string model;  ///< name of the recorded model
   int nq = 0, nv = 0;
   std::vector<std::string> joints, joint_types;
   std::vector<double> time;         ///< [n]
   std::vector<double> qpos, qvel;   ///< [n * nq], [n * nv]
   std::vector<double> target;       ///< [n * nq] or empty
-  std::vector<std::uint64_t> hash;  ///< [n], or empty: a recording without
+  std::vector<std::uint64_t> hash;  ///< [n], or empty if the file has none
   std::string meta;                 ///< the whole JSON text
-  MetaPairs extra;                  ///< the other texts, numbers and flags of meta (nested values: in `meta` alone)
+  MetaPairs extra;                  ///< the other strings, numbers and flags of meta (nested values are in `meta` only)
   std::vector<std::string> unused;  ///< other members of the file
 
   int frame_count() const { return int(time.size()); }
@@ -81,16 +81,15 @@ struct Recording {
   double dt() const { return time.size() < 2 ? 0 : duration() / double(time.size() - 1); }
   std::span<const double> qpos_at(int frame) const { return {qpos.data() + std::size_t(frame) * nq, std::size_t(nq)}; }
   std::span<const double> qvel_at(int frame) const { return {qvel.data() + std::size_t(frame) * nv, std::size_t(nv)}; }
-  /// First frame whose numbers are not those that were hashed, -1 if there is none. Precondition: it has hashes.
+  /// First frame whose numbers do not match its hash, -1 if there is none. Precondition: the recording has hashes.
   int first_changed() const;
   /// Empty if the recording has no targets.
   std::span<const double> target_at(int frame) const;
 };
 
-/// Reads a recording back, and checks it against `model` if there is one: sizes, names and types of the joints.
-/// @throws InputError naming file and member: not a zip, a member missing, of another type or shape, numbers that are
-/// not
-///   finite, times that do not increase, made with another model
+/// Reads a recording. If `model` is given, checks sizes, names and types of the joints against it.
+/// @throws InputError naming file and member: not a zip, a member missing, another type or shape, numbers that are not
+///   finite, times that do not increase, another model
 Recording read_recording(const std::filesystem::path& file, const Model* model = nullptr);
 /// The same from memory; `name` stands for the file in messages.
 Recording parse_recording(std::string bytes, const std::string& name, const Model* model = nullptr);

@@ -1,9 +1,8 @@
-// Numbers in attribute text, the same on every machine: std::from_chars, never the locale.
+// Reads numbers in attribute text by std::from_chars, independent of the locale.
 //
 // Accepted: 5  5.  .5  +1  -1e-3, with any blanks (space, tab, CR, LF) around and between.
-// Refused, each with its own words: nan, inf (unless the caller allows it), hexadecimal, commas, trailing junk
-// ("1.0f"), values outside the range of a double at either end (1e400, 1e-400: a number that would turn into 0 or
-// infinity is a mistake in the file, not a value), too few and too many numbers.
+// Refused, each with its own message: nan, inf (unless the caller allows it), hexadecimal, commas, trailing characters
+// ("1.0f"), values outside the range of a double at either end (1e400, 1e-400), too few and too many numbers.
 #pragma once
 
 #include <array>
@@ -17,17 +16,17 @@
 
 namespace tarsus {
 
-/// A value, or the reason why there is none: "'abc' is not a number".
+/// A value, or an error message such as "'abc' is not a number".
 template <class T>
 struct Parsed {
   T value{};
-  std::string error;  ///< empty when the value is good
+  std::string error;  ///< empty if the value is valid
   explicit operator bool() const { return error.empty(); }
 };
 
 enum class Infinities { refuse, allow };
 
-/// How many numbers a list must hold.
+/// The allowed number of numbers in a list.
 struct Count {
   std::size_t least = 0, most = static_cast<std::size_t>(-1);
   static Count exactly(std::size_t n) { return {n, n}; }
@@ -36,7 +35,7 @@ struct Count {
 };
 
 Parsed<double> parse_number(std::string_view text, Infinities infinities = Infinities::refuse);
-/// A whole number that fits int; "3.0" is accepted, "3.5" is not.
+/// An integer in the range of int; "3.0" is accepted, "3.5" is not.
 Parsed<int> parse_integer(std::string_view text);
 Parsed<std::vector<double>> parse_numbers(std::string_view text, Count count = Count::any(),
                                           Infinities infinities = Infinities::refuse);
@@ -47,9 +46,9 @@ Parsed<bool> parse_bool(std::string_view text);
 
 /// `text` without blanks at both ends.
 std::string_view trimmed(std::string_view text);
-/// Pieces between blanks.
+/// The words between blanks.
 std::vector<std::string_view> split_blanks(std::string_view text);
-/// For messages: in single quotes, unprintable bytes as \xNN, cut after `most` bytes.
+/// The text for messages: in single quotes, unprintable bytes as \xNN, cut after `most` bytes.
 std::string quote(std::string_view text, std::size_t most = 40);
 
 }  // namespace tarsus

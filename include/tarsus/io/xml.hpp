@@ -1,11 +1,11 @@
-// XML with places: every element and attribute knows its line and column, every value is read with its type, and what
-// nobody read can be named.
+// XML with source positions: every element and attribute has its line and column, every value is read with its type,
+// and unread elements and attributes can be reported.
 //
-// Stricter than common XML readers, because a model that two programs read differently is worse than one refused:
-// checked before a tree is built are UTF-8, control bytes, nesting (by a loop, so no depth can overflow the stack), one
-// root, matching tags, blanks between attributes, duplicate attributes, unknown entities, and size. DOCTYPE is refused,
-// so there are no entities to expand. Two habits of real files are let pass with a note: NUL bytes at the end and
-// blanks before <?xml.
+// The reader is stricter than common XML readers, because a model that two programs read differently is worse than a
+// refused one. Before a tree is built it checks UTF-8, control bytes, nesting (in a loop, so that no depth overflows
+// the stack), one root, matching tags, blanks between attributes, duplicate attributes, unknown entities, and size.
+// DOCTYPE is refused, so there are no entities to expand. NUL bytes at the end and blanks before <?xml occur in real
+// files and get a note.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 #include "tarsus/io/diagnostic_sink.hpp"
 #include "tarsus/io/text_number.hpp"
 
-// pugixml's, which does the parsing; users of this header need not have it.
+// pugixml does the parsing; users of this header do not need its headers.
 namespace pugi {
 class xml_attribute;
 class xml_node;
@@ -30,7 +30,7 @@ struct xml_node_struct;
 
 namespace tarsus {
 
-/// What a document may cost: the tree takes about 64 bytes an element and 40 an attribute.
+/// Largest accepted document. The tree takes about 64 bytes an element and 40 bytes an attribute.
 struct XmlLimits {
   std::size_t bytes = 32u << 20;
   int depth = 20'000;
@@ -39,18 +39,18 @@ struct XmlLimits {
   std::size_t attributes_of_one = 100;
 };
 
-/// The bytes of a regular file. Directories, devices, pipes and files over `most_bytes` are refused by name before a
-/// byte is read.
+/// The bytes of a regular file. Directories, devices, pipes and files over `most_bytes` are refused before a byte is
+/// read; the error names which.
 /// @param used_at where a model names the file; default: the file itself
 /// @throws InputError
 std::string read_file(const std::filesystem::path& file, std::size_t most_bytes, const Location& used_at = {});
 
 class XmlElement;
 
-/// One parsed document. Elements stay valid as long as it lives; the sink must outlive it. Moving it is cheap.
+/// A parsed document. Elements are valid while the document lives; the sink must outlive the document. Moving is cheap.
 class XmlDocument {
  public:
-  /// @throws InputError at the first thing that is not well-formed, with its line and column
+  /// @throws InputError at the first violation of well-formedness, with its line and column
   static XmlDocument load(const std::filesystem::path& file, DiagnosticSink& sink, const XmlLimits& limits = {},
                           const Location& used_at = {});
   /// The same from memory; `name` stands for the file in messages.
@@ -71,8 +71,8 @@ class XmlDocument {
   std::unique_ptr<State> state_;
 };
 
-/// A light handle to an element; false if there is none. The readers return true if the attribute is there and good;
-/// then `out` is set, else it is left alone. A bad value is reported to the document's sink at the attribute's place.
+/// A light handle to an element; false if there is none. read() sets `out` and returns true if the attribute exists and
+/// is valid, else leaves `out` unchanged. An invalid value is reported to the document's sink at the attribute's place.
 class XmlElement {
  public:
   XmlElement() = default;
@@ -81,7 +81,7 @@ class XmlElement {
 
   std::string_view name() const;
   bool is(std::string_view name) const { return this->name() == name; }
-  /// The same for two handles to one element.
+  /// Equal for two handles to one element.
   const void* id() const { return node_; }
   DiagnosticSink& sink() const;
   /// Trimmed text between the tags ("" if none).
@@ -89,22 +89,22 @@ class XmlElement {
 
   /// File, line, column, path.
   Location where() const;
-  /// The same at an attribute; the element's if there is no such attribute.
+  /// The place of an attribute; that of the element if there is no such attribute.
   Location where(const char* attribute) const;
-  /// "mujoco/worldbody/body[torso]/joint[knee]"; long ones keep the root and the last six.
+  /// "mujoco/worldbody/body[torso]/joint[knee]". A long path keeps the root and the last six elements.
   std::string path() const;
 
-  // Tree. Handing an element out marks it as read.
+  // Tree. Returning an element marks it as read.
   XmlElement child(const char* name) const;
   XmlElement first_child() const;
   XmlElement next() const;
   XmlElement parent() const;
-  /// All elements below of one name (empty: any), without marking them.
+  /// All elements below with this name (empty: any name), without marking them.
   std::vector<XmlElement> below(std::string_view name) const;
-  /// Child elements in order, all of them or those of one name.
+  /// Child elements in order, all of them or those with this name.
   std::vector<XmlElement> children(std::string_view name = {}) const;
 
-  // Attributes. Reading one, or asking for it, marks it as read.
+  // Attributes. Every query but peek() marks the attribute as read.
   bool has(const char* attribute) const;
   std::optional<std::string_view> attribute(const char* attribute) const;
   std::string text(const char* attribute, std::string_view otherwise = "") const;
@@ -119,7 +119,7 @@ class XmlElement {
   bool read(const char* attribute, std::vector<double>& out, Count count = Count::any(),
             Infinities infinities = Infinities::refuse) const;
   bool read(const char* attribute, std::vector<int>& out, Count count = Count::any()) const;
-  /// Fills the first numbers of `out`, at least `least` of them (default: all).
+  /// Sets the first numbers of `out`, at least `least` of them (default: all).
   template <class T, std::size_t N>
   bool read(const char* attribute, std::array<T, N>& out, std::size_t least = N,
             Infinities infinities = Infinities::refuse) const {
@@ -136,11 +136,11 @@ class XmlElement {
   void warn(std::string message, const char* attribute = nullptr) const;
   void note(std::string message, const char* attribute = nullptr) const;
 
-  /// Attributes that are understood and of no effect here, such as looks.
+  /// Marks attributes that have no effect here, such as those of the appearance, as read.
   void ignore(std::initializer_list<const char*> attributes) const;
-  /// A warning for each of these that is there: "attribute 'x' is not supported and has no effect".
+  /// Warns of each of these that is present: "attribute 'x' is not supported and has no effect".
   void unsupported(std::initializer_list<const char*> attributes) const;
-  /// Names every attribute and child element that nobody read.
+  /// Reports every attribute and child element that was not read.
   void report_unread(Severity severity) const;
   void mark_all_children() const;
 

@@ -1,4 +1,4 @@
-// Particle systems and force fields made by formulas.
+// Built-in particle systems and force fields.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace tarsus {
 
-/// Names with what they are, e.g. {"chain:N", "freely jointed chain of N beads, 300 K"}.
+/// Names and descriptions, e.g. {"chain:N", "freely jointed chain of N beads, 300 K"}.
 std::vector<std::pair<std::string, std::string>> builtin_systems();
 bool is_builtin_system(std::string_view name);
 /// water1, water216 (or water:N³), butane125 (or butane:N³), chain:N, ring:N, c60, c60-rigid, rope:N, cloth:NxM,
 /// pendulum2.
-/// @param on_settling gets the fraction that is done while a fluid settles at its temperature, which takes seconds
+/// @param on_settling is called with the completed fraction while a fluid is equilibrated, which takes seconds
 /// @throws ValueError for an unknown name or a size out of range
 ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1,
                                    const std::function<void(double)>& on_settling = {});
 
-/// Names with what they are.
+/// Names and descriptions.
 std::vector<std::pair<std::string, std::string>> force_field_names();
-/// Sets the force field of a system whose particles come in the order that the field expects:
-/// spce-smooth, spce-shifted-force, spce-lammps-dsf, spce-reaction-field (O H H), trappe-butane (CH3 CH2 CH2 CH3),
-/// none. Lengths and energies are converted to the system's units (nm_ps or angstrom_fs).
+/// Sets the force field of a system whose particles are in the field's order: spce-smooth, spce-shifted-force,
+/// spce-lammps-dsf, spce-reaction-field (O H H), trappe-butane (CH3 CH2 CH2 CH3), none. Lengths and energies are
+/// converted to the system's units (nm_ps or angstrom_fs).
 /// @throws ValueError for an unknown name, other units, or masses in another order
 void set_force_field(ParticleSystem& system, std::string_view name);
 
-/// The same system in other units; nm_ps and angstrom_fs only. The force field is dropped: set it afterwards.
+/// The system in other units; nm_ps and angstrom_fs only. The result has no force field: set it afterwards.
 ParticleSystem converted(const ParticleSystem& system, const Units& units);
 
 }  // namespace tarsus

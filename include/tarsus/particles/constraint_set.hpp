@@ -1,18 +1,18 @@
-// Constraints between particles, as rows for the solvers. The set knows geometry only: masses, forces and the
-// integrator are elsewhere, and the same rows may be solved with any mass operator on 3 N coordinates.
+// Constraints between particles, as rows for the solvers. The set contains geometry only, no masses, forces or
+// integrator. The rows may be solved with any mass operator on 3 N coordinates.
 //
 // | row        | σ                              | scale (|σ|/scale is dimensionless)          |
 // | distance   | (|x_i - x_j|² - d²)/2          | d²                                          |
 // | angle      | θ - θ0, radians                | 1                                           |
 // | dihedral   | φ - φ0 wrapped to (-π, π]      | 1                                           |
-// | plane      | n·(x_i - p)                    | a length of the caller's                    |
+// | plane      | n·(x_i - p)                    | the caller's length                         |
 // | sphere     | (|x_i - c|² - R²)/2            | R²                                          |
 // | surface    | f(x_i)                         | |∇f| at the start times a length            |
 // | linear     | Σ a_i·x_i - value              | Σ|a_i| times a length                       |
 // | user       | f(x_i, x_j, …)                 | the caller's                                |
 //
-// The book writes distances as σ = r² - d²; half of that has the gradient x_i - x_j, and |σ|/scale is the book's
-// |σ|/(2d²). Coordinates are unwrapped: molecules are whole and no row sees the periodic box.
+// The book's distance constraint is σ = r² - d². Half of it has the gradient x_i - x_j, and |σ|/scale is the book's
+// |σ|/(2d²). Coordinates are unwrapped: molecules are whole and rows do not depend on the periodic box.
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@ class ConstraintSet final : public Problem {
  public:
   explicit ConstraintSet(int particles = 0) : particles_(particles) {}
 
-  /// Each returns the row's index. @throws ValueError for a particle out of range or named twice, a length that is not
-  /// positive, a value that is not finite.
+  /// These functions return the row's index. @throws ValueError for a particle out of range or named twice, a length
+  /// that is not positive, a value that is not finite.
   int add_distance(int i, int j, double length);
   /// The angle i-j-k at j, 0 < angle < π.
   int add_angle(int i, int j, int k, double angle);
@@ -48,26 +48,27 @@ class ConstraintSet final : public Problem {
   int add_surface(int i, RowFunction function, double scale);
   /// Σ coefficient_a · x_a = value.
   int add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value, double length);
-  /// Three rows: the centre of the given masses stays at `centre`. Returns the first.
+  /// Three rows that keep the centre of the given masses at `centre`. Returns the index of the first.
   int add_centre_of_mass(std::span<const double> mass, const Vec3d& centre, double length);
   int add_user(std::vector<int> particles, RowFunction function, double scale, std::string name);
-  /// Takes rows out; the others keep their order.
+  /// Removes rows; the others keep their order.
   void remove(std::span<const int> rows);
 
   int particles() const { return particles_; }
   RowKind kind(int row) const { return rows_[row].kind; }
   std::span<const int> row_particles(int row) const { return rows_[row].particles; }
-  /// A distance's d, an angle, a radius, a linear row's value.
+  /// A distance, an angle, a radius, or a linear row's value.
   double value(int row) const { return rows_[row].value; }
-  /// v += factor M^-1 J(x)ᵀ multiplier, masses given by particle [particles].
+  /// v += factor M^-1 J(x)ᵀ multiplier.  @param inverse_mass [particles]
   void add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
                     std::span<const double> inverse_mass, std::span<double> v) const;
-  /// The part of one distance. add_impulses() takes the rows in the order of impulse_row().
+  /// The contribution of one distance row. add_impulses() applies the rows in the order of impulse_row().
   void add_distance_impulse(int row, std::span<const double> x, std::span<const double> multiplier, double factor,
                             std::span<const double> inverse_mass, std::span<double> v) const;
-  /// Neighbours in a chain wait for one another's sum; rows half the set apart do not.
+  /// Alternates between the two halves of the set. Neighbouring rows of a chain share a particle, so their sums depend
+  /// on each other; rows half the set apart are independent.
   int impulse_row(int turn) const { return turn / 2 + (turn % 2 != 0 ? (nrow() + 1) / 2 : 0); }
-  /// Lines of the user's file that rows came from, for messages; 0 where unknown.
+  /// The row's line in the user's file, for messages; 0 if unknown.
   void set_line(int row, int line) { rows_[row].line = line; }
 
   int nx() const override { return 3 * particles_; }
@@ -94,13 +95,13 @@ class ConstraintSet final : public Problem {
 
   int particles_ = 0;
   std::vector<Row> rows_;
-  std::vector<std::array<int, 2>> ends_;  // [nrow] of distances, -1 for other rows: the quick way to them
+  std::vector<std::array<int, 2>> ends_;  // [nrow] particles of distances, -1 for other rows
   RowPattern pattern_;
 };
 
-/// The torsion angle i-j-k-l in (-π, π] with its gradient (12 numbers) unless empty.
+/// The torsion angle i-j-k-l in (-π, π].  @param gradient [12], or empty
 double torsion_angle(std::span<const double, 12> x, std::span<double> gradient);
-/// The angle i-j-k in [0, π] with its gradient (9 numbers) unless empty.
+/// The angle i-j-k in [0, π].  @param gradient [9], or empty
 double bond_angle(std::span<const double, 9> x, std::span<double> gradient);
 
 }  // namespace tarsus

@@ -1,4 +1,4 @@
-// What acts on particles beside constraints: the description. tarsus/particles/forces.hpp computes it.
+// Description of the forces on particles. tarsus/particles/forces.hpp computes them.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace tarsus {
 struct LennardJones {
   enum class Cutoff {
     plain,        ///< u and u' both jump at the cutoff
-    shifted,      ///< u - u(cutoff): energy is continuous
-    force_switch  ///< GROMACS' force-switch from `switch_from`: force and its slope are continuous
+    shifted,      ///< u - u(cutoff): the energy is continuous
+    force_switch  ///< GROMACS' force-switch from `switch_from`: the force and its slope are continuous
   };
   std::vector<int> type;  ///< [particles], or empty: no Lennard-Jones
   int types = 0;
@@ -21,7 +21,7 @@ struct LennardJones {
   double cutoff = 0, switch_from = 0;
   Cutoff mode = Cutoff::shifted;
 
-  /// Pair parameters from each type's own: arithmetic σ, geometric ε.
+  /// Pair parameters from each type's parameters: arithmetic σ, geometric ε.
   void mix_lorentz_berthelot(const std::vector<double>& own_epsilon, const std::vector<double>& own_sigma);
 };
 
@@ -31,14 +31,14 @@ struct Coulomb {
   double constant = 1;         ///< energy · length for two unit charges
   double cutoff = 0;
   double bare = 1, linear = 0, quadratic = 0, offset = 0;
-  /// Also count what the smooth form adds between excluded pairs inside the cutoff (all but 1/r, with its force) and
-  /// each charge with itself (-offset q²/2), as GROMACS and LAMMPS print it.
+  /// Adds, as GROMACS and LAMMPS do, the smooth form's terms other than 1/r (energy and force) for excluded pairs
+  /// inside the cutoff, and the self energy of each charge (-offset q²/2).
   bool corrections = true;
 
-  /// U = C q q (1/r - 2/rc + r/rc²): force and energy vanish at the cutoff (LAMMPS' coul/dsf with alpha 0).
+  /// U = C q q (1/r - 2/rc + r/rc²): energy and force vanish at the cutoff (LAMMPS' coul/dsf with alpha 0).
   void shifted_force(double rc);
-  /// U = C q q (1/r - 3/rc + 3 r/rc² - r²/rc³): the force's slope vanishes at the cutoff too, so pairs that cross it
-  /// leave no trace in the energy (shifted force gradient, Kale and Herzfeld 2011).
+  /// U = C q q (1/r - 3/rc + 3 r/rc² - r²/rc³): the force's slope vanishes at the cutoff too, so pairs that cross it do
+  /// not disturb the energy (shifted force gradient, Kale and Herzfeld 2011).
   void shifted_gradient(double rc);
   /// Reaction field with the dielectric constant outside; <= 0 means infinite (GROMACS' 0).
   void reaction_field(double rc, double epsilon_outside);
@@ -52,7 +52,7 @@ struct HarmonicAngle {
   int i, j, k;
   double stiffness, angle;  ///< ½ k (θ - θ0)², rad
 };
-/// c1 (1 + cos φ) + c2 (1 - cos 2φ) + c3 (1 + cos 3φ), φ = π at trans (TraPPE, OPLS with halves taken in).
+/// c1 (1 + cos φ) + c2 (1 - cos 2φ) + c3 (1 + cos 3φ), φ = π at trans (TraPPE; OPLS with the factors ½ in c1 to c3).
 struct Torsion {
   int i, j, k, l;
   double c1, c2, c3;
@@ -73,7 +73,7 @@ struct ForceField {
   std::vector<Torsion> torsions;
   std::vector<AnchorSpring> springs;
   Vec3d gravity = zero3<double>();  ///< acceleration
-  double skin = 0;                  ///< Verlet list's extra radius; 0: chosen from the cutoff
+  double skin = 0;                  ///< extra radius of the Verlet list; 0: chosen from the cutoff
 
   bool has_pairs() const { return !lennard_jones.type.empty() || !coulomb.charge.empty(); }
   bool empty() const;

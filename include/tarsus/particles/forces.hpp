@@ -19,14 +19,14 @@ struct Energies {
 
 class Forces {
  public:
-  /// Copies what it needs of the system. @throws ValueError where the force field does not fit the box
+  /// Copies the data that it needs. @throws ValueError if the force field does not fit the box
   explicit Forces(const ParticleSystem& system);
   ~Forces();
   Forces(Forces&&) noexcept;
-  /// force [3 n] is set. With energies it costs a few per cent more. The same bits for every team.
+  /// Sets force [3 n]. Energies (null: none) cost a few per cent more. The result has the same bits for every team.
   void compute(std::span<const double> position, std::span<double> force, Energies* energies,
                ThreadTeam* team = nullptr);
-  /// Builds of the Verlet list so far, and pairs in the last one.
+  /// Number of Verlet list builds so far, and of pairs in the last list.
   int list_builds() const;
   std::int64_t list_pairs() const;
 

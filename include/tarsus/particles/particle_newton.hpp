@@ -1,11 +1,11 @@
-// The default solver of particle constraints: Newton with a direct factor, sorted by what the molecules look like.
+// The default solver of particle constraints: Newton with a direct factorisation chosen by the molecule's shape.
 //
-// Rows that share a particle that can move form a component, and each component gets the cheapest exact factor:
-//   one bond         closed form, in lanes
-//   rigid triangle   3 x 3 Newton by cofactors, in lanes (water)
+// Rows that share a movable particle form a component. Each component gets the cheapest exact factorisation:
+//   one bond         closed form, in SIMD lanes
+//   rigid triangle   3 x 3 Newton by cofactors, in SIMD lanes (water)
 //   open chain       tridiagonal from both ends, O(n)
 //   all else         solver/newton: sparse, leaf to root without fill on trees, minimum degree on rings and cages
-// Angles, planes, sums and users' rows always take the last.
+// Angles, planes, linear rows and user-defined rows always take the last.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@
 
 namespace tarsus {
 
-/// How many components, or rows in `general_rows`, took each path.
+/// Number of components on each path; chain_rows and general_rows count rows.
 struct ParticleNewtonPlan {
   int bonds = 0, triangles = 0, chains = 0, chain_rows = 0, general_rows = 0;
 };
 
 class ParticleNewton final : public ConstraintSolver {
  public:
-  /// Plans for this set and these inverse masses [particles]. The set must outlive the solver and not change;
-  /// solve_…() must be called with that set and with these masses. Bonds and triangles are shared out among the
-  /// team's threads, if there is one: the same bits for every size.
+  /// Plans for this set and these inverse masses [particles]. The set must outlive the solver and not change.
+  /// solve_…() must be called with the same set and masses. The team's threads share the bonds and triangles; the
+  /// result has the same bits for every team size.
   ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass, ThreadTeam* team = nullptr);
   ~ParticleNewton() override;
   std::string_view name() const override { return "newton"; }
@@ -41,7 +41,7 @@ class ParticleNewton final : public ConstraintSolver {
   std::unique_ptr<Plan> plan_;
 };
 
-/// make_solver() with the fast paths for "newton"; "newton_general" is the one without them.
+/// make_solver(), with the fast paths for "newton". "newton_general" is the solver without them.
 std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, const ConstraintSet& set,
                                                        std::span<const double> inverse_mass,
                                                        ThreadTeam* team = nullptr);

@@ -1,4 +1,4 @@
-// A particle system as read or built: state, constraints, forces.
+// A particle system: state, constraints, forces.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tarsus {
 
-/// Rectangular box; a length of 0 is an open direction. Positions are never wrapped: molecules stay whole, and only
+/// Rectangular box; a length of 0 is an open direction. Positions are never wrapped: molecules stay whole. Only
 /// non-bonded forces take the nearest image.
 struct Box {
   Vec3d length = zero3<double>();
@@ -23,8 +23,8 @@ struct ParticleSystem {
   std::string name;
   Units units = units_reduced();
   Box box;
-  std::vector<double> mass;                ///< [n], mass unit; 0 stands for a pinned particle
-  std::vector<char> pinned;                ///< [n], 1: never moves (inverse mass 0); empty: none
+  std::vector<double> mass;                ///< [n], mass unit; 0: pinned particle
+  std::vector<char> pinned;                ///< [n], 1: never moves (inverse mass 0); empty: no particle is pinned
   std::vector<double> position, velocity;  ///< [3 n]
   std::vector<std::string> species;        ///< [n] for files; may be empty
   std::vector<int> molecule;               ///< [n]; may be empty
@@ -34,34 +34,35 @@ struct ParticleSystem {
   int particles() const { return static_cast<int>(mass.size()); }
   /// [n] 1/(mass in energy · (time/length)²), 0 where pinned.
   std::vector<double> inverse_masses() const;
-  /// Sizes, indices, finite numbers, positive masses, cutoffs that fit the box.  @throws ValueError, ShapeError
+  /// Checks sizes, indices, finite numbers, positive masses and cutoffs against the box.  @throws ValueError,
+  /// ShapeError
   void check() const;
 };
 
-/// Particles that never move, by ParticleSystem::inverse_masses().
+/// Indices of the particles whose inverse mass is 0.
 std::vector<int> pinned_particles(std::span<const double> inverse_mass);
-/// Takes their velocity from these particles.
+/// Sets the velocities of these particles to zero.
 void stop(ParticleSystem& system, std::span<const int> particles);
 
-/// What prepare() did to make the start satisfy its constraints.
+/// What prepare() changed to make the initial state satisfy the constraints.
 struct Preparation {
-  std::vector<std::string> redundant;   ///< rows left out because the others imply them, in words
-  int rank = 0;                         ///< rows left
-  double start_violation = 0;           ///< dimensionless, before
-  double velocity_violation = 0;        ///< max |J v| Δt/scale, before
-  double moved_max = 0, moved_rms = 0;  ///< how far positions were moved, length unit
+  std::vector<std::string> redundant;   ///< descriptions of the rows removed because the others imply them
+  int rank = 0;                         ///< number of rows left
+  double start_violation = 0;           ///< max |σ|/scale before
+  double velocity_violation = 0;        ///< max |J v| Δt/scale before
+  double moved_max = 0, moved_rms = 0;  ///< displacement of the positions, length unit
   double velocity_changed_max = 0;
   int iterations = 0;
-  /// Two particles that no pair force acts between and nothing holds together, as of a file without bonds; -1: none.
+  /// Two particles without a pair force that no bonds or constraints connect, as in a file without bonds; -1: none.
   std::array<int, 2> loose{-1, -1};
   bool moved() const { return moved_max > 0; }
   std::string text(const Units& units) const;  ///< one or two lines for a person; empty if nothing was done
 };
 
-/// Finds redundant rows and takes them out, projects positions (mass-weighted nearest, J at the start) and velocities.
-/// @param tolerance dimensionless  @param timestep of the integrator that follows
-/// @throws ValueError for one of these that is not positive; naming rows if they contradict one another, are singular
-/// at this geometry, or cannot be reached.
+/// Removes redundant rows, and projects positions (mass-weighted nearest, J at the start) and velocities.
+/// @param tolerance dimensionless, > 0  @param timestep step of the integrator, > 0
+/// @throws ValueError for a tolerance or timestep that is not positive, and, naming the rows, for rows that contradict
+///   one another, are singular at this geometry, or cannot be satisfied
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep);
 
 /// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved.
@@ -69,7 +70,7 @@ int degrees_of_freedom(const ParticleSystem& system);
 bool conserves_momentum(const ParticleSystem& system);
 double kinetic_energy(const ParticleSystem& system);
 double temperature(const ParticleSystem& system);
-/// Gaussian velocities at a temperature, on the constraints, without total momentum; the temperature is met exactly.
+/// Draws Gaussian velocities that satisfy the constraints and have no total momentum. The temperature is met exactly.
 void set_temperature(ParticleSystem& system, double temperature, std::uint64_t seed);
 
 }  // namespace tarsus

@@ -1,4 +1,4 @@
-// Stochastic velocity rescaling: one factor for all velocities, so constraints keep holding and the canonical
+// Stochastic velocity rescaling. One factor scales all velocities, so they still satisfy the constraints. The canonical
 // distribution of the kinetic energy is sampled exactly.  [Bussi, Donadio and Parrinello 2007]
 #pragma once
 
@@ -12,9 +12,9 @@ class Thermostat {
   /// @param target mean kinetic energy, ½ N_f k T   @param degrees N_f > 0   @param relaxation time constant, > 0
   /// @throws ValueError
   Thermostat(double target, int degrees, double relaxation, std::uint64_t seed);
-  /// The factor for velocities after a step of length timestep, given the kinetic energy now.
+  /// The factor for the velocities after a step.  @param kinetic present kinetic energy
   double factor(double kinetic, double timestep);
-  /// Energy taken from the system so far: total energy plus this is conserved.
+  /// Energy removed from the system so far. Its sum with the total energy is conserved.
   double exchanged() const { return exchanged_; }
 
  private:

@@ -1,4 +1,4 @@
-// Unit systems of particle files. Inside, masses are multiplied by `energy_per_mv2` once, so that m v² is an energy.
+// Unit systems of particle files. Internally masses are multiplied by `energy_per_mv2`, so that m v² is an energy.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct Units {
   double energy_per_mv2 = 1.0;  ///< energy units in one (mass unit)(length/time)²
   double boltzmann = 1.0;       ///< energy per kelvin (per temperature unit)
   double coulomb = 1.0;         ///< energy · length for two unit charges
-  double timestep = 1.0;        ///< a usual step, for callers that name none
+  double timestep = 1.0;        ///< default step
 };
 
 /// GROMACS' units: nm, ps, g/mol, kJ/mol.

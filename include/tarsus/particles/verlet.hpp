@@ -17,35 +17,36 @@
 
 namespace tarsus {
 
-/// Threads meet some fifteen times a step, which fewer particles than this do not repay.
+/// Particles for each thread. Threads synchronise some fifteen times a step, which does not pay off for fewer
+/// particles.
 inline constexpr int kParticlesEach = 1200;
 
 struct VerletOptions {
   double timestep = 0.001;
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;
-  int max_iterations = 0;  ///< 0: the solver's own
-  int threads = 1;         ///< 1 to 256, of which one for every kParticlesEach is used; the same bits for any number
+  int max_iterations = 0;  ///< 0: the solver's default
+  int threads = 1;         ///< 1 to 256; at most one for every kParticlesEach is used; same bits for any number
 };
 
-/// One step's outcome. On failure the system is as it was before the step.
+/// The outcome of a step. On failure the system has its state from before the step.
 struct StepReport {
   bool ok = true;
-  std::string message;  ///< why not: stage, worst constraint, its particles, figures
+  std::string message;  ///< on failure: stage, worst constraint, its particles, residual
   SolveReport position, velocity;
-  double stability = 0;  ///< of a failed step: Δt ω_max that the constraint forces at its start imply
+  double stability = 0;  ///< on failure: Δt ω_max that the constraint forces at the step's start imply
 };
 
 class VelocityVerlet {
  public:
-  /// The system must outlive the integrator, and its constraints must not change. What velocities have along them is
-  /// taken out by the first step.
-  /// @throws ValueError where a constraint does not hold to a thousand times the tolerance: prepare() is for that
+  /// The system must outlive the integrator, and its constraints must not change. The first step removes velocities
+  /// that violate the constraints.
+  /// @throws ValueError if a constraint's violation exceeds a thousand times the tolerance; call prepare() before
   VelocityVerlet(ParticleSystem& system, const VerletOptions& options);
 
-  /// One step. `with_energies` makes energies() current.
+  /// Takes one step. `with_energies` updates energies().
   StepReport step(bool with_energies = false);
-  /// Turns time round: the same steps bring the system back.
+  /// Reverses time: as many further steps return the system to its earlier state.
   void reverse();
   void set_thermostat(std::unique_ptr<Thermostat> thermostat) { thermostat_ = std::move(thermostat); }
   const Thermostat* thermostat() const { return thermostat_.get(); }
@@ -53,7 +54,7 @@ class VelocityVerlet {
   double time() const { return time_; }
   const VerletOptions& options() const { return options_; }
   const Energies& energies() const { return energies_; }
-  int threads() const { return team_->size(); }  ///< that are used
+  int threads() const { return team_->size(); }  ///< number of threads used
   const Forces& forces() const { return forces_; }
   const ConstraintSolver& solver() const { return *solver_; }
 
@@ -61,22 +62,23 @@ class VelocityVerlet {
   std::span<const double> multipliers() const { return multiplier_; }
   /// [3 n] Σ λ_k ∇σ_k.
   std::vector<double> constraint_forces() const;
-  /// [nrow] pull along each distance, positive if it holds its ends together; 0 for other rows.
+  /// [nrow] tension of each distance, positive if it pulls its ends together; 0 for other rows.
   std::vector<double> tensions() const;
-  /// Σ x_a F_b of the constraint forces. Where rows fix points in space it depends on the origin and is not symmetric.
+  /// Σ x_a F_b of the constraint forces. If rows fix points in space, it depends on the origin and is not symmetric.
   Mat3d constraint_virial() const;
-  /// What to add to the total energy of the state before the last step to get the energy that the discrete equations
-  /// conserve to fourth order: -Δt² (Σ m a²/24 + Σ m v·j/12), a and j (jerk) from three velocities. 0 before the second
-  /// step. The total energy itself swings by this; measured with it, drift shows in a tenth of the time.
+  /// The difference between the energy that the discrete equations conserve to fourth order and the total energy, at
+  /// the state before the last step: -Δt² (Σ m a²/24 + Σ m v·j/12), with acceleration a and jerk j from three
+  /// velocities. 0 before the second step. The total energy oscillates by this amount; with the shift, drift shows in a
+  /// tenth of the time.
   double shadow_shift() const;
-  /// Δt ω_max that the last multipliers imply; velocity Verlet needs it below 2.
+  /// Δt ω_max that the last multipliers imply; velocity Verlet is stable below 2.
   double stability() const;
 
  private:
   StepReport fail(const char* stage, const std::string& why);
   double probe_stability();
   void cut_rows();
-  /// work(first, last) over [0, count), shared out among the threads.
+  /// Calls work(first, last) for parts of [0, count) on the threads.
   template <class F>
   void share_out(std::size_t count, const F& work);
 
@@ -91,8 +93,8 @@ class VelocityVerlet {
   std::unique_ptr<Thermostat> thermostat_;
   Energies energies_;
   double time_ = 0;
-  int history_ = 0;                        // how many velocities before the present one are there, at most 2
-  std::vector<std::vector<int>> rows_of_;  // by thread: rows that share no particle with another thread's, or none
+  int history_ = 0;                        // number of stored earlier velocities, at most 2
+  std::vector<std::vector<int>> rows_of_;  // by thread: rows that share no particle with another thread's; or empty
   std::vector<double> force_, old_force_, old_x_, old_v_, older_v_, multiplier_, velocity_multiplier_;
 };
 

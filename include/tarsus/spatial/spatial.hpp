@@ -1,14 +1,14 @@
 // Spatial (6-D) algebra, Plücker coordinates, angular part first.  [Featherstone 2008, ch. 2]
 //
-// Conventions of this project, in one place:
-// - Every spatial quantity of link i is expressed in WORLD AXES with its reference point at link i's own origin.
-//   Moving one to the parent is then a shift by r (parent origin to link origin) and never a rotation, orientations of
-//   all links fall out of the recursion, and no coordinates grow with the distance from the world's origin, which keeps
-//   float usable.
-// - Motion: (w, v), v the velocity of the body-fixed point now at the reference point. Force: (n, f), n the moment
-//   about the reference point.
-// - Spatial acceleration is the derivative of the spatial velocity, so its linear part is not the classical
-//   acceleration: that is v̇ + w × v.
+// Conventions of Tarsus:
+// - Every spatial quantity of link i is expressed in world axes, with the reference point at link i's origin. Moving a
+//   quantity to the parent is then a shift by r (parent origin to link origin) without a rotation. The recursion also
+//   yields the orientations of all links. No coordinate grows with the distance from the world's origin, so that float
+//   suffices.
+// - Motion: (w, v), where v is the velocity of the body-fixed point at the reference point. Force: (n, f), where n is
+//   the moment about the reference point.
+// - Spatial acceleration is the derivative of the spatial velocity. Its linear part v̇ is not the classical
+//   acceleration, which is v̇ + w × v.
 #pragma once
 
 #include "tarsus/math/vec.hpp"
@@ -52,18 +52,18 @@ template <class T>
 TARSUS_INLINE T dot(const Force<T>& f, const Motion<T>& m) {
   return dot(f.n, m.w) + dot(f.f, m.v);
 }
-/// A motion seen from a reference point displaced by r.
+/// The motion m about the point displaced by r.
 template <class T>
 TARSUS_INLINE Motion<T> shift(const Motion<T>& m, const Vec3<T>& r) {
   return {m.w, cross_add(m.w, r, m.v)};
 }
-/// A force given at the point displaced by r, about the undisplaced point.
+/// The force f, given about the point displaced by r, about the undisplaced point.
 template <class T>
 TARSUS_INLINE Force<T> shift_back(const Force<T>& f, const Vec3<T>& r) {
   return {cross_add(r, f.f, f.n), f.f};
 }
 
-/// Inertia of a rigid body: mass, first moment h = m c, second moment I about the reference point. Ten numbers.
+/// Inertia of a rigid body in ten numbers: mass, first moment h = m c, second moment I about the reference point.
 template <class T>
 struct RigidInertia {
   T mass;
@@ -75,8 +75,8 @@ template <class T>
 TARSUS_INLINE Force<T> operator*(const RigidInertia<T>& i, const Motion<T>& m) {
   return {cross_add(i.h, m.v, i.I * m.w), cross_add(m.w, i.h, m.v * i.mass)};
 }
-/// I a + v ×* I v, the force that moves a rigid body: through the classical acceleration of the reference point, a few
-/// multiplications cheaper than the formula says.
+/// I a + v ×* I v, the force on a rigid body. Using the classical acceleration of the reference point saves a few
+/// multiplications.
 template <class T>
 TARSUS_INLINE Force<T> newton_euler(const RigidInertia<T>& i, const Motion<T>& v, const Motion<T>& a) {
   const Vec3<T> classical = cross_add(v.w, v.v, a.v);
@@ -99,7 +99,7 @@ TARSUS_INLINE RigidInertia<T> shift_back(const RigidInertia<T>& i, const Vec3<T>
   return {i.mass, g, s};
 }
 
-/// Articulated inertia: n = I w + H v, f = Hᵀ w + M v. Twenty-one numbers.
+/// Articulated inertia in 21 distinct numbers: n = I w + H v, f = Hᵀ w + M v.
 template <class T>
 struct ArticulatedInertia {
   Sym3<T> I;

@@ -1,4 +1,4 @@
-// Vectors and matrices in double, whatever the simulation's precision.
+// Conversion of vectors and matrices from the simulation's precision to double.
 #pragma once
 
 #include "tarsus/spatial/spatial.hpp"
