@@ -9,8 +9,8 @@
 namespace tarsus {
 namespace {
 
-constexpr double kFar = 1e12;       // cutoffs
-constexpr double kKeptSkin = 0.06;  // of the second list
+constexpr double kFar = 1e12;       // in cutoffs
+constexpr double kKeptSkin = 0.06;  // skin of the second list
 constexpr int kMoleculesAPart = 400, kMostParts = 16, kSegments = 32;
 
 double extent_of(std::span<const double> position, int molecule) {
@@ -64,7 +64,8 @@ bool SiteForces::fits(std::span<const double> position) const {
   return true;
 }
 
-// The places' molecules, moved into the box as they were when the list was made; how far sites are from kept_.at.
+// Loads the molecules at these places, with the shift into the box that they had when the list was built. Returns the
+// largest distances of sites from kept_.at.
 SiteForces::Largest SiteForces::load(std::span<const double> position, int from, int to) {
   const double scale = 1 / unit_;
   Largest most;
@@ -85,7 +86,7 @@ SiteForces::Largest SiteForces::load(std::span<const double> position, int from,
   return most;
 }
 
-// Whether the second list still serves.
+// Loads all molecules. Returns whether the second list is still valid.
 bool SiteForces::load_all(std::span<const double> position, ThreadTeam& team) {
   std::vector<Largest> parts(team.size());
   team.run([&](int thread) {
@@ -128,7 +129,7 @@ bool SiteForces::list_is_stale(std::span<const double> position, ThreadTeam& tea
   return !(used < skin_) || std::isnan(most.sum);
 }
 
-// Cells along x, then y, then z: those of a column, and the molecules in them, follow one another.
+// The index of cells runs along z fastest, then y, then x: the cells of a column and their molecules are consecutive.
 void SiteForces::sort_into_cells(std::span<const double> position) {
   const double scale = 1 / unit_;
   const double* const box = field_.pairs.box;
@@ -150,7 +151,7 @@ void SiteForces::sort_into_cells(std::span<const double> position) {
     }
     cells_.size[c] = std::max(high[c] - cells_.low[c], 1e-9);
   }
-  // Narrow columns waste little of what lies around a sphere; there are no more cells than molecules.
+  // Narrow columns contain little volume outside the sphere. There are no more cells than molecules.
   const double most = std::max(1.0, 2.0 * elementary::cube_root(m_));
   for (int c = 0; c < 3; ++c)
     cells_.count[c] = int(std::clamp(std::floor(cells_.size[c] * (c < 2 ? 3 : 4) / list_.radius), 1.0, most));
@@ -179,11 +180,11 @@ void SiteForces::sort_into_cells(std::span<const double> position) {
   }
 }
 
-// Later places near each of the segment's, column by column of each image.
+// Lists the later places near each of the segment's places, column by column of each image.
 void SiteForces::list_segment(Segment& segment) {
   const NearArgs near{cells_.x.data(), cells_.y.data(), cells_.z.data(), cells_.id.data(), list_.radius * list_.radius};
   const double* const box = field_.pairs.box;
-  const double slack = 1e-9;  // the cell of a molecule is found in rounded numbers
+  const double slack = 1e-9;  // the computation of a molecule's cell is rounded
   segment.entry.clear(), segment.pairs = 0;
   std::int64_t count = 0;
   const double wide[3] = {cells_.size[0] / cells_.count[0], cells_.size[1] / cells_.count[1],
@@ -236,12 +237,12 @@ void SiteForces::list_segment(Segment& segment) {
     if (segment.entry.size() < std::size_t(count) + kListPadding)
       segment.entry.resize(2 * std::size_t(count) + kListPadding);
     while (count % kListPadding != 0) segment.entry[count++] = args_.nobody;
-    list_.start[i + 1] = count;  // within the segment, for now
+    list_.start[i + 1] = count;  // relative to the segment
   }
   segment.entry.resize(count);
 }
 
-// Runs of molecules with about as many pairs in each.
+// Cuts the molecules into runs with about equal numbers of pairs.
 void SiteForces::cut_into_parts(ThreadTeam& team) {
   const auto count = std::int64_t(parts_.size());
   int at = 0;
@@ -317,10 +318,10 @@ void SiteForces::compute_part(Part& part, bool with_energy) {
   std::copy_n(args.virial, 6, part.virial);
 }
 
-// What the cutoff's smooth form adds between the sites of one molecule, which is whole: no image is looked for.
+// The smooth form's terms between the sites of one molecule, which is whole, so that no nearest image is needed.
 void SiteForces::correct(const double* x, double* force, Correction* correction) const {
   const Coulomb& coulomb = field_.coulomb;
-  const double bare = coulomb.bare - 1;  // what is left after taking out the true 1/r
+  const double bare = coulomb.bare - 1;  // without the true 1/r
   const bool rooted = correction || bare != 0 || coulomb.linear != 0;
   for (int i = 0; i < 2; ++i) {
     for (int j = i + 1; j < 3; ++j) {
@@ -339,7 +340,7 @@ void SiteForces::correct(const double* x, double* force, Correction* correction)
   }
 }
 
-// The parts' sums of one block, in the parts' order.
+// Adds the parts' forces of one block, in the parts' order.
 void SiteForces::collect(std::span<const double> position, std::span<double> force, int block,
                          Correction* correction) const {
   const double scale = 1 / unit_;

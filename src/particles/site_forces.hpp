@@ -1,13 +1,13 @@
-// Non-bonded forces of molecules of three sites that are all alike, as water: a list of pairs of molecules.
+// Non-bonded forces of identical molecules of three sites, such as water, over a list of pairs of molecules.
 //
-// Two molecules are listed while their first sites are closer than cutoff + 2 extent + skin, the extent being how far a
-// site lies from its molecule's first one. The list is made anew once the two first sites that moved farthest together
-// with what the extent grew by have used up the skin, so it misses no pair. First sites are the slow ones: the
-// hydrogens' turning costs no build.
+// A pair is listed if the first sites are closer than cutoff + 2 extent + skin. The extent is the largest distance of a
+// site from its molecule's first site. The list is rebuilt once the two largest displacements of first sites plus the
+// growth of the extent use up the skin, so it misses no pair. First sites are slow: the hydrogens' rotation causes no
+// rebuild.
 //
-// Two molecules of every five on that list have no two sites near the cutoff. While forces are computed over all of it,
-// those that have are written to a second list, which serves until the sites that moved farthest have used up a skin of
-// its own: some three steps.
+// Two of every five pairs on that list have no two sites near the cutoff. While forces are computed over the whole
+// list, the other pairs are written to a second list with a smaller skin. It is valid until the largest displacements
+// of sites use up that skin, which takes some three steps.
 #pragma once
 
 #include <optional>
@@ -25,32 +25,32 @@ namespace tarsus {
 class SiteForces {
  public:
   struct Field {
-    PairArgs pairs;  ///< cutoffs and constants; lengths in the unit
+    PairArgs pairs;  ///< cutoffs and constants; lengths in `unit`
     PairLaw law;     ///< between first sites
     double charge[3];
-    bool corrections;  ///< count what the smooth form adds between a molecule's own sites
+    bool corrections;  ///< add the smooth form's terms between the sites of a molecule
     Coulomb coulomb;   ///< in the system's units
   };
-  /// @param skin in units of length, which is the larger cutoff
+  /// @param unit length unit, the larger cutoff   @param skin in that unit
   SiteForces(int molecules, const Field& field, double unit, double skin);
-  /// Whether the positions suit: molecules whole and small beside the box.
+  /// Whether the positions are suitable: molecules whole and small compared with the box.
   bool fits(std::span<const double> position) const;
-  /// Adds to force [9 m] and to the energies, if any. The same bits for every size of the team. False, and nothing
-  /// added, where a new list was due and the positions no longer suit.
+  /// Adds to force [9 m] and, if not null, to the energies, with the same bits for every team size. Returns false and
+  /// adds nothing if a new list is due and the positions are not suitable.
   bool add(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam& team);
   int builds() const { return list_.builds; }
   std::int64_t pairs() const { return 9 * list_.count; }
 
  private:
-  /// A run of molecules in the list's order whose forces are summed into an array of their own. How many there are
-  /// depends on the system alone, and with it every sum's order.
+  /// A run of molecules in the list's order, whose forces are summed into a separate array. The number of parts, and so
+  /// the order of every sum, depends on the system only.
   struct Part {
     int from = 0, to = 0;
     AlignedVector<double> force;
     std::vector<char> touched;  // [blocks]
     double lj = 0, coulomb = 0, virial[6] = {};
   };
-  /// What one thread finds for molecules [from, to).
+  /// The list entries that one thread finds for molecules [from, to).
   struct Segment {
     int from = 0, to = 0;
     std::vector<unsigned> entry;
@@ -59,10 +59,10 @@ class SiteForces {
   struct Correction {
     double energy = 0, virial[6] = {};
   };
-  static constexpr int kBlock = 32;  // molecules that follow one another in the list's order
+  static constexpr int kBlock = 32;  // molecules that are consecutive in the list's order
   int blocks() const { return m_ / kBlock + 1; }
 
-  /// The two largest of some squares.
+  /// The two largest of several squares.
   struct Largest {
     double first = 0, second = 0;
     void take(double value) {
@@ -70,8 +70,8 @@ class SiteForces {
     }
     void take(const Largest& other) { take(other.first), take(other.second); }
   };
-  /// How far some molecules have come since the list was made: the largest ways of first sites, the largest extent
-  /// (squares, as given), and a sum that is NaN if any is.
+  /// Motion of some molecules since the list was built: the largest displacements of first sites, the largest extent
+  /// (both squared, in the system's unit), and a sum that is NaN if any position is.
   struct Moved {
     Largest way;
     double extent = 0, sum = 0;
@@ -97,19 +97,19 @@ class SiteForces {
   };
   struct List {
     double radius = 0, extent = 0;
-    std::vector<double> at;           // [3 m] first sites, as given, when it was made
+    std::vector<double> at;           // [3 m] first sites when the list was built, in the system's unit
     std::vector<int> order;           // [m] place -> molecule
-    std::vector<double> offset;       // [3 m] by place: what takes a molecule into the box
+    std::vector<double> offset;       // [3 m] by place: shift of the molecule into the box
     std::vector<std::int64_t> start;  // [m + 1]
     std::vector<unsigned> entry;
     std::int64_t count = 0;
     int builds = 0;
   };
-  struct Kept {  // those of the list with sites near each other, when packed_ was `at`
+  struct Kept {  // entries of the list with sites near each other at packed_ = at
     std::vector<unsigned> entry;
     std::vector<std::int64_t> end;  // [m]
     AlignedVector<double> at;
-    bool due = true;  // a new one is due
+    bool due = true;  // a new second list is due
   };
 
   int m_;
@@ -124,7 +124,7 @@ class SiteForces {
   std::vector<Segment> segments_;
   Kept kept_;
   std::vector<Part> parts_;
-  std::vector<Correction> corrections_;  // [blocks] between sites of one molecule
+  std::vector<Correction> corrections_;  // [blocks]
 };
 
 }  // namespace tarsus

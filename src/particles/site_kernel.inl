@@ -1,14 +1,14 @@
-// Non-bonded forces between molecules of three sites that are all alike, a pack of pairs of molecules at a time: nine
-// pairs of sites for each gather of a molecule. Lennard-Jones acts between the first sites alone, as in SPC, SPC/E and
-// TIP3P water.
+// Non-bonded forces between identical molecules of three sites, a pack of pairs of molecules at a time. Each gather of
+// a molecule serves nine pairs of sites. Lennard-Jones acts between the first sites only, as in SPC, SPC/E and TIP3P
+// water.
 //
 // The formulas are those of pair_kernel.inl. The reciprocal root is a division and a square root in single precision,
 // which every machine rounds alike, and a step of third order: with y = 1/√(r²) to 24 bits, e = 1 - r² y²,
 // 1/r = y + y e (1/2 + 3/8 e).
 //
-// Some packs of a list at a time go through passes: distances; roots and slopes; forces. In one pass a pack would wait
-// for its root longer than a processor looks ahead. AVX-512 has the same four lanes and twice the registers, which
-// makes it a sixth faster than AVX2.
+// A few packs of a list at a time go through three passes: distances; roots and slopes; forces. In a single pass the
+// latency of a pack's root would exceed the processor's out-of-order window. AVX-512 has the same four lanes and twice
+// the registers, and is a sixth faster than AVX2.
 #pragma once
 
 #include "math/kernel_call.inl"
@@ -20,7 +20,7 @@ inline namespace TARSUS_ISA {
 
 using Singles = Pack<float, kLanes>;
 
-// The compiler's own conversions of four floats to doubles go through memory.
+// The compiler's conversions of four floats to doubles go through memory.
 TARSUS_INLINE Singles to_single(Lanes x) {
 #if defined(__AVX2__)
   return Singles(_mm256_cvtpd_ps(x.value));
@@ -52,7 +52,7 @@ struct SitePoint {
   Lanes x, y, z;
 };
 
-/// x, y and z of rows of four numbers, one for each lane; row(k) says where the one of lane k begins.
+/// x, y and z from a row of four numbers for each lane; row(k) is the start of lane k's row.
 template <class Row>
 TARSUS_INLINE SitePoint gather_rows(const Row& row) {
   SitePoint q;
@@ -84,10 +84,10 @@ TARSUS_INLINE void add_to_rows(const Row& row, const SitePoint& f) {
 #endif
 }
 
-/// What the passes hand on, for one pack of molecules.
+/// The data that the passes propagate, for one pack of molecules.
 struct SitePairs {
   Lanes other[9];   ///< sites
-  Lanes r2[9];      ///< of the nine pairs of sites
+  Lanes r2[9];      ///< r² of the nine pairs of sites
   Singles root[9];  ///< 1/r to single precision
   Lanes slope[9];   ///< -u'(r)/r
 };
@@ -111,7 +111,7 @@ TARSUS_INLINE void site_distances(const SiteArgs& args, const Lanes mine[9], con
   }
 }
 
-/// The roots of pairs k and k + 1, or of the last.
+/// The roots of pairs k and k + 1, or of the last pair.
 TARSUS_INLINE void site_roots(SitePairs& pairs, int k) {
   if (k < 8)
     two_roots(pairs.r2[k], pairs.r2[k + 1], pairs.root[k], pairs.root[k + 1]);
@@ -119,14 +119,14 @@ TARSUS_INLINE void site_roots(SitePairs& pairs, int k) {
     pairs.root[8] = Singles(1.0f) / square_root(to_single(pairs.r2[8]));
 }
 
-/// Appends the entries of a pack with two sites closer than the root of keep2; returns how many there are.
+/// Appends the entries of a pack with two sites closer than the root of keep2; returns their number.
 TARSUS_INLINE int keep_near(const SitePairs& pairs, double keep2, const unsigned* entry, unsigned* out) {
   Lanes least = pairs.r2[0];
   for (int k = 1; k < 9; ++k) least = minimum(least, pairs.r2[k]);
   return append_lanes(bits(least < Lanes(keep2)), entry, out);
 }
 
-/// The slopes of one pack, and meanwhile the roots of the next.
+/// The slopes of one pack, interleaved with the roots of the next.
 template <bool kSwitched, bool kEnergy, bool kNext>
 TARSUS_INLINE void site_slopes(const SiteArgs& args, SitePairs& pairs, SitePairs* next, PairSums& sums) {
   const PairArgs& field = *args.field;
@@ -135,7 +135,7 @@ TARSUS_INLINE void site_slopes(const SiteArgs& args, SitePairs& pairs, SitePairs
   for (int k = 0; k < 9; ++k) {
     if (kNext && k % 2 == 0) {
       site_roots(*next, k);
-      asm volatile("" ::: "memory");  // or the compiler puts all roots behind one another
+      asm volatile("" ::: "memory");  // otherwise the compiler would move all roots together
     }
     const Lanes r2 = pairs.r2[k], y = to_double(pairs.root[k]);
     const Lanes e = neg_mul_add(r2, y * y, Lanes(1.0));
@@ -183,7 +183,7 @@ TARSUS_INLINE void site_forces(const SiteArgs& args, const Lanes mine[9], const 
 template <bool kSwitched, bool kEnergy>
 void site_runs(SiteArgs& shared, int from, int to) {
   constexpr int kPacks = 8;
-  const SiteArgs args = shared;  // a copy that stores to the forces cannot change
+  const SiteArgs args = shared;  // a copy that does not alias the forces
   PairSums sums;
   SitePairs pairs[kPacks];
   for (int i = from; i < to; ++i) {

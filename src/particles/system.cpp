@@ -40,7 +40,7 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
   }
 }
 
-/// @param of says what has the number
+/// @param of returns the text that names the number's owner
 template <class Of>
 void check_number(const char* what, const Of& of, double x, double least, double most = INFINITY) {
   if (std::isfinite(x) && x >= least && x <= most) return;
@@ -75,7 +75,7 @@ void check_bonded(const ForceField& field, int n) {
   }
 }
 
-// A typical length of the rows, to look around the start by.
+// A typical length of the rows, for perturbations of the start.
 double row_length(const ConstraintSet& set) {
   double shortest = INFINITY;
   for (int k = 0; k < set.nrow(); ++k) {
@@ -227,7 +227,7 @@ std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator
   return found.dependent;
 }
 
-// Rows that were left out must hold too, now that the others do.
+// Checks that the removed rows hold too at a solution of the others.
 void check_dropped(const ConstraintSet& all, const std::vector<int>& dropped, std::span<const double> x,
                    double tolerance) {
   for (const int row : dropped) {
@@ -245,7 +245,7 @@ std::vector<double> coordinate_masses(std::span<const double> inverse) {
   return out;
 }
 
-// The nearest point on the constraints to first order, distances weighted with the masses.
+// Projects to the nearest point on the constraints to first order, in the mass-weighted metric.
 SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::span<const double> inverse,
                     std::vector<double>& x, double tolerance) {
   ParticleNewton newton(set, inverse);
@@ -291,7 +291,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
       done.moved_max = std::max(done.moved_max, d), sum += d * d;
     }
     done.moved_rms = std::sqrt(sum / system.particles());
-    std::copy(x.begin(), x.end(), system.position.begin());  // in place: others may have views of it
+    std::copy(x.begin(), x.end(), system.position.begin());  // in place, since views of it may exist
   }
   check_dropped(all, dropped, system.position, tolerance);
   stop(system, pinned_particles(inverse));

@@ -7,7 +7,7 @@ namespace tarsus {
 Units units_nm_ps() { return {"nm_ps", "nm", "ps", "kJ/mol", 1.0, 0.00831446261815324, 138.935457644, 0.002}; }
 
 Units units_angstrom_fs() {
-  constexpr double kSpeed = 48.88821291;  // LAMMPS: (g/mol)(Å/fs)² is its square in kcal/mol
+  constexpr double kSpeed = 48.88821291;  // from LAMMPS: (g/mol)(Å/fs)² is kSpeed² kcal/mol
   return {"angstrom_fs", "A", "fs", "kcal/mol", kSpeed * kSpeed, 0.0019872067, 332.06371, 2.0};
 }
 

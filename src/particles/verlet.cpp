@@ -21,7 +21,7 @@ int worth_having(int threads, int particles) {
   return threads > 1 ? std::min(threads, std::max(1, particles / kParticlesEach)) : threads;
 }
 
-// Σ |a_i|, in eight partial sums that need not wait for one another. Not finite if any a_i is not.
+// Σ |a_i|, in eight independent partial sums. Not finite if any a_i is not.
 double sum_of_sizes(std::span<const double> a) {
   double part[8] = {};
   std::size_t i = 0;
@@ -32,7 +32,7 @@ double sum_of_sizes(std::span<const double> a) {
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
-/// A step takes its directions from the start: of one that is off the constraints it would be a projection, unsaid.
+/// Checks that the start satisfies the constraints. Else the first step would be a silent projection.
 void check_start(const ParticleSystem& system, double tolerance) {
   const ConstraintSet& set = system.constraints;
   const Violation worst = largest_violation_at(set, system.position);
@@ -74,14 +74,14 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   old_x_ = system.position;
 }
 
-// Particles are cut into as many runs as there are threads, where no row reaches across.
+// Cuts the particles into one run for each thread, so that no row has particles in two runs.
 void VelocityVerlet::cut_rows() {
   const ConstraintSet& set = system_.constraints;
   const int n = system_.particles(), threads = team_->size();
   if (threads == 1) return;
-  std::vector<int> crossing(n + 2, 0), first(set.nrow());  // crossing: changes in how many rows reach across a place
+  std::vector<int> crossing(n + 2, 0), first(set.nrow());  // crossing: change in the number of rows that span a cut
   for (int k = 0; k < set.nrow(); ++k) {
-    if (set.kind(k) != RowKind::distance) return;  // users' rows may not be ready for threads
+    if (set.kind(k) != RowKind::distance) return;  // user-defined rows may not be thread-safe
     const auto particles = set.row_particles(k);
     const auto [low, high] = std::minmax_element(particles.begin(), particles.end());
     first[k] = *low;
@@ -121,11 +121,12 @@ StepReport VelocityVerlet::fail(const char* stage, const std::string& why) {
   return out;
 }
 
-// A step so short that it can be done has the multipliers of the state; λ̃ grows with the square of the step.
+// Stability of a failed step, from the multipliers of a shorter step that can be solved. λ̃ scales with the step
+// squared.
 double VelocityVerlet::probe_stability() {
   std::vector<double> x(old_x_.size()), lambda(multiplier_.size());
   const std::span<const double> w = mass_.inverse_diagonal();
-  ParticleNewton newton(system_.constraints, inverse_);  // whatever solver failed
+  ParticleNewton newton(system_.constraints, inverse_);  // independent of the solver that failed
   SolveOptions options{.tolerance = 1e-15};
   for (const double shorter : {0x1p-10, 0x1p-20, 0x1p-30}) {
     const double h = shorter * options_.timestep;
@@ -147,7 +148,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   StepReport report;
   older_v_.swap(old_v_);
   history_ = std::min(history_ + 1, 2);
-  stop(system_, pinned_);  // somebody may have given them a velocity since the last step
+  stop(system_, pinned_);  // the caller may have changed velocities since the last step
   share_out(x.size(), [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
       old_x_[i] = x[i], old_v_[i] = v[i];
@@ -163,7 +164,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
       failed.position = report.position;
       return failed;
     }
-    // (x_new - x')/Δt would carry the rounding of positions, divided by Δt, into velocities and momentum.
+    // (x_new - x')/Δt would add the rounding of positions, divided by Δt, to velocities and momentum.
     if (rows_of_.empty()) {
       system_.constraints.add_impulses(old_x_, multiplier_, 1 / dt, inverse_, v);
     } else {
