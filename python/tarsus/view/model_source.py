@@ -210,7 +210,7 @@ class ModelSource(Source):
     def _measure_force(self, qpos, qvel):
         """Largest joint force of the last step [N m | N], from the equations of motion: drives, springs and damping.
 
-        Contacts and loops are forces too, and are not told apart so: then it is not known.
+        With contacts or loops it is NaN: this calculation cannot separate their forces from the joints'.
         """
         self.joint_force = float("nan")
         if self.contacts or (self.scene["loops"] and self.loops != "off"):
