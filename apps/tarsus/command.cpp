@@ -14,6 +14,7 @@
 #include <fstream>
 #include <map>
 #include <numeric>
+#include <system_error>
 
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -87,7 +88,8 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
 
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
   std::optional<RigidScene> scene;
-  if (!std::filesystem::exists(path)) scene = named_scene(path);
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) scene = named_scene(path);
   if (scene) refuse_read_options(options, "a model file: it says how to read one");
   Model model = compile(scene ? scene_spec(*scene) : read_model(path, options));
   if (!quiet) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "command.hpp"
 #include "tarsus/io/recording.hpp"
@@ -116,7 +117,8 @@ void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) 
 void execute(const SceneRun& run) {
   if (run.list) return print_lists({{"scenes", named_scenes()}}, run.json);
   if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of " + scene_names());
-  if (!std::filesystem::exists(run.scene) && !named_scene(run.scene))
+  std::error_code failed;
+  if (!std::filesystem::exists(run.scene, failed) && !named_scene(run.scene))
     throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
   const Model model = load_model(run.scene, run.options, run.quiet || run.json);
   RigidModel rigid = rigid_model(model);

@@ -8,6 +8,7 @@
 
 #include <limits>
 #include <optional>
+#include <system_error>
 
 #include "bindings.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -72,7 +73,8 @@ ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, 
 
 Model load_model(const std::filesystem::path& path, const ReadOptions& options) {
   std::optional<RigidScene> scene;
-  if (!std::filesystem::exists(path)) scene = named_scene(path.string());
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) scene = named_scene(path.string());
   if (!scene) return compile(read_model(path, options));
   if (options.lenient || options.fix_balance || options.floating_base || !options.package_paths.empty())
     throw ValueError("lenient, fix_balance, floating_base or package_paths", "given",

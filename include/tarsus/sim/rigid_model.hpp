@@ -29,8 +29,8 @@ struct RigidModel {
   void set_state(std::span<const double> qpos, std::span<const double> qvel);
 };
 
-/// The scene as a model: each body with a free joint, in the frame of its centre of mass and principal axes. Every
-/// command that takes a model file takes a built-in scene by it.
+/// The scene as a model: each body with a free joint, in the frame of its centre of mass and principal axes. Commands
+/// that load a model, and Python's Model.load(), make built-in scenes by it.
 /// @throws ValueError for what models do not have (compliance or restitution of surfaces, point joints, sleeping or
 /// moving bodies) and for shapes other than planes, spheres, capsules, cylinders and boxes
 ModelSpec scene_spec(const RigidScene& scene);
