@@ -595,7 +595,7 @@ void bind_verlet(nb::module_& m) {
   c.def_prop_ro(
       "shadow_shift", [](const Verlet& v) { return (*v).shadow_shift(); },
       "Energy correction: added to the total energy before the last step, it gives the energy that the "
-"discrete equations conserve.");
+      "discrete equations conserve.");
   c.def_prop_ro(
       "stability", [](const Verlet& v) { return v.rows(), (*v).stability(); },
       "dt omega_max implied by the multipliers; the step is stable below 2.");
