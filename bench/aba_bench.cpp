@@ -1,12 +1,12 @@
 // Speed of forward dynamics: aba(), maba() with K and Q given, maba() with its drive terms, and the pass that takes
-// velocity products implicitly; double and float; one world a call and a pack of worlds a call. JSON objects on
+// velocity products implicitly; in double and float; one world per call and a pack of worlds per call. JSON objects on
 // standard output, a table on standard error.
 //   aba_bench                   everything
 //   aba_bench --models          without the growth over chains
-//   aba_bench --trees FOLDER    writes the trees that it measures, for the programs in bench/peers, and ends
-// Times are processor time of this thread, pinned to one core: nanoseconds a world and call, minimum and median over
-// repeats. Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each
-// figure stands the largest |rnea(aba) - tau|, relative to the largest of the forces that cancel in it (tau and bias).
+//   aba_bench --trees FOLDER    only writes the measured trees, for the programs in bench/peers
+// Times are processor time of this thread, pinned to one core: nanoseconds per world and call, minimum and median over
+// repeats. Variants of one model alternate in each repeat, so that their ratios refer to the same machine state. Each
+// result includes the largest |rnea(aba) - tau|, relative to the largest of the forces that cancel (tau and bias).
 #include <fmt/format.h>
 
 #include <algorithm>

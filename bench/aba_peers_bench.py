@@ -1,8 +1,8 @@
-"""Our aba() beside its peers, in one run on one core: Pinocchio (the `pin` wheel) and the prototype of ../shared/reference.
+"""Our aba() against its peers, in one run on one core: Pinocchio (the `pin` wheel) and the prototype of ../shared/reference.
 
 aba_bench writes the trees that it measures; Pinocchio gets the same trees, as its own fastest joint types. The prototype has its own
-humanoid, dog and hinge chains, of the same sizes. Peers are compiled here, once, into out/bench/peers/. A peer that is not
-there is skipped, and the skip is printed. Programs take turns until each one's two best rounds agree within 3 %.
+humanoid, dog and hinge chains, of the same sizes. The peers are compiled once into out/bench/peers/. A peer that is not
+installed is skipped, with a message. The programs alternate until each one's two best rounds agree within 3 %.
 
 JSON lines on standard output, a table on standard error. Set TARSUS_BENCH to the folder that holds aba_bench (default build/bin).
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a quadruped's own servos cost beside the same step under drives of the same gains, and its sensors beside none.
+"""Cost of a quadruped's servos against the same step under drives of the same gains, and of its sensors against none.
 
 usage: python bench/actuation_bench.py [MODEL]   (default: unitree_go2 of ../shared/data, 12 servos)
 
-Each figure is the median over rounds of `STEPS` steps; the ways take turns in each round, from the same standing state.
+Each result is the median over rounds of `STEPS` steps. The variants alternate in each round, from the same standing state.
 Sensors are read after each step of a rollout (tarsus.Batch of one world), so that no call from Python counts. Prints one
-JSON line: microseconds a step, and the shares that servos and sensors add.
+JSON line: microseconds per step, and the shares that servos and sensors add.
 """
 import json
 import sys

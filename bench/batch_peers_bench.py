@@ -1,14 +1,15 @@
-"""A thousand worlds with contacts beside mujoco.rollout (wheel), on the same MJCF, one thread each, in turns in one process.
+"""A thousand worlds with contacts against mujoco.rollout (wheel), on the same MJCF, one thread each, alternating in one process.
 
-Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
-actuators (a ball joint gets three). A step of MuJoCo is as many of its steps, by the integrator, as take the least time of those with
-which all worlds go all the way: mujoco.rollout leaves a world at its first unstable step, and most of its time would be of none.
+Both engines hold every joint by the same PD gains and force limits towards the same targets: tarsus by stable PD, MuJoCo by position
+actuators (a ball joint gets three). mujoco.rollout leaves a world at its first unstable step, and most of its time would then be that
+of no step. A step of MuJoCo therefore consists of substeps: for each integrator the smallest number with which all worlds complete
+the run, with the fastest of these integrators.
 Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
-folder is given: standing and under random targets; the robots with servos also on these, both sides given the same controls. Each is first left to settle; what stands, from its start before each round, since
-neither side stands for ever.
+folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines.
+Each scene first settles. A standing scene restarts from its initial state before each round, since neither engine stands for ever.
 Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
-Penetration of both sides: the deepest after any round, of the same number of worlds. The residual (natural, of contacts, limits and
-drives) is ours alone; of MuJoCo's solver the largest gradient at its end, in its own scale.
+Penetration of both: the deepest after any round, of the same number of worlds. The natural residual (of contacts, limits and drives)
+is that of tarsus alone; for MuJoCo's solver it is the largest gradient at its end, in its own scale.
 JSON lines on standard output, a table on standard error.
 
     python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1 2] [--scenes g1] [--cpu]

@@ -1,8 +1,8 @@
-// Rigid bodies with contact: time of a step and what it leaves of penetration. JSON objects, one a line.
+// Rigid bodies with contact: time and penetration of a step. JSON objects, one per line.
 //   contact_bench [drop8000|drop64000|pyramid|threads|all]   default: drop8000 and pyramid
-// Beside ours stand Bullet and ODE on the same scene, where their packages were found when this was built: the same
-// masses, friction, step and number of iterations. Every engine settles its own pile; then steps are timed, the engines
-// in turns, and the best of several rounds counts. Penetrations are of ours; ms is wall time of one core.
+// Bullet and ODE run the same scene if the build found their packages: the same masses, friction, step and number of
+// iterations. Each engine settles its own pile. Then the engines alternate, and the best of several rounds counts.
+// Penetrations are those of tarsus; ms is wall time of one core.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// Error against time: every solver of rows on every kind of scene, and what mass ratios do to Gauss-Seidel.
-// JSON objects, one a line:
-//   {"bench": "quality", scene, solver, iterations, us, residual}    cold start, natural residual [m/s] after so many
-//   iterations
+// Error against time for every row solver on every kind of scene, and the effect of mass ratios on Gauss-Seidel.
+// JSON objects, one per line:
+//   {"bench": "quality", scene, solver, iterations, us, residual}    cold start; natural residual [m/s] after this
+//   number of iterations
 //   {"bench": "mass_ratio", ratio, solver, iterations, relative_compliance, ...}   a heavy cube on a light one, after
-//   5 s at 60 Hz; sinks_alone: what the compliance makes of the weight, 4 contacts each of (1 + 3) times the inverse
-//   mass
+//   5 s at 60 Hz; sinks_alone: penetration from the compliance under the weight, 4 contacts each of (1 + 3) times the
+//   inverse mass
 #include <fmt/format.h>
 
 #include <algorithm>

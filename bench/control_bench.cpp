@@ -1,15 +1,15 @@
 // Stable PD by every method: whole frames, growth with the size of the tree, tracking, and force limits. JSON objects
-// on standard output, one a line; experiments/ makes tables and plots of them.
+// on standard output, one per line; experiments/ makes tables and plots of them.
 //   control_bench [PART ...] [--quick]     parts as below; default: frames growth limits fidelity steps
 //   frames    nanoseconds of a whole frame (sample the clip, solve, integrate) for ten motions and all methods, and of
-//             the same frame with ABA alone: what is left is what stable PD costs
-//   growth    one solve on chains and balanced binary trees of hinges; methods stop where a call would take too long
+//             the same frame with ABA alone; the difference is the cost of stable PD
+//   growth    one solve on chains and balanced binary trees of hinges; a method stops where a call would take too long
 //   tracking  end effector to root, simulated minus reference, over time: dense and MABA, double and float, by step
-//   toes      the cantering dog with paws of less and less mass: where rounding makes dense and MABA part in float
+//   toes      the cantering dog with paws of decreasing mass: where rounding separates dense and MABA in float
 //   steps     nanoseconds of the simulator's whole step
-//   limits    the limited solve over the unlimited one, along recorded runs, and its rounds
+//   limits    time of the limited solve over that of the unlimited one, along recorded runs, and its iterations
 //   fidelity  limited tracking against itself with steps of 1/4,800 s
-// Times are processor time of this thread, pinned to one core; methods take turns.
+// Times are processor time of this thread, pinned to one core; methods alternate.
 #include <cmath>
 #include <memory>
 #include <random>

@@ -1,7 +1,7 @@
-// Speed of collision detection, a JSON object a line. Times are minima over repeats of processor time, one core.
-//   spheres: broad and narrow phase of equal spheres that lie settled in a box (a jittered lattice with as many
-//   contacts) boxes: broad phase of boxes that fill space with equal and with mixed sizes, and how it grows from 1,000
-//   to 100,000 pairs: narrow phase of each pair of shapes that overlap a little
+// Speed of collision detection, one JSON object per line. Times are minima over repeats of processor time, one core.
+//   spheres: broad and narrow phase of equal spheres settled in a box (a jittered lattice with as many contacts)
+//   boxes: broad phase of boxes that fill space, of equal and of mixed sizes, and its growth from 1,000 to 100,000
+//   pairs: narrow phase of each pair of shapes that overlap a little
 #include <fmt/format.h>
 
 #include <algorithm>

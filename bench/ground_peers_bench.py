@@ -1,12 +1,12 @@
-"""A step with contacts beside MuJoCo's (wheel), on the same MJCF: characters and chains that stand, lie and fall, robots that fall limp.
+"""A step with contacts against MuJoCo's (wheel), on the same MJCF: standing, lying and falling characters and chains, limp robots.
 
-Both run in one process on one core, in turns. What lies is first left to settle; what stands starts from its pose, since neither side
-stands for ever, and has to be up at the end; what falls starts in the air, turned and moving at random, the same for both, and every step
-of it is timed until it lies. All is run several times by each, in turns, from the same states, and a step's time is the median of its own,
-since a processor's ticks and neighbours cost more than many a step. Ours includes collision, drives, contacts and limits, solved to the
-stated residual; MuJoCo's is its default solver at the same time step, implicitfast where the model has servos or gains. Times are of
-single steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable (it starts again from the model's pose then) are
-counted. JSON lines on standard output, a table on standard error.
+Both engines run in one process on one core and alternate. Lying scenes first settle. Standing scenes start from their pose, since
+neither engine stands for ever, and must be up at the end. Falling scenes start in the air with random rotations and velocities, the
+same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states, and a step's
+time is the median of its repeats, since the processor's timer ticks and other programs cost more than many a step. A step of tarsus
+includes collision, drives, contacts and limits, solved to the stated residual. MuJoCo uses its default solver at the same time step,
+and implicitfast where the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
+finds unstable, after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
 
   ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6] [--repeats 5]    scenes whose name contains one of the NAMEs; all without
 """

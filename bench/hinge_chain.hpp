@@ -1,4 +1,4 @@
-// The chain that benchmarks of trees grow.
+// A chain of hinges, for benchmarks over the size of the tree.
 #pragma once
 
 #include <fmt/format.h>

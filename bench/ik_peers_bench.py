@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Inverse kinematics beside pink (PyPI `pin-pink`, with `qpsolvers` and `daqp`): one arm of seven joints, random reachable targets.
+"""Inverse kinematics against pink (PyPI `pin-pink`, with `qpsolvers` and `daqp`): one arm of seven joints, random reachable targets.
 
 usage: python bench/ik_peers_bench.py [TARGETS]     (default 1000; needs ../shared/data's iiwa14)
 
-The same targets in one process on one core. pink is a differential controller: its loop takes the whole error a step (gain 1, dt 1 s), at most 200
-steps, and is restarted from as many random poses as tarsus.ik may take. Solved: error below 1e-6 within the ranges. One JSON line each.
+The same targets in one process on one core. pink is a differential controller: each step of its loop corrects the whole error (gain 1, dt 1 s), in at most
+200 steps, and it restarts from as many random poses as tarsus.ik may. Solved: error below 1e-6 within the ranges. One JSON line each.
 """
 import json
 import sys

@@ -1,10 +1,10 @@
 // Speed of constrained forward dynamics and of the KKT methods. JSON objects on standard output, a table on standard
 // error.
 //   kkt_bench              everything
-//   kkt_bench --models     constrained dynamics of characters alone: what bench/kkt_peers_bench.py sets beside
-//   Pinocchio kkt_bench --growth     times of all methods over n and m, with fitted exponents
-// Times are as in aba_bench. "over_aba" is the price of the constraints: time over that of aba() in the same run.
-// "residual": the larger of both block rows' residuals, relative.
+//   kkt_bench --models     only constrained dynamics of characters, for the comparison of bench/kkt_peers_bench.py
+//   kkt_bench --growth     times of all methods over n and m, with fitted exponents
+// Times are as in aba_bench. "over_aba" is the cost of the constraints: time over that of aba() in the same run.
+// "residual" is the larger of both block rows' residuals, relative.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,11 +1,12 @@
-"""Constrained forward dynamics beside Pinocchio, in one run on one core: the humanoid with two to four 6-D constraints, a chain of 72
-hinges with one at its tip.
+"""Constrained forward dynamics against Pinocchio, in one run on one core: the humanoid with two to four 6-D constraints, and a chain of
+72 hinges with one constraint at its tip.
 
-aba_bench writes the trees, kkt_bench --models times ours, bench/peers/pinocchio_kkt.cpp theirs: aba, constraintDynamics (exact) and
-constrainedABA (one round, and to 1e-12), and ours in lanes. Skipped, and said so, where the `pin` wheel's headers are not there.
+aba_bench writes the trees. kkt_bench --models times tarsus, also in SIMD lanes. bench/peers/pinocchio_kkt.cpp times Pinocchio: aba,
+constraintDynamics (exact) and constrainedABA (one iteration, and to 1e-12). Without the headers of the `pin` wheel Pinocchio is
+skipped, with a message.
 
 usage: kkt_peers_bench.py [PREFIX ...]     PREFIX: cmeel.prefix of a Pinocchio; default: this Python's own. All in one run.
-Times are minima of ROUNDS rounds in which the programs take turns. JSON lines on standard output, a table on standard error. Set
+Times are minima of ROUNDS rounds in which the programs alternate. JSON lines on standard output, a table on standard error. Set
 TARSUS_BENCH to the folder that holds aba_bench and kkt_bench (default build/bin).
 """
 

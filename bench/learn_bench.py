@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Environment steps a second, with their parts, beside Gymnasium's MuJoCo Humanoid and mujoco.rollout. JSON lines.
+"""Environment steps per second and their parts, against Gymnasium's MuJoCo Humanoid and mujoco.rollout. JSON lines.
 
 usage: bench/learn_bench.py [--worlds N] [--threads N] [--seconds S] [--dtype float64|float32]
 
 An environment step is one action. Motion tracking: 1/30 s of simulated time in two steps, with contacts, self-collision, force
-limits, observation, reward and resets, under random actions of 0.05 rad. QuadrupedVelocity: 0.02 s in two, under random actions of
-0.075 rad. Gymnasium's tasks, in our worlds and in its own: 0.015 s in
-five steps (Humanoid) or 0.05 s in five, under samples of the action space. mujoco.rollout: five steps of Gymnasium's humanoid, without
-observation and reward. With --threads N the last line is HumanoidWalk's environment on one thread and on N, 30 stretches of ten steps
-each in turns: how many times as fast N are, by the clock, over all and in the median stretch. "per_cpu_second" counts the process's own time, whatever else the machine does. "python" is the share of
-a step's processor time that the vector environment takes around C++.
+limits, observation, reward and resets, under random actions of 0.05 rad. QuadrupedVelocity: 0.02 s in two steps, under random
+actions of 0.075 rad. Gymnasium's tasks, in tarsus and in Gymnasium's own worlds: 0.015 s in five steps (Humanoid) or 0.05 s in five,
+under samples of the action space. mujoco.rollout: five steps of Gymnasium's humanoid, without observation and reward.
+With --threads N the last line compares HumanoidWalk's environment on one thread and on N, in 30 alternating stretches of ten steps
+each: the speed-up of N threads in wall time, over all stretches and in the median stretch. "per_cpu_second" counts the process's own
+time, whatever else the machine does. "python" is the share of a step's processor time that the vector environment takes around C++.
 """
 
 import argparse

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Boxes of rigid water beside GROMACS, mixed and double precision, on one core: processor time of a step, in turns.
+"""Boxes of rigid water against GROMACS, mixed and double precision, on one core: processor time of a step; the programs alternate.
 
 usage: python bench/md_peers_bench.py build/bin/tarsus [--waters 216 1728] [--rounds 3] [--core 0] [--threads 2]
 
-Needs GROMACS' programs gmx and gmx_d (Debian: apt-get install gromacs). A line of JSON for each box.
+Needs GROMACS' programs gmx and gmx_d (Debian: apt-get install gromacs). Prints a line of JSON for each box.
 
-The same physics in both: SPC/E, cutoff 0.85 nm for every pair of sites, Coulomb by reaction field with an infinite
+Both programs compute the same physics: SPC/E, cutoff 0.85 nm for every pair of sites, Coulomb by reaction field with an infinite
 dielectric outside, Lennard-Jones energy-shifted, 2 fs, no thermostat, energies every 100 steps, the same start (216
 waters equilibrated at 300 K, copied). GROMACS runs as its users run it: leap-frog, SETTLE (exact to its rounding), a list
 whose buffer lets 0.005 kJ/mol/ps an atom drift (its default). tarsus: velocity Verlet with both constraint stages at 1e-12, a list
-that misses no pair. A figure is the processor time between a run and one twice as long, the least of all rounds, so that neither
-start-up nor other programs count. With --threads also the wall time of tarsus' runs on so many cores, in turns with one.
+that misses no pair. A time is the difference in processor time between a run and one twice as long, the least of all rounds, so
+that neither start-up nor other programs count. --threads adds the wall time of tarsus on that number of cores, alternating with one.
 """
 
 import argparse

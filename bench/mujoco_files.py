@@ -1,4 +1,4 @@
-"""What the comparisons with MuJoCo's wheel have in common."""
+"""Shared by the comparisons with MuJoCo's wheel."""
 
 import pathlib
 

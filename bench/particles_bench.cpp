@@ -1,6 +1,6 @@
-// Speed of constrained particle systems, a JSON object a line. Times are minima over repeats of processor time,
-// microseconds a step, one core.
-//   chain: whole step of a force-free freely jointed chain; newton at 1e-12 beside the book's SHAKE at 1e-12 and 1e-4
+// Speed of constrained particle systems, one JSON object per line. Times are minima over repeats of processor time,
+// microseconds per step, one core.
+//   chain: whole step of a force-free freely jointed chain; newton at 1e-12, and the book's SHAKE at 1e-12 and 1e-4
 //   water_constraints: both constraint stages of 216 waters;  water_step: the whole step, with steps per second
 //   cages, nets and rings: whole steps
 #include <fmt/format.h>

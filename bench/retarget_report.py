@@ -1,7 +1,7 @@
-"""How motions of other skeletons fit a humanoid: a table and a picture of each. `make retarget-report`.
+"""Quality of motions retargeted from other skeletons to a humanoid: a table, and a picture of each. `make retarget-report`.
 
 Each BVH file is mapped by itself (`tarsus map`), retargeted and tracked under stable PD (`tarsus run`). The pictures show the file's own
-skeleton, by forward kinematics of our own here, and the character that tracks it, at six moments. Written to out/retarget/.
+skeleton, by forward kinematics computed here, and the character that tracks it, at six times. Written to out/retarget/.
 
 Exit status 1 where fewer than 80 % of the files map and track with a mean error of 8 cm and feet that slide by 2 cm a stance at most.
 """

@@ -1,16 +1,15 @@
-// Whole steps of characters and robots on the ground where everything binds at once: how often the laws are missed, how
-// many iterations that took, what happens to the energy, and how long steps last. One JSON object a scene on standard
-// output.
+// Whole steps of characters and robots on the ground with all kinds of constraints active: how often the residual
+// exceeds the tolerance, numbers of iterations, energy, and times. One JSON object per scene on standard output.
 //   step_bench [SCENE ...] [--seeds N] [--seconds S]     default: all scenes, 3 seeds of 4 s
 //     --compliance C    relative compliance of rows without one (TermOptions)
 //     --products off|auto|on
 //     --no-contacts
 //     --gains KP,LIMIT  of scenes whose drives have a force limit
-// iterations   factorisations a step: mean, p99, most
-// missed       share of the steps whose natural residual is above 1e-6 m/s; `over` above 1e-3; `worst` the largest
-// torque       largest force of a limited drive over its limit, less 1
-// rise         highest energy above the start's [J], `start` the energy to fall from, lowest point at 0
-// us           microseconds a step of this thread: p50, p99, most
+// iterations   factorisations per step: mean, p99, maximum
+// missed       share of the steps whose natural residual is above 1e-6 m/s; `over`: above 1e-3; `worst`: the largest
+// torque       largest ratio of a limited drive's force to its limit, minus 1
+// rise         highest energy above the initial energy [J]; `start`: energy available to a fall, lowest point at 0
+// us           microseconds per step of this thread: p50, p99, maximum
 #include <cmath>
 #include <cstring>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What the benchmarks share: processor time of one thread, pinned to one core, and calls that take turns so that their
-// ratios see the same machine.
+// Shared by the benchmarks: processor time of one thread pinned to one core, and calls that alternate, so that their
+// ratios refer to the same machine state.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-"""The viewer's rates: first frame, frames a second in the page, and what showing costs the simulation. `make view-rates`.
+"""The viewer's rates: first frame, frames a second in the page, and the cost of the viewer to the simulation. `make view-rates`.
 
 The page is drawn by Chromium without a display; `renderer` says by what. Where that is SwiftShader, a program draws instead of a
 graphics card: frames a second are then this machine's processor's, and `page_ms` (the page's own work for each picture, JavaScript,

@@ -1,1 +1,1 @@
-// Holds nothing: the target of this file carries the precompiled headers of all tests.
+// Empty source of the target that carries the precompiled headers of all tests.

@@ -138,26 +138,31 @@ void add_options(CLI::App& app, Kkt& kkt) {
   app.add_option("model", kkt.model, "MJCF or URDF file with equality constraints or mimic joints")->required();
   app.add_option("--method", kkt.method, "all, automatic, sweeps, branches, efpa, constrained_aba, sparse or dense")
       ->capture_default_str();
-  app.add_option("--rhs", kkt.right_side, "y1: gravity (what gravity does at rest) or random")->capture_default_str();
-  app.add_option("--keyframe", kkt.keyframe, "Pose of this keyframe, by name or number, instead of the file's own");
-  app.add_option("--joint-inertia", kkt.damping,
-                 "K added to the mass matrix's diagonal, as drives of step dt add dt kd")
+  app.add_option("--rhs", kkt.right_side, "y1: gravity (gravity forces at rest) or random")->capture_default_str();
+  app.add_option("--keyframe", kkt.keyframe,
+                 "Use the pose of this keyframe, by name or number, instead of the file's pose");
+  app.add_option("--joint-inertia", kkt.damping, "K, added to the mass matrix's diagonal; drives of step dt add dt kd")
       ->check(number_from(0))
       ->capture_default_str();
-  app.add_option("--sigma", kkt.compliance, "Sigma of all rows: softens them (0: rigid)")
+  app.add_option("--sigma", kkt.compliance, "Sigma of all rows; positive values soften them (0: rigid)")
       ->check(number_from(0))
       ->capture_default_str();
-  app.add_flag("--json", kkt.json, "One JSON object instead of the table, with x1 and x2");
+  app.add_flag("--json", kkt.json, "Print one JSON object, with x1 and x2, instead of the table");
   add_read_options(app, kkt.options);
   app.footer(
-      "Solves [M J'; J -Sigma] [x1; x2] = [y1; 0], the accelerations x1 and constraint forces x2 of the model at "
-      "rest.\n"
-      "sweeps: m + 2 sweeps of the articulated-body algorithm. branches: rows climb their own branches. efpa: forces "
-      "climb\n"
-      "to where branches meet. constrained_aba: proximal iterations, no matrix of rows. sparse, dense: Cholesky of M.\n"
-      "Residuals are relative. A method with a star could not and handed over to branches.\n\n"
+      "Solves [M J'; J -Sigma] [x1; x2] = [y1; 0] for the accelerations x1 and the constraint forces x2 of "
+      "the model at rest.\n"
+      "sweeps: m + 2 sweeps of the articulated-body algorithm. branches: rows propagate along their own "
+      "branches. efpa: forces propagate\n"
+      "to where branches meet. constrained_aba: proximal iterations, without a matrix of rows. sparse, "
+      "dense: Cholesky of M.\n"
+      "Residuals are relative. A star marks a method that could not solve the system and fell back to "
+      "branches.\n"
+      "\n"
       "  tarsus-kkt models/loops/stewart.xml\n"
-      "  tarsus-kkt models/loops/four_bar.xml --rhs random --json");
+      "  tarsus-kkt models/loops/four_bar.xml --rhs random --json\n"
+      "\n"
+      "More: docs/constraints.md.");
 }
 
 }  // namespace

@@ -225,53 +225,63 @@ void execute(BatchBench bench) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* bench = app.add_subcommand("bench", "How fast, and how right, this machine steps many worlds");
+  CLI::App* bench = app.add_subcommand("bench", "Measure how fast and how accurately this machine steps many worlds");
   bench->require_subcommand(1);
   auto options = std::make_shared<BatchBench>();
-  CLI::App* command = bench->add_subcommand("batch", "Worlds side by side, for worlds x threads x precision x set");
+  CLI::App* command = bench->add_subcommand(
+      "batch", "Step many worlds together, for each combination of worlds, threads, precision and instruction set");
   command->add_option("model", options->model, "MJCF or URDF file")->capture_default_str();
   const auto list = [&]<class T>(const char* name, std::vector<T>& values, const char* text) {
     return command->add_option(name, values, text)->delimiter(',');
   };
   list("--worlds", options->worlds, "Numbers of worlds")->check(CLI::Range(1, 1 << 24))->capture_default_str();
-  list("--threads", options->threads, "Numbers of threads; default: 1 and one for each core")
+  list("--threads", options->threads, "Numbers of threads; default: 1 and the number of cores")
       ->check(CLI::Range(1, 256));
   list("--precision", options->precisions, "double, float")
       ->check(CLI::IsMember({"double", "float"}))
       ->capture_default_str();
-  list("--isa", options->sets, "Instruction sets: baseline, avx2, avx512; default: the best that is here")
+  list("--isa", options->sets, "Instruction sets: baseline, avx2, avx512; default: the best of this machine")
       ->check(CLI::IsMember({"baseline", "avx2", "avx512"}));
-  command->add_option("--keyframe", options->keyframe, "The model's keyframe to start from, and to turn targets about");
+  command->add_option("--keyframe", options->keyframe, "Keyframe of the model to start from, about which targets vary");
   command->add_option("--gains", options->gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file")
       ->capture_default_str();
   command
       ->add_option("--force-limit", options->force_limit,
-                   "Largest drive force in N m (N), \"model\" for the file's own, or \"none\"")
+                   "Largest drive force in N m (N), \"model\" for the file's limits, or \"none\"")
       ->capture_default_str();
-  command->add_option("--targets", options->targets, "Largest turn of a target about the start [rad]; 0: it stands")
+  command
+      ->add_option("--targets", options->targets,
+                   "Largest deviation of a target from the start [rad]; 0: constant targets")
       ->check(number_from(0))
       ->capture_default_str();
-  command->add_option("--hold", options->hold, "Time for which a target stays [s]")
+  command->add_option("--hold", options->hold, "Time between new targets [s]")
       ->check(number_from(0))
       ->capture_default_str();
-  command->add_option("--dt", options->dt, "Step [s]")->check(number_from(1e-9))->capture_default_str();
-  command->add_option("--steps", options->steps, "Steps that are timed")
+  command->add_option("--dt", options->dt, "Time step [s]")->check(number_from(1e-9))->capture_default_str();
+  command->add_option("--steps", options->steps, "Number of timed steps")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command->add_option("--settle", options->settle, "Steps before them")
+  command->add_option("--settle", options->settle, "Number of untimed steps before them")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  command->add_flag("--no-contacts", options->no_contacts, "No contacts and no joint limits");
-  command->add_flag("--json", options->json, "One JSON object instead of the table");
+  command->add_flag("--no-contacts", options->no_contacts, "Leave out contacts and joint limits");
+  command->add_flag("--json", options->json, "Print one JSON object instead of the table");
   add_read_options(*command, options->options);
   command->footer(
-      "Drives with a force limit take every joint to targets of its own in each world. Wall time of steps of the whole "
-      "batch, without\nsetting targets: mean a world, and half and 99 of 100 steps within p50 and p99. Beside the "
-      "speed, over the same steps and all worlds:\nlargest residual of contacts, limits and drives, share of steps "
-      "above the tolerance, deepest penetration, mean energy of a world\nbefore and after, mean number of contacts "
-      "with a force and of iterations, worlds that went bad.\n\n"
+      "Drives with a force limit move every joint to targets that differ from world to world. The time is "
+      "the wall time of steps of the\n"
+      "whole batch, without setting targets: mean per world, and p50 and p99, within which half and 99 of "
+      "100 steps stay. Accuracy is\n"
+      "measured over the same steps and all worlds: largest residual of contacts, limits and drives, share "
+      "of steps above the tolerance,\n"
+      "deepest penetration, mean energy of a world before and after, mean numbers of contacts with a force "
+      "and of iterations, and number\n"
+      "of failed worlds.\n"
+      "\n"
       "  tarsus bench batch\n"
-      "  tarsus bench batch models/dog.xml --worlds 256,4096 --threads 1 --targets 0 --isa baseline,avx2");
+      "  tarsus bench batch models/dog.xml --worlds 256,4096 --threads 1 --targets 0 --isa baseline,avx2\n"
+      "\n"
+      "More: docs/many_worlds.md.");
   command->callback([options] { execute(*options); });
 }
 

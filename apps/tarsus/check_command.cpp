@@ -208,19 +208,24 @@ void run(const Check& check) {
 void add_check_command(CLI::App& app) {
   auto check = std::make_shared<Check>();
   CLI::App* command =
-      app.add_subcommand("check", "Load a model; list errors, and everything in it that is not supported");
+      app.add_subcommand("check", "Load a model; list its errors and everything in it that is not supported");
   command->add_option("model", check->path, "MJCF or URDF file")->required();
   add_read_options(*command, check->options);
-  command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
-  command->add_flag("--strict", check->strict, "Anything that the file says and nothing computes is an error");
-  command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
+  command->add_flag("--notes", check->notes, "Also list notes: choices made while reading, such as normalised axes");
+  command->add_flag("--strict", check->strict, "Fail if the file contains anything that is not computed");
+  command->add_flag("--json", check->json, "Print one JSON object: whether it loads, diagnostics, sizes");
   command->footer(
-      "Findings of one kind take one line, with their number. Then: what the file has that does not act on the motion, "
-      "and what is\nsimulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with "
-      "warnings of\nwhat has no effect; that constraints of default softness are harder here than MuJoCo's is no "
-      "such.\n\n"
+      "Findings of one kind share one line, with their count. Then follow the parts of the file that do "
+      "not act on the motion, and the\n"
+      "parts that are simulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict: it loads, "
+      "with warnings of parts without\n"
+      "effect. The warning that constraints of default softness are harder here than in MuJoCo does not "
+      "count.\n"
+      "\n"
       "  tarsus check models/humanoid.xml --notes\n"
-      "  tarsus check robot.urdf --package-path ~/packages --json");
+      "  tarsus check robot.urdf --package-path ~/packages --json\n"
+      "\n"
+      "More: docs/models.md.");
   command->callback([check] { run(*check); });
 }
 

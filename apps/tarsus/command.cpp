@@ -31,10 +31,11 @@ std::string find_built_in(std::string word) {
 }
 
 void add_read_options(CLI::App& command, ReadOptions& options) {
-  command.add_flag("--lenient", options.lenient, "A missing mesh is a warning where no inertia needs it");
+  command.add_flag("--lenient", options.lenient,
+                   "Warn of a missing mesh instead of failing, where no inertia needs it");
   command.add_flag("--floating-base", options.floating_base,
-                   "URDF: the root link floats instead of being fixed to the world");
-  command.add_option("--package-path", options.package_paths, "URDF: folders in which package://NAME/ is looked for")
+                   "URDF: let the root link float instead of fixing it to the world");
+  command.add_option("--package-path", options.package_paths, "URDF: folders in which package://NAME/ is looked up")
       ->expected(1, -1)
       ->check(CLI::ExistingDirectory);
   command
@@ -44,7 +45,7 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
             if (what != "balance") throw CLI::ValidationError("--fix", "the one known repair is: balance");
             options.fix_balance = true;
           },
-          "balance: mend inertias that no real body can have, and report each")
+          "balance: repair inertias that no real body can have, and report each")
       ->type_name("REPAIR");
 }
 

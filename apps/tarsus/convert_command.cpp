@@ -64,13 +64,17 @@ void add_convert_command(CLI::App& app) {
                    "MJCF or URDF file, or a built-in scene such as box_stack:5 (tarsus scene --list)")
       ->required();
   command->add_option("to", convert->to, "File to write: .xml or .mjcf gives MJCF, .urdf URDF")->required();
-  command->add_flag("--json", convert->json, "One JSON object: sizes and warnings");
+  command->add_flag("--json", convert->json, "Print one JSON object: sizes and warnings");
   add_read_options(*command, convert->options);
   command->footer(
-      "Defaults, includes and replicates are written out. What the new file cannot say is a warning or, where the\n"
-      "model would move otherwise without its actuators, an error.\n\n"
+      "Defaults, includes and replicates are written out. Content that the new format cannot express gives "
+      "a warning or, if the model would\n"
+      "move differently even without its actuators, an error.\n"
+      "\n"
       "  tarsus convert models/pendulum.xml pendulum.urdf\n"
-      "  tarsus convert robot.urdf robot.xml --floating-base");
+      "  tarsus convert robot.urdf robot.xml --floating-base\n"
+      "\n"
+      "More: docs/models.md.");
   command->callback([convert] { run(*convert); });
 }
 

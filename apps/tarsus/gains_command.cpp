@@ -83,25 +83,29 @@ void execute(const Gains& options) {
 
 void add_gains_command(CLI::App& app) {
   auto gains = std::make_shared<Gains>();
-  CLI::App* command = app.add_subcommand("gains", "What drive gains mean for each joint at a step size");
+  CLI::App* command = app.add_subcommand("gains", "Show the effect of drive gains on each joint at a step size");
   command->add_option("model", gains->model, "MJCF or URDF file")->required();
   command->add_option("--dt", gains->dt, "Step [s]")->capture_default_str();
   command
       ->add_option("--gains", gains->gains,
-                   "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; the default is the paper's 75000,4000,20000,2000")
+                   "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; default: the paper's 75000,4000,20000,2000")
       ->type_name("GAINS");
-  command->add_flag("--plain", gains->plain, "The paper's law: stiffness by the old velocity, unstable at large steps");
-  command->add_flag("--json", gains->json, "One JSON object instead of the table");
+  command->add_flag("--plain", gains->plain,
+                    "The paper's law: the position error uses the old velocity, unstable at large steps");
+  command->add_flag("--json", gains->json, "Print one JSON object instead of the table");
   add_read_options(*command, gains->options);
   command->footer(
-      "Each joint alone, as m q'' = -kp (q - target) - kd q'. The inertia m is what the joint feels while all others "
-      "are held (M_ii; balls and\n"
-      "free joints: the axis with the least), since under stable PD their drives hold them; 'limp' is 1 / (M^-1)_ii, "
-      "all others limp.\n"
-      "Asked for: natural frequency and damping ratio of that oscillator. With this step: those of one step of stable "
-      "PD. Lag: phase that\n"
-      "the step adds at the frequency asked for.\n\n"
-      "  tarsus gains models/humanoid.xml --dt 0.0166667 --gains 300,20");
+      "Treats each joint alone, as m q'' = -kp (q - target) - kd q'. The inertia m is the joint's inertia "
+      "with all other joints held (M_ii;\n"
+      "balls and free joints: the axis with the least), since under stable PD their drives hold them; "
+      "'limp' is 1 / (M^-1)_ii, with all\n"
+      "others limp. Asked for: natural frequency and damping ratio of that oscillator. With this step: "
+      "those of one step of stable PD.\n"
+      "Lag: phase lag that the step adds at the frequency asked for.\n"
+      "\n"
+      "  tarsus gains models/humanoid.xml --dt 0.0166667 --gains 300,20\n"
+      "\n"
+      "More: docs/gains.md.");
   command->callback([gains] { execute(*gains); });
 }
 

@@ -290,21 +290,24 @@ void run(const Info& info) {
 
 void add_info_command(CLI::App& app) {
   auto info = std::make_shared<Info>();
-  CLI::App* command = app.add_subcommand("info", "Show what is in a file: a recording, a model or a clip");
+  CLI::App* command = app.add_subcommand("info", "Show the content of a file: a recording, a model or a clip");
   command
       ->add_option("file", info->path,
-                   "Recording (.npz), model (MJCF, URDF) or clip (BVH, AMC, AMASS, DeepMimic, MimicKit, ours); "
-                   "recognised by content")
+                   "Recording (.npz), model (MJCF, URDF) or clip (BVH, AMC, AMASS, DeepMimic, MimicKit, this project's "
+                   "format); detected from the content")
       ->required();
   add_read_options(*command, info->options);
   command->add_flag("--json", info->json, "One JSON object instead of tables");
   command->footer(
-      "A recording shows its arrays, duration and the range of every joint; a model its sizes, joints and masses; a "
-      "clip its\n"
-      "channels and what was repaired in it. In Python the arrays are numpy.load(FILE)[\"qpos\"] and so on.\n\n"
+      "For a recording: arrays, duration and the range of each joint. For a model: sizes, joints and "
+      "masses. For a clip: channels and\n"
+      "repairs. In Python, numpy.load(FILE)[\"qpos\"] reads an array of a recording.\n"
+      "\n"
       "  tarsus info models/humanoid.xml\n"
       "  tarsus info models/clips/humanoid_walk.json\n"
-      "  tarsus info out/humanoid.npz --json");
+      "  tarsus info out/humanoid.npz --json\n"
+      "\n"
+      "More: docs/models.md, docs/clips.md.");
   command->callback([info] { run(*info); });
 }
 

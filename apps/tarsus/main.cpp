@@ -44,14 +44,17 @@ void refuse_empty(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   using namespace tarsus::app;
   CLI::App app{
-      "tarsus: dynamics of characters, robots, free bodies and constrained particles.\n\n"
-      "A first run:  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json"};
+      "tarsus: dynamics of characters, robots, free bodies and constrained particles.\n"
+      "\n"
+      "First run:  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json"};
   app.name("tarsus");
   app.require_subcommand(1);
   app.set_version_flag("--version", TARSUS_VERSION);
   app.footer(
-      "Each command has its own --help. Exit status: 0 done, 1 a file that cannot be read, used or written, 2 wrong "
-      "usage: a command,\noption or value that cannot be, 3 the simulation failed, 130 stopped by Ctrl-C.");
+      "Each command has its own --help; docs/tutorial.md is an introduction. Exit status: 0 success, 1 a "
+      "file that cannot be read,\n"
+      "used or written, 2 wrong usage (command, option or value), 3 the simulation failed, 130 stopped by "
+      "Ctrl-C.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);

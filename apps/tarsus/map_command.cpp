@@ -82,27 +82,32 @@ void execute(const Map& map) {
 
 void add_map_command(CLI::App& app) {
   auto map = std::make_shared<Map>();
-  CLI::App* command =
-      app.add_subcommand("map", "Find how a clip of another skeleton fits a humanoid model, and retarget it");
-  command->add_option("clip", map->clip, "BVH, DeepMimic's humanoid, or another clip with a skeleton")->required();
+  CLI::App* command = app.add_subcommand("map", "Match a clip's skeleton to a humanoid model, and retarget the clip");
+  command->add_option("clip", map->clip, "Clip with a skeleton: BVH, DeepMimic's humanoid, or another")->required();
   command->add_option("model", map->model, "MJCF or URDF file")->required();
-  command->add_option("--mapping", map->mapping, "Use this mapping file instead of finding one");
-  command->add_option("--out", map->out, "Mapping file to write (JSON), to mend by hand or to keep");
-  command->add_option("--clip-out", map->clip_out, "The retargeted motion, as a clip of ours for this model");
+  command->add_option("--mapping", map->mapping, "Use this mapping file instead of finding a mapping");
+  command->add_option("--out", map->out, "Write the mapping to this file (JSON), to keep or edit it");
+  command->add_option("--clip-out", map->clip_out, "Write the retargeted motion to this file, as a clip of this model");
   command->add_flag("--json", map->json, "One JSON object instead of the table");
   add_read_options(*command, map->options);
   command->footer(
-      "Hips, knees, ankles, shoulders and so on are found by the names that Mixamo, CMU, DAZ, LAFAN1, SMPL, Blender, "
-      "Unreal, MVN and\nBiovision use, else by where the limbs end. The motion is then fitted frame by frame: "
-      "directions "
-      "of bones, the model's own\nlengths, feet that neither slide nor sink. Exit status 1, and no clip, where the "
-      "skeletons do not seem to match (confidence\nunder 0.3), unless --mapping names a file that says how they do.\n\n"
+      "Finds hips, knees, ankles, shoulders and other joints by the names that Mixamo, CMU, DAZ, LAFAN1, "
+      "SMPL, Blender, Unreal, MVN and\n"
+      "Biovision use, otherwise by the positions of the ends of the limbs. Then fits the motion frame by "
+      "frame: it keeps the directions\n"
+      "of the bones and the model's lengths, and feet neither slide nor sink. If the skeletons do not seem "
+      "to match (confidence under\n"
+      "0.3), the exit status is 1 and no clip is written, unless --mapping names a file that matches "
+      "them.\n"
+      "\n"
       "  tarsus map walk.bvh models/humanoid.xml\n"
       "  tarsus map walk.bvh models/humanoid.xml --out walk_map.json --clip-out walk.json\n"
-      "  tarsus run models/humanoid.xml --clip walk.json                      follows what --clip-out wrote\n\n"
-      "tarsus run --clip walk.bvh retargets by itself where no mapping file is for the clip's skeleton; for CMU's "
-      "there "
-      "are such files,\nwhich take joint angles over as they are.");
+      "  tarsus run models/humanoid.xml --clip walk.json                      follows what --clip-out "
+      "wrote\n"
+      "\n"
+      "tarsus run --clip walk.bvh retargets automatically where no mapping file fits the clip's skeleton. "
+      "CMU's skeletons have mapping\n"
+      "files, which copy joint angles unchanged. More: docs/clips.md.");
   command->callback([map] { execute(*map); });
 }
 

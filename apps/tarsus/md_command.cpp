@@ -326,11 +326,11 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
 }
 
 std::vector<std::pair<std::string, std::string>> md_solvers() {
-  return {{"newton", "Newton's method on all rows, by a sparse factor"},
-          {"newton_general", "the same without the fast paths"},
-          {"m_shake", "Newton's method by a dense factor"},
-          {"shake", "each row in turn, positions and velocities"},
-          {"shake_matrix", "positions by each row in turn, velocities by a dense factor"}};
+  return {{"newton", "Newton's method on all rows, with a sparse factorization"},
+          {"newton_general", "newton without its fast paths"},
+          {"m_shake", "Newton's method with a dense factorization"},
+          {"shake", "rows one after the other, for positions and velocities"},
+          {"shake_matrix", "positions by rows one after the other, velocities by a dense factorization"}};
 }
 
 void run(MdOptions o) {
@@ -403,65 +403,73 @@ void run(MdOptions o) {
 
 constexpr const char* kHelp =
     "  tarsus md water216 --steps 5000 --thermostat 300     216 rigid waters at 300 K\n"
-    "  tarsus md chain:1024 --json                           a chain of 1,024 beads, figures as JSON\n"
-    "  tarsus md system.sys --dt 0.002 --out run.frames      a file, frames for comparing\n"
-    "  tarsus md water.data --rigid-bonds 1 --rigid-angles 1 --cutoff 8.5    LAMMPS data, as fix rattle b 1 a 1\n"
-    "  tarsus md water216 --units nm_ps --setup water.json   forces of your own\n\n"
-    "A start that violates its constraints is projected onto them, and you are told how far it moved. Times, lengths "
-    "and\n"
-    "energies are in the system's units: nm, ps, kJ/mol or A, fs, kcal/mol, or SI for rope and cloth.";
+    "  tarsus md chain:1024 --json                           a chain of 1,024 beads, results as JSON\n"
+    "  tarsus md system.sys --dt 0.002 --out run.frames      a file, with plain frames to compare\n"
+    "  tarsus md water.data --rigid-bonds 1 --rigid-angles 1 --cutoff 8.5    LAMMPS data, as fix rattle "
+    "b 1 a 1\n"
+    "  tarsus md water216 --units nm_ps --setup water.json   user-defined forces\n"
+    "\n"
+    "An initial state that violates its constraints is projected onto them, and the displacement is "
+    "reported. Times, lengths and\n"
+    "energies are in the system's units: nm, ps, kJ/mol or A, fs, kcal/mol, or SI for rope and cloth. "
+    "More: docs/particles.md.";
 
 }  // namespace
 
 void add_md_command(CLI::App& app) {
   auto options = std::make_shared<MdOptions>();
   CLI::App* command =
-      app.add_subcommand("md", "Particles with constraints: velocity Verlet with SHAKE and RATTLE, converged");
+      app.add_subcommand("md", "Simulate particles with constraints: velocity Verlet with SHAKE and RATTLE, converged");
   command->footer(kHelp);
   MdOptions& o = *options;
   command->add_option("SYSTEM", o.source.system, "A file (.sys, .xyz, .extxyz, .data) or a built-in name (--list)");
-  command->add_flag("--list", o.list, "Show the built-in systems, forces and solvers");
-  command->add_option("--dt", o.given_dt, "Timestep; default 2 fs, or 1 ms in SI");
-  command->add_option("--steps", o.steps, "Number of steps; 0 only projects the start")->capture_default_str();
+  command->add_flag("--list", o.list, "List the built-in systems, forces and solvers");
+  command->add_option("--dt", o.given_dt, "Time step; default 2 fs, or 1 ms in SI");
+  command->add_option("--steps", o.steps, "Number of steps; 0 only projects the initial state")->capture_default_str();
   command
       ->add_option("--solver", o.solver,
-                   "newton, newton_general (without the fast paths), m_shake, shake (the book's), shake_matrix")
+                   "Constraint solver: newton, newton_general (without the fast paths), m_shake, shake (the book's) or "
+                   "shake_matrix")
       ->check(CLI::IsMember({"newton", "newton_general", "m_shake", "shake", "shake_matrix"}))
       ->capture_default_str();
-  command->add_option("--tol", o.tolerance, "Largest |sigma|/(2 d^2) left; rounding is the floor")
+  command
+      ->add_option("--tol", o.tolerance, "Largest violation |sigma|/(2 d^2) left by the solver; the floor is rounding")
       ->capture_default_str();
-  command->add_option("--max-iterations", o.max_iterations, "Rounds or sweeps; 0: the solver's own limit");
+  command->add_option("--max-iterations", o.max_iterations,
+                      "Largest number of iterations or sweeps; 0: the solver's own limit");
   command->add_option("--out", o.out,
-                      "Frames: .xyz or .extxyz (extended XYZ), .frames (plain rows x y z vx vy vz), .dcd");
-  command->add_option("--energies", o.energies, "Write the table's rows as CSV, all digits");
-  command->add_option("--every", o.every, "Steps between frames and table rows; default a tenth of the steps");
+                      "Write frames: .xyz or .extxyz (extended XYZ), .frames (plain rows x y z vx vy vz) or .dcd");
+  command->add_option("--energies", o.energies, "Write the rows of the table as CSV, with all digits");
+  command->add_option("--every", o.every,
+                      "Number of steps between frames and table rows; default a tenth of the steps");
   command->add_option("--final", o.final_file, "Write the last state as a .sys file");
-  command->add_option(
-      "--forces", o.source.forces,
-      "Force field by name (--list); .sys and .xyz files have none of their own; none: constraints alone");
+  command->add_option("--forces", o.source.forces,
+                      "Built-in force field (--list); .sys and .xyz files contain none; none: constraints alone");
   command->add_option("--setup", o.source.setup,
-                      "JSON file with forces, pins and further constraints (docs/particles.md has an example)");
+                      "JSON file of forces, pins and further constraints (example in docs/particles.md)");
   command->add_option(
       "--units", o.source.units,
-      "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean where the file does not say "
-      "(default angstrom_fs)");
-  command->add_option("--temperature", o.temperature, "Start with random velocities at this temperature");
-  command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
-  command->add_option("--tau", o.given_relaxation, "The thermostat's time constant; default 100 steps");
-  command->add_option("--seed", o.source.seed, "Of velocities, built-in starts and the thermostat")
+      "Convert to nm_ps or angstrom_fs; for .xyz and .data: the units of the numbers where the file does "
+      "not name them (default angstrom_fs)");
+  command->add_option("--temperature", o.temperature, "Start from random velocities of this temperature");
+  command->add_option("--thermostat", o.thermostat, "Hold this temperature by stochastic velocity rescaling");
+  command->add_option("--tau", o.given_relaxation, "Time constant of the thermostat; default 100 steps");
+  command->add_option("--seed", o.source.seed, "Random seed of velocities, built-in initial states and the thermostat")
       ->check(number_from(0, 1.8e19))  // a uint64
       ->capture_default_str();
-  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default none");
+  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default: no cutoff");
   command->add_flag("--reaction-field", o.source.reaction_field,
-                    "LAMMPS data: Coulomb by reaction field, not shifted force");
+                    "LAMMPS data: Coulomb forces by reaction field instead of shifted force");
   command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');
   command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
   command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 or 8 % of the cutoff");
   command
       ->add_option(
           "--threads", o.threads,
-          fmt::format("Of forces and constraints, one for every {} particles at most; the same numbers for any",
-                      kParticlesEach))
+          fmt::format(
+              "Threads for forces and constraints, at most one for every {} particles; results are the same for "
+              "any number",
+              kParticlesEach))
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");

@@ -136,19 +136,24 @@ void execute(const Replay& replay) {
 
 void add_replay_command(CLI::App& app) {
   auto replay = std::make_shared<Replay>();
-  CLI::App* command = app.add_subcommand("replay", "Simulate a recording, or a captured world, once more and compare");
-  command->add_option("recording", replay->recording, "What tarsus run or Batch.capture wrote (.npz)")->required();
-  command->add_option("--model", replay->model, "Model of a capture; default: the file that it names");
-  command->add_flag("--verify", replay->verify, "Exit status 3 unless all states agree to the bit");
-  command->add_flag("--json", replay->json, "One JSON object instead of the table");
+  CLI::App* command = app.add_subcommand(
+      "replay", "Repeat the simulation of a recording or of a captured world, and compare the states");
+  command->add_option("recording", replay->recording, "File written by tarsus run or Batch.capture (.npz)")->required();
+  command->add_option("--model", replay->model, "Model of a capture; default: the file that the capture names");
+  command->add_flag("--verify", replay->verify, "Exit with status 3 unless all states are equal to the bit");
+  command->add_flag("--json", replay->json, "Print one JSON object instead of the table");
   add_read_options(*command, replay->options);
   command->footer(
-      "A recording has the hash of each state's bits and the arguments of its run; files that these name are read "
-      "again, "
-      "from where they\nlay, or, where the folder of that run is gone, as seen from the current one. A capture of a "
-      "batch's world has all that one step starts from; a bad one goes bad once "
-      "more. The same program gives the\nsame bits on any machine of its architecture.\n\n"
-      "  tarsus replay out/humanoid_humanoid_walk.npz --verify");
+      "A recording stores a hash of the bits of each state and the arguments of its run. Files named by "
+      "these are read again from their\n"
+      "original folder or, if that folder is gone, relative to the current one. A capture of a batch's "
+      "world stores everything that one step\n"
+      "starts from, so a failed world fails again. The same program gives the same bits on any machine of "
+      "its architecture.\n"
+      "\n"
+      "  tarsus replay out/humanoid_humanoid_walk.npz --verify\n"
+      "\n"
+      "More: docs/many_worlds.md.");
   command->callback([replay] { execute(*replay); });
 }
 

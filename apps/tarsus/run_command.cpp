@@ -560,64 +560,61 @@ void execute(Run run) {
 void add_options(CLI::App& command, Run& run) {
   command
       .add_option("model", run.model,
-                  "MJCF or URDF file, or a built-in scene such as box_stack:5 (tarsus scene --list); or a world that "
-                  "Batch.capture wrote, whose step is taken again")
+                  "MJCF or URDF file, a built-in scene such as box_stack:5 (tarsus scene --list), or a world written "
+                  "by Batch.capture, whose step is repeated")
       ->required();
-  command.add_option("--clip", run.clip,
-                     "Motion to follow: BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic text or a clip of ours; "
-                     "without one the model moves freely from "
-                     "its own pose, or holds it with --gains");
+  command.add_option(
+      "--clip", run.clip,
+      "Motion to follow: BVH, AMC (with its ASF beside it), AMASS (.npz), DeepMimic text or a clip of this "
+      "project; without one the model moves freely from its initial pose, or holds it with --gains");
   command
       .add_option("--mapping", run.mapping,
-                  "How the clip's channels drive the joints (JSON); default: chosen by the clip's kind")
+                  "Mapping from the clip's channels to the joints (JSON); default: chosen by the clip's format")
       ->needs("--clip");
   command
       .add_option("--keyframe", run.keyframe,
-                  "The model's keyframe to start from, with its velocities and controls; with --gains, its pose is "
-                  "held: name or number")
+                  "Keyframe of the model to start from, with its velocities and controls, by name or number; with "
+                  "--gains, its pose is held")
       ->excludes("--clip");
   command.add_option("--dt", run.given_dt,
-                     "Step [s]; default: 1/30 with --clip, else the model's own (MJCF's timestep)");
-  command.add_option("--duration", run.duration, "Simulated time [s], to the nearest whole number of steps")
+                     "Time step [s]; default: 1/30 with --clip, else the model's own (MJCF's timestep)");
+  command.add_option("--duration", run.duration, "Simulated time [s], rounded to a whole number of steps")
       ->capture_default_str();
-  command.add_option("--start", run.start, "Clip time to start at [s]")->needs("--clip")->capture_default_str();
-  command.add_flag(
-      "--free-root", run.free_root,
-      "No drive on a free root. Without this a force and torque from outside hold the root on the clip, so "
-      "that the character cannot fall; with it, it stands on its feet alone (--contacts on) and most "
-      "motions fall within a second or two");
+  command.add_option("--start", run.start, "Time in the clip at which to start [s]")
+      ->needs("--clip")
+      ->capture_default_str();
+  command.add_flag("--free-root", run.free_root,
+                   "No drive on a free root. By default an external root wrench keeps the root on the clip, so the "
+                   "character cannot fall. With this option it stands on its feet alone (--contacts on), and most "
+                   "motions fall within a second or two");
   command
       .add_option("--push", run.push_texts,
-                  "A force on a body's centre of mass, world axes, for a time: 1,torso,0,100,0,0.1 pushes at 1 s with "
-                  "100 N along y for 0.1 s; may be given several times")
+                  "Force on a body's centre of mass, in world axes, for a duration: 1,torso,0,100,0,0.1 pushes at 1 s "
+                  "with 100 N along y for 0.1 s; may be repeated")
       ->type_name("T,BODY,FX,FY,FZ,DURATION")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_flag("--partial", run.partial, "Follow the clip although it drives under half of the joints")
-      ->needs("--clip");
+  command.add_flag("--partial", run.partial, "Accept a clip that drives under half of the joints")->needs("--clip");
   command
-      .add_option(
-          "--gains", run.gains,
-          "Drives' stiffness and damping: KP,KD (of a free root too) or KP,KD,ROOT_KP,ROOT_KD or a JSON file such as "
-          "{\"left_knee\": [300, 20], \"default\": [1000, 100]} (docs/gains.md); with a clip the default is the "
-          "paper's "
-          "75000,4000,20000,2000, without one there are no drives")
+      .add_option("--gains", run.gains,
+                  "Stiffness and damping of the drives: KP,KD (also for a free root) or KP,KD,ROOT_KP,ROOT_KD or a "
+                  "JSON file such as {\"left_knee\": [300, 20], \"default\": [1000, 100]} (docs/gains.md); default "
+                  "with a clip: the paper's 75000,4000,20000,2000; without one: no drives")
       ->type_name("GAINS");
   command
       .add_option("--force-limit", run.force_limit,
-                  "Largest drive force, kept at the end of the step: N m (N for slides) for every joint but a free "
-                  "root, or \"model\" for the "
-                  "file's own (actuatorfrcrange, effort) (docs/force_limits.md)")
+                  "Largest drive force, enforced at the end of the step: N m (N for slides) for every joint but a free "
+                  "root, or \"model\" for the file's limits (actuatorfrcrange, effort) (docs/force_limits.md)")
       ->type_name("LIMIT");
   command
       .add_option("--ctrl", run.ctrl,
-                  "Controls of the model's own actuators, which act unless --clip or --gains drive it: one number for "
-                  "all, or NAME=VALUE,NAME=VALUE; what is not named has the keyframe's ctrl, or 0")
+                  "Controls of the model's actuators, which act unless --clip or --gains drives the model: one number "
+                  "for all, or NAME=VALUE,NAME=VALUE; others have the keyframe's ctrl, or 0")
       ->type_name("CTRL");
   command
       .add_option("--actuation", run.actuation,
-                  "implicit: servos act as at the end of the step, stable at any gain; explicit: MuJoCo's forces of "
-                  "the start of the step; off: no actuator acts")
+                  "Model's actuators: implicit (servos act as at the end of the step, stable at any gain), explicit "
+                  "(MuJoCo's forces at the start of the step) or off")
       ->check(CLI::IsMember({"implicit", "explicit", "off"}))
       ->capture_default_str();
   command
@@ -627,64 +624,70 @@ void add_options(CLI::App& command, Run& run) {
       ->needs("--clip")
       ->type_name("FILE");
   command.add_flag("--plain", run.plain,
-                   "Drives by the paper's law: stiffness by the old velocity, unstable at large steps");
+                   "Drives with the paper's law: the position error uses the old velocity, unstable at large steps");
   command
       .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))
       ->capture_default_str();
   command
       .add_option("--contacts", run.contacts,
-                  "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip or rk4")
+                  "Contact, friction and joint limits: on, off or auto (on unless there is a clip or rk4)")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
   command
       .add_option("--loops", run.loops,
-                  "Equality constraints: spook (stabilised), shake (positions and velocities to rounding, about twice "
-                  "the cost) or off")
+                  "Equality constraints: spook (stabilised), shake (positions and velocities solved to rounding, about "
+                  "twice the cost) or off")
       ->check(CLI::IsMember({"spook", "shake", "off"}))
       ->capture_default_str();
   command
       .add_option("--velocity-products", run.velocity_products,
                   "Coriolis and gyroscopic forces: on (linearly implicit: no energy gained at long steps), off "
-                  "(explicit) or auto (implicit where something turns)")
+                  "(explicit) or auto (implicit where a link turns fast)")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
-  command.add_option("--restitution", run.restitution, "Of every contact")
+  command.add_option("--restitution", run.restitution, "Coefficient of restitution of every contact")
       ->check(number_from(0, 1))
       ->capture_default_str();
-  command.add_flag("--float", run.use_float, "Single precision");
+  command.add_flag("--float", run.use_float, "Compute in single precision");
   command.add_option("--out", run.out,
                      "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
-  command.add_flag("--no-record", run.no_record, "Write no recording")->excludes("--out");
+  command.add_flag("--no-record", run.no_record, "Do not write a recording")->excludes("--out");
   command.add_option("--page", run.page,
-                     "Page to write (.html): plays the run in any browser, with no network and nothing installed");
-  command.add_flag("--profile", run.profile, "Time each stage of the steps: where the time went");
-  command.add_flag("--json", run.json, "One JSON object instead of the table");
-  command.add_flag("--quiet", run.quiet, "No progress, no warnings");
+                     "Page to write (.html): plays the run in any browser, without network or installation");
+  command.add_flag("--profile", run.profile, "Report the wall time of each stage of the steps");
+  command.add_flag("--json", run.json, "Print one JSON object instead of the table");
+  command.add_flag("--quiet", run.quiet, "Print neither progress nor warnings");
 }
 
 }  // namespace
 
 void add_run_command(CLI::App& app) {
   auto run = std::make_shared<Run>();
-  CLI::App* command = app.add_subcommand("run", "Simulate a model; with --clip it follows a motion under stable PD");
+  CLI::App* command =
+      app.add_subcommand("run", "Simulate a model; with --clip it follows a motion by stable PD drives");
   add_options(*command, *run);
   add_read_options(*command, run->options);
   command->footer(
-      "The tracking error is the distance between each body's centre of mass and where the clip (or the pose to hold) "
-      "has it, over all\nbodies and steps. With a clip the drive of a free root holds the character from outside, as a "
-      "hand would: it cannot fall.\n--free-root lets go: with --contacts on it then stands on its feet alone, and most "
-      "motions "
-      "fall within a second or two, because\nno controller keeps their balance.\nA clip of another skeleton is "
-      "retargeted (tarsus map). "
-      "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation "
-      "failed.\n\n"
+      "Tracking error: the distance between a body's centre of mass and its position in the clip (or in "
+      "the pose to hold), over all bodies\n"
+      "and steps. With a clip, the drive of a free root is an external wrench that holds the character: it "
+      "cannot fall. With --free-root\n"
+      "and --contacts on it stands on its feet alone, and most motions fall within a second or two, "
+      "because no controller keeps their balance.\n"
+      "A clip of another skeleton is retargeted (tarsus map). The reported time covers sampling the clip "
+      "and stepping, but neither\n"
+      "measuring nor recording. Exit status 3: the simulation failed.\n"
+      "\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
-      "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
-      "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --dt 0.0166667            a stand\n"
-      "  tarsus run robot.xml --keyframe home                                          on its own servos\n"
+      "  tarsus run models/humanoid.xml --duration 3                                   falls\n"
+      "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --dt 0.0166667            stands\n"
+      "  tarsus run robot.xml --keyframe home                                          with its own "
+      "servos\n"
       "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5\n"
-      "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
+      "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5\n"
+      "\n"
+      "More: docs/tutorial.md, docs/gains.md, docs/ground.md, docs/actuators.md.");
   command->callback([run, command] {
     run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     run->setting = first_setting(*command);

@@ -147,42 +147,49 @@ void execute(const SceneRun& run) {
 
 void add_scene_command(CLI::App& app) {
   auto run = std::make_shared<SceneRun>();
-  CLI::App* command = app.add_subcommand("scene", "Free rigid bodies with contact: piles, stacks, dominoes");
+  CLI::App* command = app.add_subcommand("scene", "Simulate free rigid bodies with contact: piles, stacks, dominoes");
   command->add_option("scene", run->scene,
                       "MJCF or URDF file in which every joint is free, or a built-in scene (--list)");
-  command->add_flag("--list", run->list, "Built-in scenes");
-  command->add_option("--duration", run->duration, "Simulated time [s], to the nearest whole number of steps")
+  command->add_flag("--list", run->list, "List the built-in scenes");
+  command->add_option("--duration", run->duration, "Simulated time [s], rounded to a whole number of steps")
       ->capture_default_str();
-  command->add_option("--dt", run->dt, "Step [s]; default: the file's, or 1/60 of a built-in scene");
-  command->add_option("--iterations", run->iterations, "Sweeps over the contacts a step; default 10, or the file's");
-  command->add_option("--tolerance", run->tolerance, "Stop sweeping when no contact changes a velocity by more [m/s]");
+  command->add_option("--dt", run->dt, "Time step [s]; default: the file's, or 1/60 for a built-in scene");
+  command->add_option("--iterations", run->iterations,
+                      "Number of sweeps over the contacts per step; default 10, or the file's");
+  command->add_option("--tolerance", run->tolerance,
+                      "Stop sweeping when no contact changes a velocity by more than this [m/s]");
   std::vector<std::string> solvers = {"lanes"};
   for (std::string_view name : row_solver_names()) solvers.emplace_back(name);
-  command->add_option("--solver", run->solver, "lanes (coloured, in SIMD lanes) or a solver of rows")
+  command->add_option("--solver", run->solver, "Contact solver: lanes (coloured, in SIMD lanes) or a solver of rows")
       ->check(CLI::IsMember(solvers))
       ->capture_default_str();
-  command->add_option("--friction", run->friction, "Friction coefficient of all surfaces, instead of their own")
+  command->add_option("--friction", run->friction, "Friction coefficient of all surfaces, replacing their own")
       ->check(number_from(0));
   command->add_option("--restitution", run->restitution, "Coefficient of restitution of all contacts")
       ->check(number_from(0, 1));
-  command->add_option("--compliance", run->compliance, "Compliance of all contacts [m/N]; 0: that of the step")
+  command->add_option("--compliance", run->compliance, "Compliance of all contacts [m/N]; 0: the default of the step")
       ->check(number_from(0));
-  command->add_option("--damping-time", run->damping_time, "Time in which penetrations decay [s]; default four steps")
+  command
+      ->add_option("--damping-time", run->damping_time,
+                   "Time constant with which penetrations decay [s]; default four steps")
       ->check(number_from(0));
-  command->add_option("--threads", run->threads, "Threads; the result does not depend on them")->capture_default_str();
-  command->add_flag("--float", run->use_float, "Contacts in single precision (poses stay double)");
-  command->add_flag("--sleep", run->sleep, "Let groups of bodies that have come to rest stand still");
+  command->add_option("--threads", run->threads, "Number of threads; the result does not depend on it")
+      ->capture_default_str();
+  command->add_flag("--float", run->use_float, "Solve contacts in single precision (poses stay double)");
+  command->add_flag("--sleep", run->sleep, "Put groups of bodies that have come to rest to sleep");
   command->add_option("--out", run->out, "Recording to write (.npz: time, qpos, qvel)");
-  command->add_flag("--profile", run->profile, "Time each stage of the steps: where the time went");
-  command->add_flag("--json", run->json, "One JSON object instead of the table");
-  command->add_flag("--quiet", run->quiet, "No progress, no warnings");
+  command->add_flag("--profile", run->profile, "Report the wall time of each stage of the steps");
+  command->add_flag("--json", run->json, "Print one JSON object instead of the table");
+  command->add_flag("--quiet", run->quiet, "Print neither progress nor warnings");
   add_read_options(*command, run->options);
   command->footer(
-      "Penetrations are in metres at the start of a step. Exit status 3: the simulation failed. docs/contact.md says "
-      "more.\n\n"
+      "Penetrations are in metres, at the start of a step. Exit status 3: the simulation failed.\n"
+      "\n"
       "  tarsus scene balls:20:20 --duration 10 --float --threads 2\n"
       "  tarsus scene models/scenes/card_house.xml --iterations 50 --duration 60\n"
-      "  tarsus scene slope:25 --friction 0.5");
+      "  tarsus scene slope:25 --friction 0.5\n"
+      "\n"
+      "More: docs/contact.md.");
   command->callback([run] { execute(*run); });
 }
 

@@ -45,8 +45,10 @@ void add(CLI::App& app, const char* name, const char* what) {
 }  // namespace
 
 void add_view_commands(CLI::App& app) {
-  add(app, "view", "See a model, scene, recording or clip in the browser; pages, pictures, films (Python package)");
-  add(app, "demo", "The gallery: lists the scenes to see, or opens one (Python package)");
+  add(app, "view",
+      "Show a model, scene, recording or clip in the browser; write pages, pictures and films (Python "
+      "package)");
+  add(app, "demo", "The gallery: list the scenes, or open one (Python package)");
 }
 
 }  // namespace tarsus::app

@@ -1,4 +1,4 @@
-// Bullet's sequential impulses with its own defaults, but for the number of iterations and no sleeping.
+// Bullet's sequential impulses with Bullet's defaults, except for the number of iterations and without sleeping.
 #include <btBulletDynamicsCommon.h>
 
 #include "peers/contact_peers.hpp"

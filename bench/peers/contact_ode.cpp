@@ -1,4 +1,4 @@
-// ODE's quick step (successive over-relaxation) with its own defaults, but for the number of iterations.
+// ODE's quick step (successive over-relaxation) with ODE's defaults, except for the number of iterations.
 #include <ode/ode.h>
 
 #include "peers/contact_peers.hpp"

@@ -1,5 +1,4 @@
-// What the programs beside Pinocchio share: the clock and the reader of trees that `aba_bench --trees`
-// writes.
+// Shared by the Pinocchio benchmark programs: the clock, and the reader of trees that `aba_bench --trees` writes.
 #pragma once
 
 // The program includes an algorithm of Pinocchio before this: its headers are arranged differently in each version.

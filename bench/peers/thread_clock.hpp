@@ -1,4 +1,4 @@
-// Given to the prototype with -include: its steady_clock becomes this thread's processor time, as in our own
+// Passed to the prototype with -include. It makes steady_clock return this thread's processor time, as in our own
 // benchmarks, so that other programs on the machine do not count.
 #pragma once
 

@@ -501,12 +501,15 @@ nb::object status_codes(AnyBatch& any) {
 }
 
 const char* const kBatchDoc =
-    "Many worlds of one model, stepped together by a fixed team of threads.\n\n"
-    "Arrays are views [worlds, n] of the batch's own memory, without copies, for NumPy and, by DLPack, for others\n"
-    "(torch.from_dlpack(batch.qpos)): what you write is what the next step starts from. A world's results do not "
-    "depend, "
-    "to\nthe bit, on threads, its place, or the others. A world that goes bad freezes at its last good state. Several "
-    "batches may be\nstepped by several Python threads at once; one batch by one.";
+    "Many worlds of one model, stepped together by a fixed team of threads.\n"
+    "\n"
+    "Arrays are views [worlds, n] of the batch's memory. NumPy reads them without a copy, other "
+    "libraries through DLPack\n"
+    "(torch.from_dlpack(batch.qpos)). The next step starts from what you write to them. A world's "
+    "results do not depend on the\n"
+    "number of threads, on its index or on the other worlds, to the bit. A world whose step fails "
+    "freezes at its last good state.\n"
+    "Several Python threads may step several batches at once; only one thread at a time may use a batch.";
 
 template <class F>
 void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
@@ -518,18 +521,19 @@ void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
       "[worlds, nv] generalized velocities [m/s | rad/s].");
   array(
       c, "tau", [](auto& b) { return std::pair(b.tau(), b.model().nv); },
-      "[worlds, nv] applied joint forces, yours to set [N m | N].");
+      "[worlds, nv] applied joint forces, set by the user [N m | N].");
   array(
       c, "ctrl", [](auto& b) { return std::pair(b.ctrl(), b.model().nu); },
-      "[worlds, nu] controls of the model's own actuators, which act where the batch has no drives.");
+      "[worlds, nu] controls of the model's actuators, which act where the batch has no drives.");
   array(
-      c, "act", [](auto& b) { return std::pair(b.act(), b.model().na); }, "[worlds, na] their activations, by step().");
+      c, "act", [](auto& b) { return std::pair(b.act(), b.model().na); },
+      "[worlds, na] activations of the actuators, written by step().");
   array(
       c, "qpos_target", [](auto& b) { return std::pair(b.qpos_target(), b.model().nq); },
-      "[worlds, nq] where the drives go, at the end of the step.");
+      "[worlds, nq] target positions of the drives at the end of the step.");
   array(
       c, "qvel_target", [](auto& b) { return std::pair(b.qvel_target(), b.model().nv); },
-      "[worlds, nv] the velocity that they go for.");
+      "[worlds, nv] target velocities of the drives.");
 }
 
 /// A view that is not for writing, of [worlds, inner…].
@@ -550,43 +554,50 @@ void bind_result(nb::class_<AnyBatch>& c, const char* name, Member member, const
 void bind_methods(nb::class_<AnyBatch>& c) {
   c.def(
       "step", [](AnyBatch& any) { return any.run([](auto& b) { return b.step(); }); },
-      "One step of all worlds that are ok. Returns the number of worlds that are not ok.");
-  c.def(
-      "rollout", &rollout, "steps"_a = nb::none(), nb::kw_only(), "ctrl"_a = nb::none(), "qpos_target"_a = nb::none(),
-      "qvel_target"_a = nb::none(), "states"_a = nb::none(), "sensors"_a = nb::none(),
-      nb::sig("def rollout(self, steps: int | None = None, *, ctrl: numpy.ndarray | None = None, qpos_target: "
-              "numpy.ndarray | None = None, qvel_target: numpy.ndarray | None = None, states: numpy.ndarray | bool | "
-              "None = None, sensors: numpy.ndarray | bool | None = None) -> tuple[numpy.ndarray | None, "
-              "numpy.ndarray | None]"),
-      "Many steps without Python's lock: (states [steps, worlds, nq + nv], sensors [steps, worlds, nsensordata]) after "
-      "each.\n\n"
-      "ctrl [steps, worlds, nu], qpos_target [steps, worlds, nq], qvel_target [steps, worlds, nv]: inputs of every "
-      "step; where\nthere are none, the batch's own stay. states and sensors: memory to write to, True (new arrays) "
-      "or False (None: states,\nno sensors). steps: by the inputs' shape, else 1. Targets are for a batch with "
-      "drives, ctrl for one without. Ctrl-C ends it within\nabout a quarter of a second, or 32 steps, with all worlds "
-      "at "
-      "the same step.");
+      "Advances all worlds with status ok by one step. Returns the number of worlds whose status is not ok.");
+  c.def("rollout", &rollout, "steps"_a = nb::none(), nb::kw_only(), "ctrl"_a = nb::none(), "qpos_target"_a = nb::none(),
+        "qvel_target"_a = nb::none(), "states"_a = nb::none(), "sensors"_a = nb::none(),
+        nb::sig("def rollout(self, steps: int | None = None, *, ctrl: numpy.ndarray | None = None, qpos_target: "
+                "numpy.ndarray | None = None, qvel_target: numpy.ndarray | None = None, states: numpy.ndarray | bool | "
+                "None = None, sensors: numpy.ndarray | bool | None = None) -> tuple[numpy.ndarray | None, "
+                "numpy.ndarray | None]"),
+        "Makes many steps without Python's lock. Returns (states [steps, worlds, nq + nv], sensors [steps, "
+        "worlds, nsensordata])\n"
+        "after each step.\n"
+        "\n"
+        "ctrl [steps, worlds, nu], qpos_target [steps, worlds, nq] and qvel_target [steps, worlds, nv] are "
+        "the inputs of each step.\n"
+        "An input that is not given keeps the batch's values. Targets need a batch with drives, ctrl one "
+        "without. states and sensors\n"
+        "take an array to write to, True (a new array) or False (none); None means states and no sensors. "
+        "steps None is the length of\n"
+        "the inputs, or 1 without inputs. Ctrl-C ends the rollout within about a quarter of a second, or 32 "
+        "steps, with all worlds\n"
+        "at the same step.");
   c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(), nb::kw_only(),
         "keyframe"_a = nb::none(),
         nb::sig("def reset(self, mask: numpy.ndarray | None = None, qpos: numpy.ndarray | None = None, qvel: "
                 "numpy.ndarray | None = None, *, keyframe: str | int | None = None) -> None"),
-        "Starts the worlds of mask [worlds] (bool; None: all) anew at qpos [nq] or [worlds, nq] (None: the model's "
-        "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
-        "mocap bodies where the file has\nthem, nothing carried on. keyframe, by name or index: with what it has of "
-        "qpos, qvel, act, ctrl and mocap "
-        "bodies' poses.");
+        "Restarts the worlds of mask [worlds] (bool; None: all) at qpos [nq] or [worlds, nq] (None: the "
+        "model's qpos0) and\n"
+        "qvel [nv] or [worlds, nv] (None: at rest). Their status becomes ok, the targets become that pose, "
+        "tau, ctrl and act become\n"
+        "zero, mocap bodies return to the file's poses, and nothing is carried over from earlier steps. "
+        "keyframe, by name or index,\n"
+        "sets whatever it defines of qpos, qvel, act, ctrl and the poses of mocap bodies.");
   const auto copied = [](AnyBatch& any) { return any.alone([&](auto&) { return AnyBatch(any); }); };
-  c.def("copy", copied, "The same worlds in the same states.").def("__copy__", copied);
+  c.def("copy", copied, "A new batch with the same worlds in the same states.").def("__copy__", copied);
   c.def(
       "__deepcopy__", [copied](AnyBatch& any, nb::handle) { return copied(any); }, "memo"_a,
       nb::sig("def __deepcopy__(self, memo: dict) -> Batch"));
-  c.def(
-      "save", &save, nb::sig("def save(self) -> dict"),
-      "All that the batch has of its worlds, as a dict of arrays and bytes that can be pickled; restore() goes on from "
-      "it to the\nbit, in a batch of the same model, worlds, dtype, step options and drives.");
+  c.def("save", &save, nb::sig("def save(self) -> dict"),
+        "The complete state of the worlds, as a dict of arrays and bytes that can be pickled. After "
+        "restore() the run continues\n"
+        "bit for bit, in a batch of the same model, worlds, dtype, step options and drives.");
   c.def("restore", &restore, "state"_a,
-        "To what save() gave. Raises ValueError, ShapeError, TypeError naming what does not fit, another model, step "
-        "option or drives among\nit; the worlds then stay as they are.");
+        "Restores what save() returned. Raises ValueError, ShapeError or TypeError naming what does not fit, "
+        "for example another model,\n"
+        "other step options or other drives; the worlds then keep their states.");
   c.def(
       "__reduce__",
       [](AnyBatch&) -> nb::object {
@@ -602,30 +613,36 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         });
       },
       "world"_a = nb::none(), nb::sig("def state_hash(self, world: int | None = None) -> int"),
-      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal states.");
+      "64-bit hash of the bits of qpos and qvel, of one world or of all worlds: equal states have equal "
+      "hashes.");
   c.def("measure", &measure, "what"_a = nb::none(),
         nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
-        "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "
-        "[worlds, nbody, 4]\n(w x y z) of the bodies' frames, 'velocity' [worlds, nbody, 6] (angular, linear at the "
-        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (of what moves: "
-        "position, velocity); "
-        "world axes, SI.");
+        "Quantities of all worlds at their present states: all of them, or those named in `what`. 'position' "
+        "[worlds, nbody, 3] and\n"
+        "'orientation' [worlds, nbody, 4] (w x y z) of the bodies' frames; 'velocity' [worlds, nbody, 6] "
+        "(angular, then linear at the\n"
+        "frame's origin); 'energy' [worlds, 3] (kinetic, potential, springs); 'com' [worlds, 6] (position "
+        "and velocity of the centre\n"
+        "of mass of the moving bodies). World axes, SI units.");
   c.def(
       "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(), "mask"_a = nb::none(),
       nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None, mask: "
               "numpy.ndarray | None = None) -> None"),
-      "tau += Jᵀ force: a force [3] or [worlds, 3] on a body at a point [3] or [worlds, 3] of it (None: its centre of "
-      "mass),\nworld axes, as the worlds stand now. It acts until tau is set anew.");
+      "tau += Jᵀ force, at the worlds' present states: force [3] or [worlds, 3] acts on a body at its "
+      "point [3] or [worlds, 3]\n"
+      "(None: its centre of mass), world axes. It acts until tau is set again.");
   c.def("jacobian", &body_jacobian, "body"_a, "point"_a = nb::none(), "out"_a = nb::none(),
         nb::sig("def jacobian(self, body: int | str, point: numpy.ndarray | None = None, out: numpy.ndarray | None = "
                 "None) -> numpy.ndarray"),
-        "[worlds, 6, nv] Jacobians of a point [3] or [worlds, 3] of a body (None: its centre of mass), as the worlds "
-        "stand now:\nangular rows first, world axes.");
+        "[worlds, 6, nv] Jacobians of a point [3] or [worlds, 3] of a body (None: its centre of mass) at the "
+        "worlds' present states.\n"
+        "Angular rows first, world axes.");
   c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
-        "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
-        "normal "
-        "from b to\na, distance of the shapes (negative: penetration; forces begin at MJCF's margin), world axes [m]. "
-        "ground_force has the forces.");
+        "Contacts of a world at its present state, including those that a step could bring. Each has links "
+        "(a, b; -1 is the world),\n"
+        "position, normal from b to a, and distance between the shapes (negative for penetration; forces "
+        "begin at MJCF's margin), in\n"
+        "world axes [m]. ground_force has the forces.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {
@@ -635,39 +652,45 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         });
       },
       "world"_a,
-      "'ok', or why the world froze: 'bad_input: qpos_target[3] is nan'. It did so after steps[world] steps.");
-  c.def(
-      "set_parameters", &set_parameters, nb::kw_only(), "mass_scale"_a = nb::none(), "damping_scale"_a = nb::none(),
-      "gravity"_a = nb::none(), "friction_scale"_a = nb::none(), "kp_scale"_a = nb::none(), "kd_scale"_a = nb::none(),
-      "force_scale"_a = nb::none(), "mask"_a = nb::none(),
-      nb::sig("def set_parameters(self, *, mass_scale: numpy.ndarray | None = None, damping_scale: numpy.ndarray | "
-              "None = None, gravity: numpy.ndarray | None = None, friction_scale: numpy.ndarray | None = None, "
-              "kp_scale: numpy.ndarray | None = None, kd_scale: numpy.ndarray | None = None, force_scale: "
-              "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
-      "Numbers of each world's own, from now on, in the worlds of the mask; resets keep them. Factors [worlds, n] or "
-      "[worlds]:\nmass_scale on masses and inertias (n = nbody), damping_scale on joint damping (njoint), "
-      "friction_scale on the geoms'\nsliding friction (geoms of all bodies in turn; an explicit pair's by the larger "
-      "of two), kp_scale, kd_scale, force_scale "
-      "on the drives' gains and force limits (nv).\ngravity [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for "
-      "a number out of range or one that would do nothing.");
+      "'ok', or why the world is frozen, such as 'bad_input: qpos_target[3] is nan'. It failed after "
+      "steps[world] good steps.");
+  c.def("set_parameters", &set_parameters, nb::kw_only(), "mass_scale"_a = nb::none(), "damping_scale"_a = nb::none(),
+        "gravity"_a = nb::none(), "friction_scale"_a = nb::none(), "kp_scale"_a = nb::none(), "kd_scale"_a = nb::none(),
+        "force_scale"_a = nb::none(), "mask"_a = nb::none(),
+        nb::sig("def set_parameters(self, *, mass_scale: numpy.ndarray | None = None, damping_scale: numpy.ndarray | "
+                "None = None, gravity: numpy.ndarray | None = None, friction_scale: numpy.ndarray | None = None, "
+                "kp_scale: numpy.ndarray | None = None, kd_scale: numpy.ndarray | None = None, force_scale: "
+                "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
+        "Sets physical parameters of the worlds in the mask, one value per world; resets keep them. Factors "
+        "are [worlds, n] or [worlds]:\n"
+        "mass_scale for masses and inertias (n = nbody), damping_scale for joint damping (njoint), "
+        "friction_scale for the sliding\n"
+        "friction of geoms (geoms of all bodies in turn; an explicit pair takes the larger of its two "
+        "factors), kp_scale, kd_scale and\n"
+        "force_scale for the drives' gains and force limits (nv). gravity is [worlds, 3] [m/s²]. Raises "
+        "ShapeError, and ValueError for\n"
+        "a number out of range or one without effect.");
   c.def("capture", &capture, "world"_a, "file"_a,
         nb::sig("def capture(self, world: int, file: str | os.PathLike) -> bool"),
-        "Writes one world to an .npz: a bad one as it was before the step that made it so, with the inputs of that "
-        "step; any other as it\nis now. `tarsus run FILE` takes that step again. Returns whether it then "
-        "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "
-        "start and may end otherwise. True of a world that is ok,\nwhose step has not been taken.");
+        "Writes one world to an .npz file. A failed world is written as it was before its failed step, with "
+        "the inputs of that step;\n"
+        "any other world as it is now. `tarsus run FILE` repeats that step. Returns whether the repeated "
+        "step ends the same way, to the\n"
+        "bit. With captures=True it always does. Otherwise a failed world starts without the solver's warm "
+        "start and may end\n"
+        "differently. For a world with status ok, whose step has not been taken, the result is True.");
   c.def(
       "clear_parameters", [](AnyBatch& any) { any.alone([](auto& b) { b.clear_parameters(); }); },
-      "All as in the model and the drives again.");
+      "Resets all parameters to those of the model and the drives.");
   c.def_prop_ro(
       "parameters", [](AnyBatch& any) { return any.alone([](auto& b) { return parameters_of(b); }); },
       nb::sig("def parameters(self) -> dict[str, numpy.ndarray]"),
-      "Those that set_parameters() set: copies [worlds, n].");
+      "The parameters that set_parameters() has set: copies [worlds, n].");
   c.def(
       "set_drives",
       [](AnyBatch& any, std::optional<Drives> drives) { any.alone([&](auto& b) { b.set_drives(drives); }); },
       "drives"_a.none(), nb::sig("def set_drives(self, drives: Drives | None) -> None"),
-      "Other drives from now on; they are copied. None: the model's own actuators.");
+      "Replaces the drives; they are copied. None: the model's actuators act instead.");
 }
 
 }  // namespace
@@ -702,10 +725,11 @@ void bind_batch(nb::module_& m) {
               "float = 1e-6, max_iterations: int = 3000, loops: str = 'spook', velocity_products: str = 'auto', "
               "actuation: str = 'implicit', "
               "captures: bool = False) -> None"),
-      "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; None: the "
-      "model's "
-      "own\nactuators under ctrl. dtype None is float64. captures: keep what a step starts from, so that capture() of "
-      "a bad world\nis exact. The others are Stepper's.");
+      "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; "
+      "None: the model's\n"
+      "actuators under ctrl. dtype None is float64. captures: keep what each step starts from, so that "
+      "capture() of a failed world\n"
+      "is exact. The other arguments are those of Stepper.");
   bind_arrays(c, [](auto& cls, const char* name, auto member, const char* doc) { bind_array(cls, name, member, doc); });
   bind_result(
       c, "qacc", [](auto& b) { return std::pair(b.qacc(), Shape{size(b.model().nv)}); },
@@ -715,17 +739,19 @@ void bind_batch(nb::module_& m) {
       [](auto& b) {
         return std::pair(b.ground_force(), Shape{size(b.model().njoint()), 3});
       },
-      "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world and by mocap bodies, "
-      "world\naxes [N]; zero without contacts.");
+      "[worlds, njoint, 3] force on each link in the last step from everything fixed to the world and from "
+      "mocap bodies, world\n"
+      "axes [N]; zero without contacts.");
   bind_mocap(
       c, "mocap_pos", [](auto& b) { return b.mocap_pos(); }, 3,
-      "[worlds, nmocap, 3] where the mocap bodies are, yours to set [m]; in the order of the bodies.");
+      "[worlds, nmocap, 3] positions of the mocap bodies, set by the user [m]; in the order of the bodies.");
   bind_mocap(
       c, "mocap_quat", [](auto& b) { return b.mocap_quat(); }, 4,
-      "[worlds, nmocap, 4] their orientations (w x y z), yours to set; brought to unit length where they are used.");
+      "[worlds, nmocap, 4] orientations of the mocap bodies (w x y z), set by the user; normalized where "
+      "they are used.");
   bind_methods(c);
   c.def_prop_ro("status", &status_codes, nb::sig("def status(self) -> numpy.ndarray"),
-                "[worlds] 0 ok, 1 bad_input (not finite), 2 singular, 3 too_fast, 4 open_loop: a copy.");
+                "[worlds] status: 0 ok, 1 bad_input (not finite), 2 singular, 3 too_fast, 4 open_loop. A copy.");
   c.def_prop_ro(
       "steps",
       [](AnyBatch& any) {
@@ -735,10 +761,11 @@ void bind_batch(nb::module_& m) {
           return own_array(std::move(counts), {size(b.worlds())});
         });
       },
-      nb::sig("def steps(self) -> numpy.ndarray"), "[worlds] good steps since the world was reset: a copy.");
+      nb::sig("def steps(self) -> numpy.ndarray"), "[worlds] number of good steps since the world's reset. A copy.");
   c.def_prop_ro("reports", &reports, nb::sig("def reports(self) -> dict[str, numpy.ndarray]"),
-                "[worlds] each, of the last step: residual [m/s], penetration [m], iterations, contacts, touching, "
-                "limits (joints at\ntheir range), saturated (drives at their limit), unsolved (1: residual above the "
+                "Solver results of the last step, each [worlds]: residual [m/s], penetration [m], iterations, "
+                "contacts, touching, limits\n"
+                "(joints at their range), saturated (drives at their limit), unsolved (1: residual above the "
                 "tolerance). Copies.");
   c.def_prop_ro(
       "model", [](AnyBatch& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
@@ -751,10 +778,10 @@ void bind_batch(nb::module_& m) {
       "worlds", [](AnyBatch& any) { return any.visit([](auto& b) { return b.worlds(); }); }, "Number of worlds.");
   c.def_prop_ro(
       "threads", [](AnyBatch& any) { return any.visit([](auto& b) { return b.threads(); }); },
-      "Threads that step them.");
+      "Number of threads that step the worlds.");
   c.def_prop_ro(
       "width", [](AnyBatch& any) { return any.visit([](auto& b) { return b.pack_width(); }); },
-      "Worlds that are stepped at a time: the lanes of the instruction set, or 1.");
+      "Worlds in each SIMD pack: the lanes of the instruction set, or 1.");
   c.def_prop_ro(
       "one_at_a_time_because",
       [](AnyBatch& any) {
@@ -763,7 +790,7 @@ void bind_batch(nb::module_& m) {
           return lanes_refusal<R>(b.model(), o.step, o.drives ? &*o.drives : nullptr);
         });
       },
-      "Why worlds are not stepped side by side; empty where they are.");
+      "Why the worlds are not stepped in SIMD lanes; empty where they are.");
   c.def_prop_ro(
       "dt", [](AnyBatch& any) { return any.visit([](auto& b) { return b.options().step.dt; }); }, "[s].");
   c.def("__repr__", [](AnyBatch& any) {

@@ -121,30 +121,27 @@ nb::object py_constrained(const Model& model, AnyData& any, handle qpos, handle 
 }  // namespace
 
 void bind_constraint(nb::module_& m) {
-  m.def(
-      "solve_kkt", &py_solve_kkt, "model"_a, "data"_a, "qpos"_a.none(), "y1"_a.none(), "y2"_a.none() = nb::none(),
-      "sigma"_a.none() = nb::none(), "joint_inertia"_a.none() = nb::none(), "method"_a = "automatic",
-      "equalities"_a.none() = nb::none(),
-      nb::sig("def solve_kkt(model: Model, data: Data, qpos: numpy.ndarray, y1: numpy.ndarray, y2: numpy.ndarray | "
-              "None = None, sigma: "
-              "numpy.ndarray | None = None, joint_inertia: numpy.ndarray | None = None, method: str = 'automatic', "
-              "equalities: "
-              "Equalities | None = None) -> dict"),
-      "Solves [M J'; J -sigma] [x1; x2] = [y1; y2] with the constraints of the model's file, or `equalities`. M "
-      "includes "
-      "joint_inertia (the armature unless given), without that of tendons. Methods: automatic, sweeps, branches, efpa, "
-      "constrained_aba, sparse, "
-      "dense. "
-      "Returns x1, x2, method, status, rank, dependent (row names), iterations, force_residual, row_residual "
-      "(relative).");
+  m.def("solve_kkt", &py_solve_kkt, "model"_a, "data"_a, "qpos"_a.none(), "y1"_a.none(), "y2"_a.none() = nb::none(),
+        "sigma"_a.none() = nb::none(), "joint_inertia"_a.none() = nb::none(), "method"_a = "automatic",
+        "equalities"_a.none() = nb::none(),
+        nb::sig("def solve_kkt(model: Model, data: Data, qpos: numpy.ndarray, y1: numpy.ndarray, y2: numpy.ndarray | "
+                "None = None, sigma: "
+                "numpy.ndarray | None = None, joint_inertia: numpy.ndarray | None = None, method: str = 'automatic', "
+                "equalities: "
+                "Equalities | None = None) -> dict"),
+        "Solves [M J'; J -sigma] [x1; x2] = [y1; y2] with the constraints of the model's file, or with "
+        "`equalities`. M includes joint_inertia (by default the armature), but not the armature of tendons. "
+        "Methods: automatic, sweeps, branches, efpa, constrained_aba, sparse, dense. Returns x1, x2, method, "
+        "status, rank, dependent (row names), iterations, force_residual and row_residual (both relative).");
   m.def("constrained_dynamics", &py_constrained, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "tau"_a.none(),
         "dt"_a = 0.0, "joint_inertia"_a.none() = nb::none(), "equalities"_a.none() = nb::none(),
         nb::sig("def constrained_dynamics(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray, tau: "
                 "numpy.ndarray, dt: float "
                 "= 0.0, joint_inertia: numpy.ndarray | None = None, equalities: Equalities | None = None) -> dict"),
-        "Joint accelerations under the constraints: exact for dt = 0, SPOOK's softened rows over a step dt otherwise. "
-        "Returns qacc [nv], x2 [nrow]\n"
-        "(the force on the bodies is -J' x2) and status; a batch's arrays have its layout, and status is a list.");
+        "Joint accelerations under the constraints. dt = 0: exact constraints; dt > 0: SPOOK's softened rows "
+        "over a step dt. Returns\n"
+        "qacc [nv], x2 [nrow] (the force on the bodies is -J' x2) and status. A batch's arrays have its "
+        "layout, and its status is a list.");
 }
 
 }  // namespace tarsus::python

@@ -81,27 +81,30 @@ void bind_limits(nb::class_<Drives>& c) {
       [](Drives& d, handle value) { set_limits(d.force_limit, "force_limit", value, d.kp.size()); }, nb::arg().none(),
       nb::for_getter(nb::sig("def force_limit(self) -> numpy.ndarray | None")),
       nb::for_setter(nb::sig("def force_limit(self, value: numpy.ndarray | None, /) -> None")),
-      "[nv] largest force (N m | N), kept at the end of the step by Stepper; inf: none. A ball joint uses its first on "
-      "the length of its "
-      "torque,\n"
-      "a free joint its first three for each direction and its fourth on the length of its torque. None: no limits.");
+      "[nv] upper force limits (N m | N), which Stepper enforces at the end of the step; inf: no limit. A "
+      "ball joint applies its first\n"
+      "limit to the magnitude of its torque. A free joint applies its first three to the directions and "
+      "its fourth to the magnitude\n"
+      "of its torque. None: no limits.");
   c.def_prop_rw(
       "force_floor", [](handle self) { return limits_of(nb::cast<Drives&>(self).force_floor, self); },
       [](Drives& d, handle value) { set_limits(d.force_floor, "force_floor", value, d.kp.size()); }, nb::arg().none(),
       nb::for_getter(nb::sig("def force_floor(self) -> numpy.ndarray | None")),
       nb::for_setter(nb::sig("def force_floor(self, value: numpy.ndarray | None, /) -> None")),
-      "[nv] least force; None: -force_limit. Not used by rotations of ball and free joints.");
-  c.def_rw(
-      "spin_damping", &Drives::spin_damping,
-      "Numerical damping of limited drives against explicit velocity-product forces: docs/force_limits.md. 0: none.");
+      "[nv] lower force limits; None: -force_limit. Rotations of ball and free joints do not use them.");
+  c.def_rw("spin_damping", &Drives::spin_damping,
+           "Numerical damping of limited drives against explicit velocity-product forces "
+           "(docs/force_limits.md). 0: none.");
 }
 
 void bind_drives(nb::module_& m) {
-  nb::class_<Drives> c(m, "Drives",
-                       "Stable PD gains for each degree of freedom.\n\n"
-                       "A ball joint uses its first gains for all three axes; a free joint its first three for its "
-                       "position (world axes)\n"
-                       "and its fourth for its orientation. The arrays are views: changing them changes the drives.");
+  nb::class_<Drives> c(
+      m, "Drives",
+      "Stable PD gains for each degree of freedom.\n"
+      "\n"
+      "A ball joint uses its first gains for all three axes. A free joint uses its first three for its "
+      "position (world axes) and\n"
+      "its fourth for its orientation. The arrays are views: changing them changes the drives.");
   c.def(
       "__init__",
       [](Drives* self, handle kp, handle kd, bool plain) {
@@ -110,13 +113,13 @@ void bind_drives(nb::module_& m) {
       },
       "kp"_a, "kd"_a, "plain"_a = false,
       nb::sig("def __init__(self, kp: numpy.ndarray, kd: numpy.ndarray, plain: bool = False) -> None"),
-      "kp [nv] N m/rad | N/m, kd [nv] N m s/rad | N s/m, both copied. plain: the source's law, with the position by "
-      "the old velocity.");
+      "kp [nv] N m/rad | N/m and kd [nv] N m s/rad | N s/m, both copied. plain: the paper's law, whose "
+      "position error uses the old velocity.");
   c.def("__copy__", [](const Drives& d) { return Drives(d); });
   c.def(
       "__deepcopy__", [](const Drives& d, handle) { return Drives(d); }, "memo"_a,
       nb::sig("def __deepcopy__(self, memo: dict) -> Drives"));
-  c.def_static("none", &Drives::none, "model"_a, "No drive anywhere.");
+  c.def_static("none", &Drives::none, "model"_a, "Drives without effect: no joint is driven.");
   c.def_static(
       "uniform",
       [](const Model& model, double kp, double kd, std::optional<double> root_kp, std::optional<double> root_kd) {
@@ -129,29 +132,31 @@ void bind_drives(nb::module_& m) {
         return Drives::uniform(model, kp, kd, root_kp.value_or(20000), root_kd.value_or(2000));
       },
       "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = nb::none(), "root_kd"_a = nb::none(),
-      "The same gains at every joint below the root and others for a free root (None: 20000 and 2000). Raises "
-      "ValueError for bad\ngains.");
+      "The same gains at every joint below the root, and separate gains for a free root (None: 20000 and "
+      "2000). Raises ValueError for\n"
+      "bad gains.");
   c.def_static(
       "load", [](handle file, const Model& model) { return read_gains(model, file_name("gains", file)); }, "gains"_a,
       "model"_a, nb::sig("def load(gains: str | os.PathLike[str], model: Model) -> Drives"),
-      "Gains as `tarsus run --gains` takes them: a JSON file by joints' names (docs/gains.md), or \"KP,KD\" for all "
-      "joints, a free root\nwith them, or \"KP,KD,ROOT_KP,ROOT_KD\".");
+      "Gains in the notation of `tarsus run --gains`: a JSON file keyed by joint names (docs/gains.md), "
+      "\"KP,KD\" for all joints\n"
+      "including a free root, or \"KP,KD,ROOT_KP,ROOT_KD\".");
   c.def(
       "take_force_limits", [](Drives& d, const Model& model) { take_force_limits(model, d); }, "model"_a,
-      "Sets force_limit and force_floor to what the model's file says (MJCF's actuatorfrcrange, URDF's effort).");
-  c.def("check", &Drives::check, "model"_a, "Raises ShapeError or ValueError naming the first bad gain.");
+      "Sets force_limit and force_floor from the model's file (MJCF's actuatorfrcrange, URDF's effort).");
+  c.def("check", &Drives::check, "model"_a, "Raises ShapeError or ValueError naming the first invalid gain.");
   c.def_prop_rw(
       "kp", [](handle self) { return view_of(nb::cast<Drives&>(self).kp, self); },
       [](Drives& d, handle value) { copy_into(d.kp, "kp", value, d.kp.size()); },
       nb::for_getter(nb::sig("def kp(self) -> numpy.ndarray")),
       nb::for_setter(nb::sig("def kp(self, value: numpy.ndarray, /) -> None")),
-      "[nv] N m/rad | N/m; a view, and assigning to it copies.");
+      "[nv] stiffness, N m/rad | N/m. A view; assigning copies into it.");
   c.def_prop_rw(
       "kd", [](handle self) { return view_of(nb::cast<Drives&>(self).kd, self); },
       [](Drives& d, handle value) { copy_into(d.kd, "kd", value, d.kd.size()); },
       nb::for_getter(nb::sig("def kd(self) -> numpy.ndarray")),
       nb::for_setter(nb::sig("def kd(self, value: numpy.ndarray, /) -> None")),
-      "[nv] N m s/rad | N s/m; a view, and assigning to it copies.");
+      "[nv] damping, N m s/rad | N s/m. A view; assigning copies into it.");
   c.def("__repr__", [](const Drives& d) {
     int driven = 0;
     for (std::size_t i = 0; i < d.kp.size(); ++i) driven += d.kp[i] != 0 || (i < d.kd.size() && d.kd[i] != 0);
@@ -159,8 +164,9 @@ void bind_drives(nb::module_& m) {
            (d.plain ? ", plain" : "") + (d.limited() ? ", limited" : "") + ">";
   });
   c.def_rw("plain", &Drives::plain,
-           "Whether the position is that by the old velocity, as in the source: unstable at large steps. Else the "
-           "spring's force is that\nof the end of the step, too.");
+           "True: the position error uses the old velocity, as in the paper; unstable at large steps. False: "
+           "the spring force, too, is\n"
+           "that of the end of the step.");
   bind_limits(c);
 }
 
@@ -178,9 +184,10 @@ void bind_control(nb::module_& m) {
               "joint_force: numpy.ndarray | None = None, joint_inertia: numpy.ndarray | None = None) -> "
               "tuple[numpy.ndarray, "
               "numpy.ndarray]"),
-      "(joint_force [nv], joint_inertia [nv]) of maba() for one step of dt seconds: tau + drives + springs and "
-      "damping, and\n"
-      "armature + what the implicit terms add. Targets are those at the end of the step. O(n).");
+      "(joint_force [nv], joint_inertia [nv]) of maba() for one step of dt seconds. joint_force is tau "
+      "plus drives, springs and\n"
+      "damping; joint_inertia is the armature plus the implicit terms. Targets are those at the end of the "
+      "step. O(n).");
   m.def("drive_force", &py_drive_force, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a.none(), "qvel"_a.none(),
         "qpos_target"_a.none(), "qvel_target"_a.none(), "qacc"_a.none(), "out"_a = nb::none(),
         nb::sig("def drive_force(model: Model, data: Data, drives: Drives, dt: float, qpos: numpy.ndarray, qvel: "
@@ -188,7 +195,8 @@ void bind_control(nb::module_& m) {
                 "qpos_target: numpy.ndarray, qvel_target: numpy.ndarray | None, qacc: numpy.ndarray, out: "
                 "numpy.ndarray | None = None) "
                 "-> numpy.ndarray"),
-        "The drives' own force [nv] over the step, from the acceleration that maba() found [N m | N].");
+        "Force of the drives alone [nv] over the step, from the acceleration qacc that maba() returned [N m "
+        "| N].");
 }
 
 }  // namespace tarsus::python

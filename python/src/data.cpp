@@ -172,12 +172,14 @@ nb::object zeros(AnyData& any, int n) {
 }
 
 const char* const kDataDoc =
-    "One world's state and workspace, or a batch's.\n\n"
-    "dtype is float64 or float32; every array given to an algorithm with this Data must have it. A single world's "
-    "arrays are\n"
-    "[n]. A batch's are [packs][n][width]: worlds are computed `width` at a time, world w is [w // width, :, w % "
-    "width].\n"
-    "Arrays are views without copies; assigning to one (data.qpos = x) copies into it. Not for two threads at once.";
+    "State and workspace of one world or of a batch.\n"
+    "\n"
+    "dtype is float64 or float32; every array passed to an algorithm with this Data must have it. Arrays "
+    "of a single world are\n"
+    "[n]. Arrays of a batch are [packs][n][width]: `width` worlds are computed at a time, and world w is "
+    "[w // width, :, w % width].\n"
+    "Arrays are views without copies; assigning to one (data.qpos = x) copies into it. Two threads must "
+    "not use one Data at once.";
 
 }  // namespace
 
@@ -214,72 +216,78 @@ void bind_data(nb::module_& m) {
       c, "qvel", [](auto& d) { return std::pair(&d.qvel, d.nv()); }, "[nv] generalized velocities [m/s | rad/s].");
   bind_array(
       c, "qacc", [](auto& d) { return std::pair(&d.qacc, d.nv()); },
-      "[nv] accelerations, by step() or by aba(..., out=data.qacc).");
+      "[nv] accelerations, written by step() or by aba(..., out=data.qacc).");
   bind_array(
       c, "tau", [](auto& d) { return std::pair(&d.tau, d.nv()); },
-      "[nv] applied joint forces, yours to set [N m | N].");
+      "[nv] applied joint forces, set by the user [N m | N].");
   bind_array(
       c, "ctrl", [](auto& d) { return std::pair(&d.ctrl, d.nu()); },
-      "[nu] controls of the model's own actuators, yours to set; MuJoCo's layout.");
+      "[nu] controls of the model's actuators, set by the user; MuJoCo's layout.");
   bind_array(
-      c, "act", [](auto& d) { return std::pair(&d.act, d.na()); }, "[na] activations of actuators, by step().");
+      c, "act", [](auto& d) { return std::pair(&d.act, d.na()); },
+      "[na] activations of the actuators, written by step().");
   bind_mocap(
       c, "mocap_pos", [](auto& d) { return &d.mocap_pos; }, 3,
-      "[nmocap, 3] where the mocap bodies are, yours to set [m]; in the order of the bodies.");
+      "[nmocap, 3] positions of the mocap bodies, set by the user [m]; in the order of the bodies.");
   bind_mocap(
       c, "mocap_quat", [](auto& d) { return &d.mocap_quat; }, 4,
-      "[nmocap, 4] their orientations (w x y z), yours to set; brought to unit length where they are used.");
+      "[nmocap, 4] orientations of the mocap bodies (w x y z), set by the user; normalized where they are "
+      "used.");
   c.def_prop_ro("sensordata", &sensor_numbers, nb::sig("def sensordata(self) -> numpy.ndarray"),
-                "[nsensordata] what the model's sensors read now; see tarsus.sensors(). Computed at each look.");
+                "[nsensordata] present readings of the model's sensors; see tarsus.sensors(). Computed at each "
+                "access.");
   c.def_prop_ro("sensors", &named_sensors, nb::sig("def sensors(self) -> dict[str, numpy.ndarray]"),
-                "The same by name; a batch's are [packs][n][width].");
+                "The sensor readings by name; those of a batch are [packs][n][width].");
   bind_array(
       c, "joint_force", [](auto& d) { return std::pair(&d.joint_force, d.nv()); },
-      "[nv] Q of maba(), by step() [N m | N].");
+      "[nv] Q of maba(), written by step() [N m | N].");
   bind_array(
       c, "joint_inertia", [](auto& d) { return std::pair(&d.joint_inertia, d.nv()); },
-      "[nv] K of maba(), by step(); the armature at first [kg m² | kg].");
+      "[nv] K of maba(), written by step(); initially the armature [kg m² | kg].");
   const auto time = [](AnyData& any) { return any.visit([](auto& d) { return d.time; }); };
   const auto set_time = [](AnyData& any, double t) { any.visit([&](auto& d) { d.time = t; }); };
-  c.def_prop_rw("time", time, set_time, "[s], the same for all worlds.");
+  c.def_prop_rw("time", time, set_time, "Simulated time [s], the same for all worlds.");
   c.def_prop_ro(
       "model", [](AnyData& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
-      "The model that it was made for.");
+      "The model of this data.");
   c.def_prop_ro(
       "dtype",
       [](AnyData& any) { return nb::module_::import_("numpy").attr("dtype")(any.is_float() ? "float32" : "float64"); },
-      nb::sig("def dtype(self) -> numpy.dtype"), "Scalar type of all its arrays.");
+      nb::sig("def dtype(self) -> numpy.dtype"), "Scalar type of all arrays.");
   c.def_prop_ro(
-      "worlds", [](AnyData& any) { return any.visit([](auto& d) { return d.worlds(); }); }, "Worlds in the batch.");
+      "worlds", [](AnyData& any) { return any.visit([](auto& d) { return d.worlds(); }); },
+      "Number of worlds in the batch.");
   c.def_prop_ro(
       "width", [](AnyData& any) { return any.visit([](auto& d) { return d.width(); }); },
-      "Worlds computed at a time; 1 for a single world.");
+      "Number of worlds computed at a time; 1 for a single world.");
   c.def_prop_ro(
-      "packs", [](AnyData& any) { return any.visit([](auto& d) { return d.packs(); }); }, "Packs of `width` worlds.");
+      "packs", [](AnyData& any) { return any.visit([](auto& d) { return d.packs(); }); },
+      "Number of packs of `width` worlds.");
   c.def("reset", &reset, "keyframe"_a = nb::none(),
         nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
-        "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl, mocap bodies and time; None: "
-        "qpos0, at rest. "
-        "tau and qacc\nbecome zero, and sensors feel no contact of before. Raises ValueError, which lists the names.");
+        "Sets all worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl, mocap bodies "
+        "and time. None: qpos0, at rest.\n"
+        "tau and qacc become zero, and sensors no longer report earlier contacts. Raises ValueError, which "
+        "lists the names.");
   c.def(
-      "copy", [](const AnyData& any) { return AnyData(any); }, "All of it once more, for the same model.");
+      "copy", [](const AnyData& any) { return AnyData(any); }, "An independent copy, of the same model.");
   c.def("__copy__", [](const AnyData& any) { return AnyData(any); });
   c.def(
       "__deepcopy__", [](const AnyData& any, nb::handle) { return AnyData(any); }, "memo"_a,
       nb::sig("def __deepcopy__(self, memo: dict) -> Data"));
-  c.def(
-      "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(),
-      nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None) -> "
-              "None"),
-      "tau += Jᵀ force: a force [3] on a body at a point [3] of it (None: its centre of mass), float64, world axes, at "
-      "the present\nqpos. It acts until tau is set anew. A single world only.");
+  c.def("apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(),
+        nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None) -> "
+                "None"),
+        "tau += Jᵀ force at the present qpos: force [3] acts on a body at its point [3] (None: its centre of "
+        "mass), float64, world axes.\n"
+        "It acts until tau is set again. Single world only.");
   c.def("get", &get, "array"_a, "world"_a, nb::sig("def get(self, array: numpy.ndarray, world: int) -> numpy.ndarray"),
-        "A copy of one world's numbers out of an array of this Data's layout.");
+        "Copies one world's numbers out of an array that has this Data's layout.");
   c.def("set", &set, "array"_a, "world"_a, "values"_a,
         nb::sig("def set(self, array: numpy.ndarray, world: int, values: numpy.ndarray) -> None"),
-        "Copies one world's numbers into an array of this Data's layout.");
+        "Copies one world's numbers into an array that has this Data's layout.");
   c.def("zeros", &zeros, "n"_a, nb::sig("def zeros(self, n: int) -> numpy.ndarray"),
-        "A new array with n numbers a world, laid out as algorithms with this Data want it.");
+        "A new zero array of n numbers per world, in the layout that algorithms with this Data require.");
   c.def("__repr__", [](AnyData& any) {
     return any.visit([&]<class R>(BasicData<R>& d) {
       return "<tarsus.Data of '" + any.model().name + "' worlds=" + std::to_string(d.worlds()) + " " + kScalarName<R> +

@@ -185,7 +185,10 @@ int py_first_bad_world(AnyData& any, handle values, int n) {
 void bind_dynamics(nb::module_& m) {
   m.def("kinematics", &py_kinematics, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a = nb::none(),
         nb::sig("def kinematics(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_OPTIONAL ") -> None"),
-        "Poses (and, with qvel, velocities) of all links into data's workspace, for body_pose() and the like. O(n).\n\n"
+        "Computes the poses of all links (and, with qvel, their velocities) into data's workspace, for "
+        "body_pose() and similar functions.\n"
+        "O(n).\n"
+        "\n"
         "qpos [nq], qvel [nv] or None.");
   m.def("rnea", &py_rnea, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "qacc"_a.none(), "out"_a = nb::none(),
         "external"_a = nb::none(),
@@ -196,7 +199,7 @@ void bind_dynamics(nb::module_& m) {
   m.def("bias_force", &py_bias_force, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "out"_a = nb::none(),
         nb::sig("def bias_force(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "C(qpos, qvel) [nv]: gravity, centrifugal and Coriolis force; MuJoCo's qfrc_bias [N m | N]. O(n).");
+        "C(qpos, qvel) [nv]: gravity, centrifugal and Coriolis forces; MuJoCo's qfrc_bias [N m | N]. O(n).");
   m.def(
       "crba", &py_crba, "model"_a, "data"_a, "qpos"_a.none(), "out"_a = nb::none(),
       nb::sig("def crba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
@@ -205,44 +208,50 @@ void bind_dynamics(nb::module_& m) {
         "external"_a = nb::none(),
         nb::sig("def aba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY ", tau: " TARSUS_ARRAY
                 ", out: " TARSUS_OPTIONAL ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "Forward dynamics: qacc [nv] = M⁻¹ (tau - C) [rad/s² | m/s²]. O(n).\n\n"
-        "A singular mass matrix shows as inf or nan in the result. external as for rnea(). Springs and damping are not "
-        "in it:\n"
+        "Forward dynamics: qacc [nv] = M⁻¹ (tau - C) [rad/s² | m/s²]. O(n).\n"
+        "\n"
+        "A singular mass matrix gives inf or nan in the result. external is that of rnea(). Springs and "
+        "damping are not included:\n"
         "see drive_terms().");
   m.def("maba", &py_maba, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "joint_force"_a.none(),
         "joint_inertia"_a.none(), "out"_a = nb::none(), "external"_a = nb::none(),
         nb::sig("def maba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", joint_force: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "Forward dynamics with drives inside: qacc [nv] = (M₀ + diag K)⁻¹ (Q - C), M₀ the mass matrix without "
-        "armature and without tendons'. O(n).\n\n"
-        "joint_force Q [nv] and joint_inertia K [nv] come from drive_terms(). A ball joint uses its first K for all "
-        "three axes, a\n"
-        "free joint its first three and, for all rotations, its fourth.");
+        "Forward dynamics with implicit drives: qacc [nv] = (M₀ + diag K)⁻¹ (Q - C), where M₀ is the mass "
+        "matrix without the armature of joints and tendons. O(n).\n"
+        "\n"
+        "joint_force Q [nv] and joint_inertia K [nv] come from drive_terms(). A ball joint uses its first K "
+        "for all three axes. A\n"
+        "free joint uses its first three K for translation and its fourth for all rotations.");
   m.def(
       "factor", &py_factor, "model"_a, "data"_a, "qpos"_a.none(), "joint_inertia"_a.none(),
       nb::sig("def factor(model: Model, data: Data, qpos: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ") -> None"),
-      "Factors M₀ + diag K for minv(); aba() and maba() leave the same factors behind. Armature of tendons is not in "
-      "them. O(n).");
+      "Factors M₀ + diag K for minv(); aba() and maba() leave the same factors. The armature of tendons is "
+      "not included. O(n).");
   m.def("minv", &py_minv, "model"_a, "data"_a, "y"_a.none(), "out"_a = nb::none(),
         nb::sig("def minv(model: Model, data: Data, y: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(). O(n). out may be y.");
+        "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(). O(n). out may be "
+        "y.");
   m.def("jacobian", &py_jacobian, "model"_a, "data"_a, "body"_a.none(), "point"_a.none(), "out"_a = nb::none(),
         nb::sig("def jacobian(model: Model, data: Data, body: int | str, point: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),
-        "Jacobian [6][nv] of a point [3] (world frame, m) fixed to a body, angular rows first, world axes.\n\n"
-        "At the configuration of the last kinematics(). A single world only.");
+        "Jacobian [6][nv] of a point [3] (world frame, m) fixed to a body. Angular rows first, world axes.\n"
+        "\n"
+        "It holds at the configuration of the last kinematics(). Single world only.");
   m.def("integrate", &py_integrate, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "dt"_a, "out"_a = nb::none(),
         nb::sig("def integrate(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", dt: float, out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "qpos ⊞ dt qvel [nq]: exact for constant qvel; quaternions come out as unit ones. out may be qpos.");
+        "qpos ⊞ dt qvel [nq]: exact for constant qvel; quaternions in the result have unit length. out may "
+        "be qpos.");
   m.def("difference", &py_difference, "model"_a, "a"_a.none(), "b"_a.none(), "out"_a = nb::none(),
         nb::sig("def difference(model: Model, a: " TARSUS_ARRAY ", b: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),
-        "b ⊟ a [nv]: the velocity that, held for one second, moves a [nq] to b [nq]. float64, single world.");
+        "b ⊟ a [nv]: the velocity that moves a [nq] to b [nq] in one second. float64, single world.");
   m.def("first_bad_world", &py_first_bad_world, "data"_a, "values"_a.none(), "n"_a,
         nb::sig("def first_bad_world(data: Data, values: " TARSUS_ARRAY ", n: int) -> int"),
-        "Index of the first world with a number that is not finite in an array of n a world, -1 if all are.");
+        "Index of the first world that has a non-finite number in an array of n numbers per world; -1 if all "
+        "are finite.");
 }
 
 }  // namespace tarsus::python

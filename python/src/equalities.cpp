@@ -231,7 +231,7 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
                     " constraints, " + std::to_string(e.set.rows()) + " rows>";
            })
       .def_prop_ro(
-          "nrow", [](const PyEqualities& e) { return e.set.rows(); }, "Rows of all constraints.")
+          "nrow", [](const PyEqualities& e) { return e.set.rows(); }, "Number of rows of all constraints.")
       .def_prop_ro(
           "row_names",
           [](const PyEqualities& e) {
@@ -239,7 +239,7 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
             for (int r = 0; r < e.set.rows(); ++r) names.push_back(e.set.row_name(r));
             return names;
           },
-          "One name a row.")
+          "Name of each row.")
       .def(
           "set_softness",
           [](PyEqualities& e, int index, double compliance, double damping_steps) {
@@ -247,10 +247,11 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
               throw ValueError("index", std::to_string(index), "an index below " + std::to_string(e.set.size()));
             e.set.set_softness(index, {compliance, damping_steps});
           },
-          "index"_a, "compliance"_a, "damping_steps"_a, "SPOOK's compliance and damping time in steps, used by steps.")
+          "index"_a, "compliance"_a, "damping_steps"_a,
+          "Sets the compliance and damping time (in steps) of SPOOK for constraint `index`. Steps use them.")
       .def("rows", &py_rows, "data"_a, "qpos"_a.none(), "qvel"_a.none() = nb::none(),
            nb::sig("def rows(self, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray | None = None) -> dict"),
-           "phi [nrow], J [nrow][nv], rate J qvel and bias dJ/dt qvel, at one configuration.");
+           "phi [nrow], J [nrow][nv], rate (J qvel) and bias (dJ/dt qvel) at one configuration.");
 }
 
 void bind_additions(nb::class_<PyEqualities>& c) {
@@ -260,7 +261,7 @@ void bind_additions(nb::class_<PyEqualities>& c) {
          return e.growing(name).add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
                                             point(q));
        },
-       "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Two points stay together: three rows.")
+       "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Keeps two points together: three rows.")
       .def(
           "add_distance",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
@@ -269,7 +270,7 @@ void bind_additions(nb::class_<PyEqualities>& c) {
                                                 body_index(e.set.model(), b), point(q), length);
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "length"_a,
-          "Two points stay `length` apart [m]: one row.")
+          "Keeps two points `length` apart [m]: one row.")
       .def(
           "add_point_on_plane",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
@@ -278,7 +279,7 @@ void bind_additions(nb::class_<PyEqualities>& c) {
                                                       body_index(e.set.model(), b), point(q), point(n));
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "normal"_a,
-          "A point of a stays in a plane fixed to b: one row.")
+          "Keeps a point of body a in a plane fixed to body b: one row.")
       .def(
           "add_joint",
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 5>& polynomial) {
@@ -286,7 +287,8 @@ void bind_additions(nb::class_<PyEqualities>& c) {
                                              b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
           },
           "name"_a, "joint_a"_a, "joint_b"_a.none(), "polynomial"_a,
-          "q_a - ref_a = sum c_k (q_b - ref_b)^k; joint_b None: a constant. One row.")
+          "Keeps q_a - ref_a = sum c_k (q_b - ref_b)^k. With joint_b None, q_a - ref_a is the constant c_0. "
+          "One row.")
       .def(
           "add_weld",
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,
@@ -299,7 +301,7 @@ void bind_additions(nb::class_<PyEqualities>& c) {
                                             {rotation, point(p)});
           },
           "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
-          "b keeps its pose in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
+          "Keeps the pose of b in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
       .def(
           "add_screw",
           [](PyEqualities& e, const std::string& name, handle slide, handle hinge, double pitch) {
@@ -307,24 +309,26 @@ void bind_additions(nb::class_<PyEqualities>& c) {
             return e.growing(name).add_screw(name, joint_index(model, slide), joint_index(model, hinge), pitch);
           },
           "name"_a, "slide"_a, "hinge"_a, "pitch"_a,
-          "The slide moves by `pitch` [m] for every turn of the hinge, from qpos0: one row.")
-      .def(
-          "add_user", &add_user, "name"_a, "function"_a, "joints"_a = nb::none(),
-          nb::sig("def add_user(self, name: str, function: typing.Callable[[numpy.ndarray, numpy.ndarray | None], "
-                  "tuple], joints: typing.Sequence[str | int] | None = None) -> int"),
-          "Rows of your own: function(qpos [nq], qvel [nv] or None) returns phi [nrow], which is to be zero, its "
-          "Jacobian J [nrow][nv] in\n"
-          "qvel's axes and, if you have it, dJ/dt qvel [nrow]; without, J is differenced along qvel. It is called once "
-          "now, at\n"
-          "qpos0, and at every evaluation. joints: those that phi depends on, all by default; fewer are quicker.");
+          "Couples the slide to the hinge: the slide moves by `pitch` [m] for each turn of the hinge, measured "
+          "from qpos0. One row.")
+      .def("add_user", &add_user, "name"_a, "function"_a, "joints"_a = nb::none(),
+           nb::sig("def add_user(self, name: str, function: typing.Callable[[numpy.ndarray, numpy.ndarray | None], "
+                   "tuple], joints: typing.Sequence[str | int] | None = None) -> int"),
+           "Adds a user-defined constraint. function(qpos [nq], qvel [nv] or None) returns phi [nrow], which is "
+           "kept at zero, its Jacobian\n"
+           "J [nrow][nv] in qvel's axes and, optionally, dJ/dt qvel [nrow]. Without the last, J is differenced "
+           "along qvel. The function is\n"
+           "called once now, at qpos0, and at every evaluation. joints: those that phi depends on, by default "
+           "all; fewer are faster.");
 }
 
 }  // namespace
 
 void bind_equalities(nb::module_& m) {
-  nb::class_<PyEqualities> c(m, "Equalities", nb::type_slots(FunctionSlots<PyEqualities>::slots),
-                             "Equality constraints of a model. Equalities(model) has those of the model's file, "
-                             "Equalities(model, own=False) none. Points are in bodies' frames; body 0 is the world.");
+  nb::class_<PyEqualities> c(
+      m, "Equalities", nb::type_slots(FunctionSlots<PyEqualities>::slots),
+      "Equality constraints of a model. Equalities(model) holds those of the model's file, "
+      "Equalities(model, own=False) none. Points are in the bodies' frames; body 0 is the world.");
   bind_inspection(c);
   bind_additions(c);
 }

@@ -61,14 +61,15 @@ void bind_errors(nb::module_& m) {
           "severity", [](const Diagnostic& d) { return severity_name(d.severity); }, "'note', 'warning' or 'error'.")
       .def_ro("message", &Diagnostic::message, "What was found, and what was expected.")
       .def_ro("other_law", &Diagnostic::other_law,
-              "Of a warning: what it names is computed, by another law than the format's; check --strict lets it pass.")
+              "Only for warnings. True: what the message names is computed, but by a law other than the format's. "
+              "check --strict accepts it.")
       .def_prop_ro(
           "file", [](const Diagnostic& d) { return text_of(d.where.file); }, nb::sig("def file(self) -> str"),
-          "File's name as it was given.")
+          "Name of the file as given.")
       .def_prop_ro(
-          "line", [](const Diagnostic& d) { return d.where.line; }, "From 1; 0 if unknown.")
+          "line", [](const Diagnostic& d) { return d.where.line; }, "Line, from 1; 0 if unknown.")
       .def_prop_ro(
-          "column", [](const Diagnostic& d) { return d.where.column; }, "From 1; 0 if unknown.")
+          "column", [](const Diagnostic& d) { return d.where.column; }, "Column, from 1; 0 if unknown.")
       .def_prop_ro(
           "element", [](const Diagnostic& d) { return d.where.element; },
           "Path of the element, e.g. 'mujoco/worldbody/body[torso]'.")

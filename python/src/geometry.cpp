@@ -97,7 +97,7 @@ nb::dict contacts(const OwnedShape& a, nb::handle position_a, nb::handle rotatio
 
 void bind_geometry(nb::module_& m) {
   using Class = nb::class_<OwnedShape>;
-  Class shape(m, "Shape", "A shape that can touch others, in its own frame. Half-sizes in metres, as in MuJoCo.");
+  Class shape(m, "Shape", "A collision shape in its own frame. Half-sizes in metres, as in MuJoCo.");
   shape.def("__repr__", [](const OwnedShape& s) {
     std::string sizes;
     for (int i = 0; i < 3; ++i) sizes += s.shape.size[i] > 0 ? " " + number_text(s.shape.size[i]) : "";
@@ -109,7 +109,7 @@ void bind_geometry(nb::module_& m) {
       [] {
         return primitive(ShapeType::plane, {0, 0, 0});
       },
-      "z <= 0, without bounds.");
+      "The half-space z <= 0.");
   shape.def_static(
       "sphere",
       [](double r) {
@@ -121,7 +121,7 @@ void bind_geometry(nb::module_& m) {
       [](double r, double h) {
         return primitive(ShapeType::capsule, {r, h, 0});
       },
-      nb::arg("radius"), nb::arg("half_length"), "Along z; the caps lie beyond the half length.");
+      nb::arg("radius"), nb::arg("half_length"), "Along z; the caps extend beyond the half length.");
   shape.def_static(
       "cylinder",
       [](double r, double h) {
@@ -138,14 +138,16 @@ void bind_geometry(nb::module_& m) {
   shape.def_static(
       "height_field", &height_field, nb::arg("heights"), nb::arg("half_x"), nb::arg("half_y"), nb::arg("base"),
       nb::sig("def height_field(heights: numpy.ndarray, half_x: float, half_y: float, base: float) -> Shape"),
-      "Heights (rows, columns) over a rectangle: columns along x, rows along y; solid down to -base.");
+      "Height field (rows, columns) over a rectangle: columns along x, rows along y; solid down to -base.");
   m.def("collide", &contacts, nb::arg("shape_a"), nb::arg("position_a"), nb::arg("rotation_a"), nb::arg("shape_b"),
         nb::arg("position_b"), nb::arg("rotation_b"), nb::arg("margin") = 0.0,
         nb::sig("def collide(shape_a: Shape, position_a: numpy.ndarray, rotation_a: numpy.ndarray, shape_b: Shape, "
                 "position_b: numpy.ndarray, rotation_b: numpy.ndarray, margin: float = 0.0) -> dict"),
-        "Contact points no further apart than `margin`, at most 8: a dict of `position` (n, 3), midway between the\n"
-        "surfaces, `normal` (n, 3), unit from B to A, `distance` (n), negative for penetration, and `feature` (n).\n"
-        "Positions are (3,), rotations (3, 3). Poses that are not finite give no contact.");
+        "At most 8 contact points with distance up to `margin`, as a dict of `position` (n, 3), midway "
+        "between the surfaces,\n"
+        "`normal` (n, 3), unit, from B to A, `distance` (n), negative for penetration, and `feature` (n). "
+        "Positions are (3,),\n"
+        "rotations (3, 3). Poses that are not finite give no contacts.");
 }
 
 }  // namespace tarsus::python

@@ -149,7 +149,7 @@ class Moment {
 std::array<double, 3> triple(const Vec3d& v) { return {v.x, v.y, v.z}; }
 
 void bind_tasks(nb::module_& m) {
-  nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
+  nb::class_<Task> task(m, "Task", "A learning task. Immutable, so threads share it.");
   copies_are_itself(task);
   task.def("__repr__", [](nb::handle self) {
     const Task& t = nb::cast<const Task&>(self);
@@ -159,12 +159,12 @@ void bind_tasks(nb::module_& m) {
   });
   task.def_prop_ro(
       "model", [](const Task& t) -> const Model& { return t.model(); }, nb::rv_policy::reference_internal,
-      nb::sig("def model(self) -> Model"), "Whose worlds are stepped.");
+      nb::sig("def model(self) -> Model"), "The model whose worlds are stepped.");
   task.def_prop_ro("observation_size", &Task::observation_size);
   task.def_prop_ro("action_size", &Task::action_size);
-  task.def_prop_ro("terms", &Task::terms, "Names of the reward's parts.");
-  task.def_prop_ro("control_dt", &Task::control_dt, "Seconds of one action.");
-  task.def_prop_ro("substeps", &Task::substeps, "Simulation steps of one action.");
+  task.def_prop_ro("terms", &Task::terms, "Names of the terms of the reward.");
+  task.def_prop_ro("control_dt", &Task::control_dt, "Duration of one action [s].");
+  task.def_prop_ro("substeps", &Task::substeps, "Number of simulation steps per action.");
   task.def_prop_ro(
       "action_bounds",
       [](const Task& t) {
@@ -173,7 +173,7 @@ void bind_tasks(nb::module_& m) {
         t.action_bounds(low, high);
         return nb::make_tuple(new_array(low, {n}), new_array(high, {n}));
       },
-      nb::sig("def action_bounds(self) -> tuple[numpy.ndarray, numpy.ndarray]"), "(low, high) of actions.");
+      nb::sig("def action_bounds(self) -> tuple[numpy.ndarray, numpy.ndarray]"), "(low, high) bounds of actions.");
   // One state of a person's own, away from any VectorTask: what a policy in a viewer or on a robot is asked.
   task.def(
       "observe",
@@ -185,7 +185,7 @@ void bind_tasks(nb::module_& m) {
       },
       "qpos"_a, "qvel"_a, "memory"_a,
       nb::sig("def observe(self, qpos: numpy.ndarray, qvel: numpy.ndarray, memory: numpy.ndarray) -> numpy.ndarray"),
-      "What is observed in a state of a world with this memory.");
+      "Observation of a state in a world with this memory.");
   task.def(
       "targets",
       [](const Task& t, handle qpos, handle qvel, handle memory, handle action) {
@@ -199,10 +199,10 @@ void bind_tasks(nb::module_& m) {
       nb::sig(
           "def targets(self, qpos: numpy.ndarray, qvel: numpy.ndarray, memory: numpy.ndarray, action: numpy.ndarray) "
           "-> numpy.ndarray"),
-      "What an action sets: the drives' targets [nq], or controls [nu].");
+      "Controls that an action sets: target positions of the drives [nq], or ctrl [nu].");
 
-  nb::class_<MotionTask, Task> motion(
-      m, "MotionTask", "Motion tracking as DeepMimic defines it: tarsus/learn/motion_task.hpp says how.");
+  nb::class_<MotionTask, Task> motion(m, "MotionTask",
+                                      "Motion tracking as DeepMimic defines it; see tarsus/learn/motion_task.hpp.");
   const MotionTaskOptions d;
   motion.def(
       "__init__",
@@ -225,12 +225,13 @@ void bind_tasks(nb::module_& m) {
       "time_limit"_a = d.time_limit, "tilt_limit"_a = d.tilt_limit, "distance_limit"_a = d.distance_limit,
       "start"_a = d.start, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
       "relative_action"_a = d.relative_action,
-      "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. end_effectors: "
-      "(body, "
-      "x, y, z)\n"
-      "in the body's frame [m]. feet: bodies that may touch the ground. reward: 'deepmimic' or 'mimickit'. "
-      "weights: of its\nterms; none: the published ones. control_dt, time_limit, start (of the clip; negative: random) "
-      "[s]; tilt_limit [rad]; distance_limit [m].");
+      "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. "
+      "end_effectors: (body, x, y, z),\n"
+      "points in the body's frame [m]. feet: bodies that may touch the ground. reward: 'deepmimic' or "
+      "'mimickit'. weights: those of\n"
+      "the reward's terms; empty: the published ones. control_dt, time_limit, start (time in the clip; "
+      "negative: random) [s];\n"
+      "tilt_limit [rad]; distance_limit [m].");
   motion.def_prop_ro(
       "settings",
       [](const MotionTask& t) {
@@ -251,15 +252,16 @@ void bind_tasks(nb::module_& m) {
         return out;
       },
       nb::sig("def settings(self) -> dict[str, numpy.ndarray]"),
-      "What a policy's file says about the task that it was trained for: all of it but limits of time and tilt.");
+      "The task's settings as a policy file stores them: all but the limits of time and tilt.");
   motion.def_prop_ro(
       "time_limit", [](const MotionTask& t) { return t.options().time_limit; }, "[s].");
   motion.def_prop_ro(
       "clip_duration", [](const MotionTask& t) { return t.clip().duration(); }, "[s].");
   motion.def_prop_ro(
-      "loops", [](const MotionTask& t) { return t.clip().loop(); }, "Whether the clip goes on at its end.");
+      "loops", [](const MotionTask& t) { return t.clip().loop(); },
+      "Whether the clip repeats from its start after its end.");
   motion.def_prop_ro(
-      "drives", [](const MotionTask& t) { return *t.drives(); }, "A copy of its gains and force limits.");
+      "drives", [](const MotionTask& t) { return *t.drives(); }, "A copy of the drives: gains and force limits.");
   motion.def(
       "reference",
       [](const MotionTask& t, handle memory) {
@@ -269,15 +271,16 @@ void bind_tasks(nb::module_& m) {
         return nb::make_tuple(new_array(q, {q.size()}), new_array(v, {v.size()}));
       },
       "memory"_a, nb::sig("def reference(self, memory: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
-      "(qpos, qvel) of the clip that a world with this memory is compared with.");
+      "(qpos, qvel) of the clip with which a world with this memory is compared.");
 
-  nb::class_<CartPoleTask, Task> cart(m, "CartPoleTask", "Balancing a pole on a cart, as Gymnasium's CartPole-v1.");
+  nb::class_<CartPoleTask, Task> cart(m, "CartPoleTask", "Balancing a pole on a cart, as in Gymnasium's CartPole-v1.");
   cart.def(nb::init<const Model&>(), "model"_a, nb::keep_alive<1, 2>());
   cart.def_prop_ro(
       "time_limit", [](const CartPoleTask&) { return CartPoleTask::kTimeLimit; }, "[s].");
 
   nb::class_<LocomotionTask, Task> locomotion(
-      m, "LocomotionTask", "Going forward on motors, as Gymnasium's tasks: tarsus/learn/locomotion_task.hpp says how.");
+      m, "LocomotionTask",
+      "Forward locomotion with motors, as in Gymnasium's tasks; see tarsus/learn/locomotion_task.hpp.");
   const LocomotionTaskOptions l;
   locomotion.def(
       "__init__",
@@ -293,14 +296,14 @@ void bind_tasks(nb::module_& m) {
       "control_weight"_a = l.control_weight, "healthy_reward"_a = l.healthy_reward, "low"_a = l.low, "high"_a = l.high,
       "noise"_a = l.noise, "normal_velocity"_a = l.normal_velocity, "control_dt"_a = l.control_dt,
       "substeps"_a = l.substeps, "time_limit"_a = l.time_limit,
-      "hidden: how many coordinates are not observed. low, high: of the third coordinate [m], beyond which an episode "
-      "ends.\nnoise: of starts. control_dt, time_limit [s].");
+      "hidden: number of coordinates left out of the observation. low, high: bounds of the third "
+      "coordinate [m], outside which an\n"
+      "episode ends. noise: perturbation of initial states. control_dt, time_limit [s].");
   locomotion.def_prop_ro(
       "time_limit", [](const LocomotionTask& t) { return t.options().time_limit; }, "[s].");
 
   nb::class_<VelocityTask, Task> velocity(
-      m, "VelocityTask",
-      "A robot on its own servos follows a command of velocity: tarsus/learn/velocity_task.hpp says how.");
+      m, "VelocityTask", "A robot with servos follows a velocity command; see tarsus/learn/velocity_task.hpp.");
   const VelocityTaskOptions w;
   velocity.def(
       "__init__",
@@ -320,9 +323,11 @@ void bind_tasks(nb::module_& m) {
       "command_interval"_a = w.command_interval, "standing"_a = w.standing, "keyframe"_a = w.keyframe,
       "action_scale"_a = w.action_scale, "weights"_a = w.weights, "noise"_a = w.noise, "tilt_limit"_a = w.tilt_limit,
       "control_dt"_a = w.control_dt, "substeps"_a = w.substeps, "time_limit"_a = w.time_limit,
-      "feet: bodies. command_low, command_high: forward, left [m/s], turning [rad/s]; command_interval [s]; standing: "
-      "the\nshare of commands to stand. keyframe: of the stance. weights: of the terms. tilt_limit [rad]. control_dt, "
-      "time_limit [s].");
+      "feet: bodies. command_low, command_high: bounds of the command: forward and left [m/s], turning "
+      "[rad/s]. command_interval [s]:\n"
+      "time between commands. standing: fraction of commands that are zero. keyframe: the stance. weights: "
+      "those of the reward's terms.\n"
+      "tilt_limit [rad]. control_dt, time_limit [s].");
   velocity.def_prop_ro(
       "time_limit", [](const VelocityTask& t) { return t.options().time_limit; }, "[s].");
 }
@@ -331,26 +336,26 @@ void bind_tasks(nb::module_& m) {
 
 void bind_learn(nb::module_& m) {
   bind_tasks(m);
-  nb::class_<AnyVectorTask> c(
-      m, "VectorTask", "Many worlds of one task, stepped together. Arrays are views of its memory, [worlds, n].");
-  c.def(
-      nb::init<nb::object, int, int, std::uint64_t, const std::string&, handle, const std::string&>(), "task"_a,
-      "worlds"_a = 1, "threads"_a = 1, "seed"_a = 0, "autoreset"_a = "next_step", "dtype"_a = "float64",
-      "drives"_a = "maba",
-      nb::sig("def __init__(self, task: Task, worlds: int = 1, threads: int = 1, seed: int = 0, autoreset: str = "
-              "'next_step', dtype: numpy.typing.DTypeLike = 'float64', drives: str = 'maba') -> None"),
-      "autoreset: 'next_step', 'same_step' or 'disabled', as Gymnasium's AutoresetMode. drives: 'maba', the task's in "
-      "the step;\n'dense': joint forces by stable PD with a dense factor, cut off at the limits, before each "
-      "simulation "
-      "step.");
+  nb::class_<AnyVectorTask> c(m, "VectorTask",
+                              "Many worlds of one task, stepped together. Arrays are views [worlds, n] of its memory.");
+  c.def(nb::init<nb::object, int, int, std::uint64_t, const std::string&, handle, const std::string&>(), "task"_a,
+        "worlds"_a = 1, "threads"_a = 1, "seed"_a = 0, "autoreset"_a = "next_step", "dtype"_a = "float64",
+        "drives"_a = "maba",
+        nb::sig("def __init__(self, task: Task, worlds: int = 1, threads: int = 1, seed: int = 0, autoreset: str = "
+                "'next_step', dtype: numpy.typing.DTypeLike = 'float64', drives: str = 'maba') -> None"),
+        "autoreset: 'next_step', 'same_step' or 'disabled', as Gymnasium's AutoresetMode. drives: 'maba' "
+        "steps with the task's implicit\n"
+        "drives; 'dense' applies joint forces by stable PD with a dense factorization, clamped to the "
+        "limits, before each simulation step.");
   c.def_prop_ro("task", &AnyVectorTask::task, nb::sig("def task(self) -> Task"), "The task.");
   c.def_prop_ro("worlds", [](AnyVectorTask& a) { return a.visit([](auto& v) { return v.worlds(); }); });
   c.def("reset", &AnyVectorTask::reset, "mask"_a = nb::none(), "seeds"_a = nb::none(),
         nb::sig("def reset(self, mask: numpy.ndarray | None = None, seeds: numpy.ndarray | None = None) -> None"),
-        "Starts the worlds of mask [worlds] (bool; None: all) anew; with seeds [worlds] (uint64) their episodes are "
-        "counted from 0\nunder these.");
+        "Restarts the worlds of mask [worlds] (bool; None: all). With seeds [worlds] (uint64), their episode "
+        "counts restart at 0 under\n"
+        "these seeds.");
   c.def("step", &AnyVectorTask::step, "action"_a, nb::sig("def step(self, action: numpy.ndarray) -> None"),
-        "One control step. action [worlds, action_size].");
+        "Makes one control step. action [worlds, action_size].");
   c.def("__repr__", [](handle self) {
     return any(self).visit([&]<class R>(VectorTask<R>& v) {
       return "<tarsus.VectorTask of '" + v.task().model().name + "' worlds=" + std::to_string(v.worlds()) + " " +
@@ -369,46 +374,46 @@ void bind_learn(nb::module_& m) {
   array(
       "final_observation",
       [](auto& v, handle s) { return rows(v.final_observation(), s, v.worlds(), v.task().observation_size()); },
-      "[worlds, observation_size] what ended episodes ended with (same_step).");
+      "[worlds, observation_size] last observations of the episodes that ended (same_step).");
   array(
       "reward", [](auto& v, handle s) { return rows(v.reward(), s, v.worlds(), -1); }, "[worlds].");
   array(
       "terms", [](auto& v, handle s) { return rows(v.terms(), s, v.worlds(), int(v.task().terms().size())); },
-      "[worlds, terms] the reward's parts.");
+      "[worlds, terms] terms of the reward.");
   array(
       "terminated", [](auto& v, handle s) { return truth(v.terminated(), s); }, "[worlds] bool.");
   array(
       "truncated", [](auto& v, handle s) { return truth(v.truncated(), s); }, "[worlds] bool.");
   array(
       "bad", [](auto& v, handle s) { return truth(v.bad(), s); },
-      "[worlds] bool: the state went bad in this step (not finite, too fast). Truncated, too, with the last good "
-      "observation.");
+      "[worlds] bool: the state failed in this step (not finite, too fast). Such an episode is truncated, "
+      "with the last good observation.");
   array(
       "steps", [](auto& v, handle s) { return rows(v.steps(), s, v.worlds(), -1); },
-      "[worlds] control steps of the present episode.");
+      "[worlds] number of control steps in the present episode.");
   array(
       "memory", [](auto& v, handle s) { return rows(v.memory(), s, v.worlds(), v.task().memory_size()); },
-      "[worlds, memory_size] the task's own numbers about each world.");
+      "[worlds, memory_size] the task's stored numbers of each world.");
   array(
       "qpos", [](auto& v, handle s) { return rows(v.batch().qpos(), s, v.worlds(), v.task().model().nq); },
-      "[worlds, nq], yours to write between steps.");
+      "[worlds, nq]; may be written between steps.");
   array(
       "qvel", [](auto& v, handle s) { return rows(v.batch().qvel(), s, v.worlds(), v.task().model().nv); },
-      "[worlds, nv], yours to write between steps.");
+      "[worlds, nv]; may be written between steps.");
   array(
       "qpos_target",
       [](auto& v, handle s) { return rows(v.batch().qpos_target(), s, v.worlds(), v.task().model().nq); },
-      "[worlds, nq] targets of the drives in the last step.");
+      "[worlds, nq] target positions of the drives in the last step.");
   array(
       "ground_force",
       [](auto& v, handle s) {
         return view_array(v.batch().ground_force().data(), {std::size_t(v.worlds()), v.task().model().joints.size(), 3},
                           s);
       },
-      "[worlds, nlink, 3] force of the ground on each link in the last simulation step, world axes [N].");
+      "[worlds, nlink, 3] ground force on each link in the last simulation step, world axes [N].");
   c.def_prop_ro(
       "bad_worlds", [](AnyVectorTask& a) { return a.alone([](auto& v) { return v.bad_worlds(); }); },
-      "Episodes that ended because a state went bad (not finite, too fast), so far.");
+      "Number of episodes so far that ended because the state failed (not finite, too fast).");
   c.def_prop_ro(
       "seconds",
       [](AnyVectorTask& a) {
@@ -421,7 +426,7 @@ void bind_learn(nb::module_& m) {
         });
       },
       nb::sig("def seconds(self) -> dict[str, float]"),
-      "Spent in step() so far, in the simulation and in the task's parts, summed over threads.");
+      "Time spent in step() so far, in the simulation and in the task's parts, summed over threads.");
 }
 
 }  // namespace tarsus::python

@@ -63,25 +63,25 @@ Momentum py_momentum(const Model& model, AnyData& any) {
 
 void bind_measure(nb::module_& m) {
   nb::class_<Energy>(m, "Energy", "[J].")
-      .def_ro("kinetic", &Energy::kinetic, "Of the bodies and, with armature, of the rotors.")
-      .def_ro("potential", &Energy::potential, "Gravity's, zero at the world's origin.")
-      .def_ro("spring", &Energy::spring, "In the joints' springs.")
-      .def("total", &Energy::total, "The sum of the three.")
+      .def_ro("kinetic", &Energy::kinetic, "Kinetic energy of the bodies and, through armature, of the rotors.")
+      .def_ro("potential", &Energy::potential, "Potential energy of gravity, zero at the world's origin.")
+      .def_ro("spring", &Energy::spring, "Energy in the joints' springs.")
+      .def("total", &Energy::total, "Sum of the three energies.")
       .def("__repr__", [](const Energy& e) {
         return "<tarsus.Energy kinetic=" + number_text(e.kinetic) + " potential=" + number_text(e.potential) +
                " spring=" + number_text(e.spring) + ">";
       });
-  nb::class_<Momentum>(m, "Momentum", "Of all moving bodies.")
+  nb::class_<Momentum>(m, "Momentum", "Mass, centre of mass and momentum of all moving bodies.")
       .def_ro("mass", &Momentum::mass, "[kg].")
       .def_prop_ro(
           "com", [](const Momentum& p) { return to_numpy(p.com); }, nb::sig("def com(self) -> numpy.ndarray"),
-          "[3] centre of mass [m].")
+          "[3] position of the centre of mass [m].")
       .def_prop_ro(
           "linear", [](const Momentum& p) { return to_numpy(p.linear); }, nb::sig("def linear(self) -> numpy.ndarray"),
-          "[3] [kg m/s].")
+          "[3] linear momentum [kg m/s].")
       .def_prop_ro(
           "angular", [](const Momentum& p) { return to_numpy(p.angular); },
-          nb::sig("def angular(self) -> numpy.ndarray"), "[3] about the centre of mass [kg m²/s].")
+          nb::sig("def angular(self) -> numpy.ndarray"), "[3] angular momentum about the centre of mass [kg m²/s].")
       .def("__repr__", [](const Momentum& p) {
         const auto vector = [](const Vec3d& v) {
           return "(" + number_text(v.x) + ", " + number_text(v.y) + ", " + number_text(v.z) + ")";
@@ -91,20 +91,20 @@ void bind_measure(nb::module_& m) {
       });
   m.def("body_pose", &py_body_pose, "model"_a, "data"_a, "body"_a.none(),
         nb::sig("def body_pose(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(rotation [3][3], position [3] m) of a body in the world after kinematics(): p_world = rotation @ p_body + "
-        "position.");
+        "(rotation [3][3], position [3] m) of a body in the world, after kinematics(): p_world = rotation @ "
+        "p_body + position.");
   m.def("body_poses", &py_body_poses, "model"_a, "data"_a,
         nb::sig("def body_poses(model: Model, data: Data) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(rotations [nbody][3][3], positions [nbody][3] m) of all bodies in the world after kinematics().");
+        "(rotations [nbody][3][3], positions [nbody][3] m) of all bodies in the world, after kinematics().");
   m.def("body_velocity", &py_body_velocity, "model"_a, "data"_a, "body"_a.none(),
         nb::sig("def body_velocity(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(angular [3] rad/s, linear [3] m/s) of a body's frame after kinematics() with qvel: world axes, at the body's "
-        "origin.");
+        "(angular [3] rad/s, linear [3] m/s) velocity of a body's frame, at its origin and in world axes, "
+        "after kinematics() with qvel.");
   m.def("energy", &py_energy, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(),
         nb::sig("def energy(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray) -> Energy"),
-        "Energy at qpos [nq] and qvel [nv], for which it runs kinematics(). Single world.");
+        "Energy at qpos [nq] and qvel [nv]; runs kinematics(). Single world only.");
   m.def("momentum", &py_momentum, "model"_a, "data"_a, nb::sig("def momentum(model: Model, data: Data) -> Momentum"),
-        "Momentum after kinematics() with qvel. Single world.");
+        "Momentum, after kinematics() with qvel. Single world only.");
 }
 
 }  // namespace tarsus::python

@@ -147,8 +147,8 @@ nb::object view_of(const std::vector<double>& values, nb::handle self) {
 }
 
 void bind_joint(nb::module_& m) {
-  nb::class_<JointRef>(m, "Joint", "A joint of a model, which moves the link of the same index. SI units, radians.")
-      .def_ro("id", &JointRef::id, "Index in model.joints; the link that it moves has the same.")
+  nb::class_<JointRef>(m, "Joint", "A joint of a model. It moves the link of the same index. SI units, radians.")
+      .def_ro("id", &JointRef::id, "Index in model.joints, and index of the link that it moves.")
       .def_prop_ro(
           "name", [](const JointRef& j) { return j->name; }, "Name in the file; may be empty.")
       .def_prop_ro(
@@ -158,49 +158,48 @@ void bind_joint(nb::module_& m) {
           [](const JointRef& j) {
             return BodyRef{j.owner, j.model, j->body};
           },
-          "The body that it belongs to.")
+          "Index of the body to which it belongs.")
       .def_prop_ro(
-          "parent", [](const JointRef& j) { return j->parent; }, "Link below, -1 for the world.")
+          "parent", [](const JointRef& j) { return j->parent; }, "Index of the parent link, -1 for the world.")
       .def_prop_ro(
           "qpos", [](const JointRef& j) { return nb::slice(j->qpos, j->qpos + j->nq(), 1); },
-          "Slice of its numbers in qpos: data.qpos[joint.qpos].")
+          "Slice of the joint's coordinates in qpos: data.qpos[joint.qpos].")
       .def_prop_ro(
           "qvel", [](const JointRef& j) { return nb::slice(j->qvel, j->qvel + j->nv(), 1); },
-          "Slice of its numbers in qvel, qacc and tau.")
+          "Slice of the joint's degrees of freedom in qvel, qacc and tau.")
       .def_prop_ro(
-          "nq", [](const JointRef& j) { return j->nq(); }, "Numbers in qpos.")
+          "nq", [](const JointRef& j) { return j->nq(); }, "Number of coordinates in qpos.")
       .def_prop_ro(
-          "nv", [](const JointRef& j) { return j->nv(); }, "Numbers in qvel.")
+          "nv", [](const JointRef& j) { return j->nv(); }, "Number of degrees of freedom in qvel.")
       .def_prop_ro(
           "axis", [](const JointRef& j) { return fixed(numbers(j->axis), {3}); },
-          nb::sig("def axis(self) -> numpy.ndarray"), "[3] unit, body frame; hinge and slide.")
+          nb::sig("def axis(self) -> numpy.ndarray"), "[3] unit vector in the body frame; for hinge and slide.")
       .def_prop_ro(
           "position", [](const JointRef& j) { return fixed(numbers(j->position), {3}); },
           nb::sig("def position(self) -> numpy.ndarray"), "[3] anchor in the body frame [m].")
       .def_prop_ro(
-          "reference", [](const JointRef& j) { return j->reference; },
-          "qpos in the pose that the file draws [rad | m].")
+          "reference", [](const JointRef& j) { return j->reference; }, "qpos in the model file's pose [rad | m].")
       .def_prop_ro(
           "spring_reference", [](const JointRef& j) { return j->spring_reference; },
-          "qpos at which its spring is at rest [rad | m].")
+          "qpos at which the joint's spring is at rest [rad | m].")
       .def_prop_ro(
-          "stiffness", [](const JointRef& j) { return j->stiffness; }, "[N m/rad | N/m].")
+          "stiffness", [](const JointRef& j) { return j->stiffness; }, "Spring stiffness [N m/rad | N/m].")
       .def_prop_ro(
-          "damping", [](const JointRef& j) { return j->damping; }, "[N m s/rad | N s/m].")
+          "damping", [](const JointRef& j) { return j->damping; }, "Viscous damping [N m s/rad | N s/m].")
       .def_prop_ro(
           "armature", [](const JointRef& j) { return j->armature; }, "Added to the diagonal of M [kg m² | kg].")
       .def_prop_ro(
           "friction_loss", [](const JointRef& j) { return j->friction_loss; }, "Dry friction [N m | N].")
       .def_prop_ro(
-          "limited", [](const JointRef& j) { return j->limited; }, "Whether `range` holds.")
+          "limited", [](const JointRef& j) { return j->limited; }, "Whether `range` applies.")
       .def_prop_ro(
           "range", [](const JointRef& j) { return fixed(j->range, {2}); }, nb::sig("def range(self) -> numpy.ndarray"),
-          "[2] [rad | m].")
+          "[2] limits of qpos [rad | m].")
       .def_prop_ro(
-          "force_limited", [](const JointRef& j) { return j->force_limited; }, "Whether `force_range` holds.")
+          "force_limited", [](const JointRef& j) { return j->force_limited; }, "Whether `force_range` applies.")
       .def_prop_ro(
           "force_range", [](const JointRef& j) { return fixed(j->force_range, {2}); },
-          nb::sig("def force_range(self) -> numpy.ndarray"), "[2] [N m | N].")
+          nb::sig("def force_range(self) -> numpy.ndarray"), "[2] limits of the joint's actuator force [N m | N].")
       .def("__repr__", [](const JointRef& j) {
         return "<tarsus.Joint " + std::to_string(j.id) + " '" + j->name + "' (" + name(j->type) + ")>";
       });
@@ -208,14 +207,14 @@ void bind_joint(nb::module_& m) {
 
 void bind_body(nb::module_& m) {
   nb::class_<BodyRef>(m, "Body", "A body of a model. SI units.")
-      .def_ro("id", &BodyRef::id, "Index in model.bodies; the world's is 0.")
+      .def_ro("id", &BodyRef::id, "Index in model.bodies; the world is 0.")
       .def_prop_ro(
           "name", [](const BodyRef& b) { return b->name; }, "Name in the file; may be empty.")
       .def_prop_ro(
           "parent", [](const BodyRef& b) { return b->parent; }, "Index of the parent body.")
       .def_prop_ro(
           "link", [](const BodyRef& b) { return b->link; },
-          "Link (joint index) that carries it, -1 if fixed to the world.")
+          "Link (joint index) to which the body is fixed, -1 if fixed to the world.")
       .def_prop_ro(
           "joints",
           [](const BodyRef& b) {
@@ -223,7 +222,7 @@ void bind_body(nb::module_& m) {
             for (int i = 0; i < b->joint_count; ++i) list.append(JointRef{b.owner, b.model, b->joint_first + i});
             return list;
           },
-          nb::sig("def joints(self) -> list[Joint]"), "Its own joints, in the order in which they act.")
+          nb::sig("def joints(self) -> list[Joint]"), "The body's own joints, in the order in which they act.")
       .def_prop_ro(
           "mass", [](const BodyRef& b) { return b->mass; }, "[kg].")
       .def_prop_ro(
@@ -234,40 +233,42 @@ void bind_body(nb::module_& m) {
           [](const BodyRef& b) {
             return fixed(numbers(b->inertia), {3, 3});
           },
-          nb::sig("def inertia(self) -> numpy.ndarray"), "[3][3] about the centre of mass, body axes [kg m²].")
+          nb::sig("def inertia(self) -> numpy.ndarray"), "[3][3] inertia about the centre of mass, body axes [kg m²].")
       .def_prop_ro(
           "pose_in_link", [](const BodyRef& b) { return nb::make_tuple(to_numpy(b->X_LB.R), to_numpy(b->X_LB.p)); },
           nb::sig("def pose_in_link(self) -> tuple[numpy.ndarray, numpy.ndarray]"),
-          "(rotation [3][3], position [3]) of the body frame in its link's frame (in the world's for link -1).")
+          "(rotation [3][3], position [3]) of the body frame in its link's frame (for link -1: in the world).")
       .def("__repr__", [](const BodyRef& b) { return "<tarsus.Body " + std::to_string(b.id) + " '" + b->name + "'>"; });
 }
 
 void bind_arrays(nb::class_<Model>& c) {
   c.def_prop_ro(
       "gravity", [](nb::handle self) { return view_array(&nb::cast<const Model&>(self).gravity.x, {3}, self); },
-      nb::sig("def gravity(self) -> numpy.ndarray"), "[3] read-only [m/s²].");
+      nb::sig("def gravity(self) -> numpy.ndarray"), "[3] acceleration of gravity; read-only [m/s²].");
   c.def_prop_ro(
       "qpos0", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).qpos0, self); },
-      nb::sig("def qpos0(self) -> numpy.ndarray"), "[nq] the pose that the file draws; read-only view.");
+      nb::sig("def qpos0(self) -> numpy.ndarray"), "[nq] pose of the model file; read-only view.");
   c.def_prop_ro(
       "qpos_spring", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).qpos_spring, self); },
-      nb::sig("def qpos_spring(self) -> numpy.ndarray"), "[nq] where the joints' springs are at rest; read-only view.");
+      nb::sig("def qpos_spring(self) -> numpy.ndarray"),
+      "[nq] pose in which the joints' springs are at rest; read-only view.");
   c.def_prop_ro(
       "armature", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).armature, self); },
-      nb::sig("def armature(self) -> numpy.ndarray"), "[nv] on the diagonal of M [kg m² | kg]; read-only view.");
+      nb::sig("def armature(self) -> numpy.ndarray"),
+      "[nv] addition to the diagonal of M [kg m² | kg]; read-only view.");
   c.def_prop_ro(
       "dof_joint",
       [](nb::handle self) {
         const Model& model = nb::cast<const Model&>(self);
         return view_array(model.dof_joint.data(), {model.dof_joint.size()}, self);
       },
-      nb::sig("def dof_joint(self) -> numpy.ndarray"), "[nv] joint of each degree of freedom; read-only view.");
+      nb::sig("def dof_joint(self) -> numpy.ndarray"), "[nv] joint index of each degree of freedom; read-only view.");
   c.def_prop_ro(
-      "body_name", [](const Model& m) { return names(m.bodies); }, "[nbody] names.");
+      "body_name", [](const Model& m) { return names(m.bodies); }, "[nbody] names of the bodies.");
   c.def_prop_ro(
       "body_mass",
       [](const Model& m) { return gather(m.bodies, {}, [](const Body& b) { return std::array{b.mass}; }); },
-      nb::sig("def body_mass(self) -> numpy.ndarray"), "[nbody] [kg]; read-only.");
+      nb::sig("def body_mass(self) -> numpy.ndarray"), "[nbody] masses [kg]; read-only.");
   c.def_prop_ro(
       "body_com", [](const Model& m) { return gather(m.bodies, {3}, [](const Body& b) { return numbers(b.com); }); },
       nb::sig("def body_com(self) -> numpy.ndarray"), "[nbody][3] centre of mass, body frame [m]; read-only.");
@@ -277,16 +278,17 @@ void bind_arrays(nb::class_<Model>& c) {
         return gather(m.bodies, {3, 3}, [](const Body& b) { return numbers(b.inertia); });
       },
       nb::sig("def body_inertia(self) -> numpy.ndarray"),
-      "[nbody][3][3] about the centre of mass, body axes [kg m²] (MuJoCo's is diagonal, in axes of its own); "
-      "read-only.");
+      "[nbody][3][3] inertia about the centre of mass, body axes [kg m²] (MuJoCo's is diagonal, in its own "
+      "axes); read-only.");
   c.def_prop_ro(
       "body_parent", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.parent; }); },
-      nb::sig("def body_parent(self) -> numpy.ndarray"), "[nbody] parent body; read-only.");
+      nb::sig("def body_parent(self) -> numpy.ndarray"), "[nbody] index of the parent body; read-only.");
   c.def_prop_ro(
       "body_link", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.link; }); },
-      nb::sig("def body_link(self) -> numpy.ndarray"), "[nbody] link that carries the body, -1 the world; read-only.");
+      nb::sig("def body_link(self) -> numpy.ndarray"),
+      "[nbody] link to which the body is fixed, -1 for the world; read-only.");
   c.def_prop_ro(
-      "joint_name", [](const Model& m) { return names(m.joints); }, "[njoint] names.");
+      "joint_name", [](const Model& m) { return names(m.joints); }, "[njoint] names of the joints.");
   c.def_prop_ro(
       "joint_qpos", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qpos; }); },
       nb::sig("def joint_qpos(self) -> numpy.ndarray"), "[njoint] first index in qpos; read-only.");
@@ -296,13 +298,16 @@ void bind_arrays(nb::class_<Model>& c) {
 }
 
 const char* const kLoadDoc =
-    "Reads and compiles an MJCF or URDF file, or makes a built-in scene of free bodies such as 'box_stack:5'.\n\n"
-    "lenient: a missing mesh is a warning where no inertia needs it. fix_balance: inertias that no real body can have "
-    "are\n"
-    "mended, each with a report in `diagnostics`. disable_includes: an MJCF <include> is an error, for text from a "
-    "stranger.\n"
-    "floating_base, package_paths: URDF's root floats; folders in which package://NAME/ is looked for.\n"
-    "Raises InputError with every error found, each with file, line, column and element.";
+    "Reads and compiles an MJCF or URDF file, or makes a built-in scene of free bodies such as "
+    "'box_stack:5'.\n"
+    "\n"
+    "lenient: a missing mesh is a warning where no inertia depends on it. fix_balance: inertias that no "
+    "real body can have are\n"
+    "repaired, and `diagnostics` reports each. disable_includes: an MJCF <include> is an error, for "
+    "files from untrusted sources.\n"
+    "floating_base: the root link of a URDF floats. package_paths: folders in which package://NAME/ is "
+    "looked up.\n"
+    "Raises InputError with all errors found, each with file, line, column and element.";
 
 nb::tuple keyframe(const Model& model, nb::handle which) {
   const KeyframeSpec& key = keyframe_of(model, which);
@@ -335,21 +340,22 @@ void bind_model(nb::module_& m) {
   using Paths = std::vector<std::filesystem::path>;
   bind_body(m);
   bind_joint(m);
-  nb::class_<Model> c(m, "Model", "Everything that never changes while a world runs; shared by any number of Data.");
+  nb::class_<Model> c(m, "Model", "An immutable mechanism; any number of Data share it.");
   copies_are_itself(c);
   c.def_static("load", &load, "path"_a, nb::kw_only(), "lenient"_a = false, "fix_balance"_a = false,
                "disable_includes"_a = false, "floating_base"_a = false, "package_paths"_a = Paths(), kLoadDoc);
   c.def_static("from_xml_string", &from_xml_string, "text"_a, "directory"_a = ".", "name"_a = "<string>", nb::kw_only(),
                "lenient"_a = false, "fix_balance"_a = false, "disable_includes"_a = false, "floating_base"_a = false,
                "package_paths"_a = Paths(),
-               "load() for MJCF or URDF text. Files that it names are looked for in `directory`; `name` stands for the "
-               "file in messages.");
+               "As load(), for MJCF or URDF text. Files that the text names are looked up in `directory`; messages "
+               "show `name` as the file.");
   c.def_ro("name", &Model::name, "Name in the file.");
-  c.def_ro("nq", &Model::nq, "Numbers in qpos.");
-  c.def_ro("nv", &Model::nv, "Numbers in qvel, qacc and tau: degrees of freedom.");
-  c.def_ro("nu", &Model::nu, "Numbers in ctrl: one for each actuator, more for dcmotors and pids of several inputs.");
-  c.def_prop_ro("nmocap", &Model::nmocap, "Mocap bodies: rows of Data.mocap_pos and mocap_quat.");
-  c.def_ro("na", &Model::na, "Numbers in act: states of actuators.");
+  c.def_ro("nq", &Model::nq, "Number of coordinates in qpos.");
+  c.def_ro("nv", &Model::nv, "Number of degrees of freedom: numbers in qvel, qacc and tau.");
+  c.def_ro("nu", &Model::nu,
+           "Number of controls in ctrl: one per actuator, more for dcmotors and pids with several inputs.");
+  c.def_prop_ro("nmocap", &Model::nmocap, "Number of mocap bodies: rows of Data.mocap_pos and mocap_quat.");
+  c.def_ro("na", &Model::na, "Number of actuator states in act.");
   c.def_prop_ro(
       "actuators",
       [](const Model& model) {
@@ -375,22 +381,21 @@ void bind_model(nb::module_& m) {
         return fixed(out, {out.size() / 2, 2});
       },
       nb::sig("def actuator_ctrlrange(self) -> numpy.ndarray"),
-      "[nu][2] ranges that controls are clamped to; infinite without one.");
-  c.def_prop_ro(
-      "controls", &Model::control_names,
-      "[nu] what each number of ctrl belongs to: the actuator's name, with .pos, .vel, .ff or .voltage behind it "
-      "where it has several.");
-  c.def_prop_ro("nbody", &Model::nbody, "Bodies, the world included.");
-  c.def_prop_ro("njoint", &Model::njoint, "Joints, which is also the number of links.");
-  c.def_ro("depth", &Model::depth, "Degrees of freedom on the longest branch.");
-  c.def_ro("timestep", &Model::timestep, "The file's own time step [s].");
-  c.def("total_mass", &Model::total_mass, "Mass of all bodies [kg].");
+      "[nu][2] ranges to which controls are clamped; infinite for a control without a range.");
+  c.def_prop_ro("controls", &Model::control_names,
+                "[nu] name of each control in ctrl: the actuator's name, followed by .pos, .vel, .ff or .voltage if "
+                "the actuator has several.");
+  c.def_prop_ro("nbody", &Model::nbody, "Number of bodies, including the world.");
+  c.def_prop_ro("njoint", &Model::njoint, "Number of joints, which is also the number of links.");
+  c.def_ro("depth", &Model::depth, "Number of degrees of freedom on the longest branch of the tree.");
+  c.def_ro("timestep", &Model::timestep, "Time step of the model file [s].");
+  c.def("total_mass", &Model::total_mass, "Total mass of all bodies [kg].");
   c.def("body", &body, "name"_a, nb::sig("def body(self, name: str | int) -> Body"),
-        "A body by name or index. Raises ValueError, which lists the names.");
+        "The body with a name or index. Raises ValueError, which lists the names.");
   c.def("joint", &joint, "name"_a, nb::sig("def joint(self, name: str | int) -> Joint"),
-        "A joint by name or index. Raises ValueError, which lists the names.");
-  c.def("body_id", &Model::body_id, "name"_a, "Index of a body.");
-  c.def("joint_id", &Model::joint_id, "name"_a, "Index of a joint.");
+        "The joint with a name or index. Raises ValueError, which lists the names.");
+  c.def("body_id", &Model::body_id, "name"_a, "Index of the body with this name.");
+  c.def("joint_id", &Model::joint_id, "name"_a, "Index of the joint with this name.");
   c.def_prop_ro(
       "bodies",
       [](nb::handle self) {
@@ -416,15 +421,16 @@ void bind_model(nb::module_& m) {
         for (const KeyframeSpec& key : model.spec.keyframes) names.append(key.name);
         return names;
       },
-      nb::sig("def keyframes(self) -> list[str]"), "Names of the file's keyframes; may be empty texts.");
+      nb::sig("def keyframes(self) -> list[str]"), "Names of the file's keyframes; a name may be empty.");
   c.def("keyframe", &keyframe, "name"_a,
         nb::sig("def keyframe(self, name: str | int) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(qpos [nq], qvel [nv]) of a keyframe by name or index, copies; what it leaves out is qpos0 or zero. Raises\n"
-        "ValueError, which lists the names.");
+        "(qpos [nq], qvel [nv]) of a keyframe, by name or index, as copies. If the keyframe leaves them out, "
+        "they are qpos0 and zero.\n"
+        "Raises ValueError, which lists the names.");
   c.def_prop_ro(
       "diagnostics", [](const Model& model) { return to_python(model.spec.diagnostics); },
       nb::sig("def diagnostics(self) -> list[Diagnostic]"),
-      "Notes and warnings of reading: what is not supported, what was mended.");
+      "Notes and warnings from reading the file: what is not supported and what was repaired.");
   bind_arrays(c);
   c.def("__repr__", [](const Model& model) {
     return "<tarsus.Model '" + model.name + "' nq=" + std::to_string(model.nq) + " nv=" + std::to_string(model.nv) +

@@ -5,7 +5,7 @@
 NB_MODULE(_core, m) {
   // Other libraries' tensors may hold a batch's memory beyond the interpreter's end.
   nanobind::set_leak_warnings(false);
-  m.doc() = "Models, data and algorithms of tarsus; import tarsus, not this module.";
+  m.doc() = "Models, data and algorithms of tarsus. Import tarsus instead of this module.";
   m.attr("__version__") = TARSUS_VERSION;
   tarsus::python::bind_errors(m);
   tarsus::python::bind_model(m);
@@ -24,7 +24,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_learn(m);
   m.def(
       "isa_level", [] { return tarsus::name(tarsus::isa_level()); },
-      "Instruction set that the kernels run with: 'baseline', 'avx2' or 'avx512'.");
+      "Instruction set used by the kernels: 'baseline', 'avx2' or 'avx512'.");
   nanobind::list names;
   for (nanobind::handle name : m.attr("__dict__")) {
     if (nanobind::cast<std::string>(name).front() != '_') names.append(name);

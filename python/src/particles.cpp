@@ -335,39 +335,43 @@ class Verlet {
 };
 
 void bind_reports(nb::module_& m) {
-  nb::class_<SolveReport>(m, "SolveReport", "What a constraint solver found in one stage.")
+  nb::class_<SolveReport>(m, "SolveReport", "Result of a constraint solver in one stage.")
       .def_prop_ro(
           "status", [](const SolveReport& r) { return status_name(r.status); }, nb::sig("def status(self) -> str"),
           "'converged', 'at rounding', or why it failed.")
       .def_prop_ro("ok", &SolveReport::ok, "Whether the constraints hold.")
       .def_ro("iterations", &SolveReport::iterations, "Newton iterations or sweeps.")
-      .def_ro("factorizations", &SolveReport::factorizations, "Rounds with a fresh matrix.")
-      .def_ro("residual", &SolveReport::residual, "Dimensionless violation reached: max |sigma|/(2 d^2).")
-      .def_ro("start_residual", &SolveReport::start_residual, "The same before the first round.")
+      .def_ro("factorizations", &SolveReport::factorizations, "Number of iterations that factored a new matrix.")
+      .def_ro("residual", &SolveReport::residual, "Dimensionless violation at the end: max |sigma|/(2 d^2).")
+      .def_ro("start_residual", &SolveReport::start_residual, "Dimensionless violation before the first iteration.")
       .def_ro("worst_row", &SolveReport::worst_row,
-              "Its row; ParticleSystem.describe() says which particles. -1: none.")
-      .def_ro("pivot_ratio", &SolveReport::pivot_ratio, "Smallest pivot over its diagonal; near 0 rows are dependent.")
-      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.")
+              "Row of the largest violation, -1: none. ParticleSystem.describe() names its particles.")
+      .def_ro("pivot_ratio", &SolveReport::pivot_ratio,
+              "Smallest ratio of a pivot to its diagonal entry; near 0 rows are dependent.")
+      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row converged to its mirrored solution.")
       .def("__repr__", [](const SolveReport& r) {
         return "<tarsus.SolveReport " + std::string(status_name(r.status)) +
                " iterations=" + std::to_string(r.iterations) + " residual=" + number_text(r.residual) + ">";
       });
   nb::class_<StepReport>(m, "StepReport", "Outcome of VelocityVerlet.step().")
       .def_ro("ok", &StepReport::ok, "False: the system is as it was before the step that failed.")
-      .def_ro("message", &StepReport::message, "Why not: stage, worst constraint, its particles, figures.")
-      .def_ro("stability", &StepReport::stability, "Of a failed step: dt omega_max of its start; stable below 2.")
-      .def_ro("position", &StepReport::position, "The last position stage.")
-      .def_ro("velocity", &StepReport::velocity, "The last velocity stage.")
+      .def_ro("message", &StepReport::message,
+              "Reason for the failure: stage, worst constraint, its particles and the numbers.")
+      .def_ro("stability", &StepReport::stability,
+              "For a failed step: dt omega_max at its start; the step is stable below 2.")
+      .def_ro("position", &StepReport::position, "Report of the last position stage.")
+      .def_ro("velocity", &StepReport::velocity, "Report of the last velocity stage.")
       .def("__bool__", [](const StepReport& r) { return r.ok; })
       .def("__repr__",
            [](const StepReport& r) { return "<tarsus.StepReport " + (r.ok ? std::string("ok") : r.message) + ">"; });
-  nb::class_<Preparation>(m, "Preparation", "What ParticleSystem.prepare() did to a start.")
-      .def_ro("redundant", &Preparation::redundant, "Constraints left out because the others imply them, in words.")
-      .def_ro("rank", &Preparation::rank, "Constraints left.")
-      .def_ro("start_violation", &Preparation::start_violation, "Dimensionless, before.")
-      .def_ro("iterations", &Preparation::iterations, "Newton iterations of the projection.")
-      .def_ro("moved_max", &Preparation::moved_max, "Farthest that a particle moved.")
-      .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square over particles.")
+  nb::class_<Preparation>(m, "Preparation", "What ParticleSystem.prepare() changed in the initial state.")
+      .def_ro("redundant", &Preparation::redundant,
+              "Descriptions of the constraints removed because the others imply them.")
+      .def_ro("rank", &Preparation::rank, "Number of constraint rows that remain.")
+      .def_ro("start_violation", &Preparation::start_violation, "Dimensionless violation before the projection.")
+      .def_ro("iterations", &Preparation::iterations, "Number of Newton iterations of the projection.")
+      .def_ro("moved_max", &Preparation::moved_max, "Largest displacement of a particle.")
+      .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square of the displacement over particles.")
       .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.")
       .def("__repr__", [](const Preparation& p) {
         return "<tarsus.Preparation rank=" + std::to_string(p.rank) +
@@ -380,26 +384,25 @@ void bind_constraints(nb::class_<Particles>& c) {
   c.def(
       "add_distance",
       [](Particles& p, int i, int j, double d) { return p.add([&](auto& s) { return s.add_distance(i, j, d); }); },
-      "i"_a, "j"_a, "length"_a, "Keeps |x_i - x_j|. This and its siblings return the constraint's row.");
+      "i"_a, "j"_a, "length"_a, "Keeps the distance |x_i - x_j|. All add_ methods return the row of their constraint.");
   c.def(
       "add_angle",
       [](Particles& p, int i, int j, int k, double a) {
         return p.add([&](auto& s) { return s.add_angle(i, j, k, a); });
       },
-      "i"_a, "j"_a, "k"_a, "angle"_a, "Keeps the angle at j [rad].");
+      "i"_a, "j"_a, "k"_a, "angle"_a, "Keeps the angle at particle j [rad].");
   c.def(
       "add_dihedral",
       [](Particles& p, int i, int j, int k, int l, double a) {
         return p.add([&](auto& s) { return s.add_dihedral(i, j, k, l, a); });
       },
-      "i"_a, "j"_a, "k"_a, "l"_a, "angle"_a, "Keeps the torsion [rad], pi at trans.");
+      "i"_a, "j"_a, "k"_a, "l"_a, "angle"_a, "Keeps the torsion angle [rad], pi at trans.");
   c.def(
       "add_plane",
       [](Particles& p, int i, const Numbers3& point, const Numbers3& normal, double length) {
         return p.add([&](auto& s) { return s.add_plane(i, vec(point), vec(normal), length); });
       },
-      "i"_a, "point"_a, "normal"_a, "length"_a = 1.0,
-      "Keeps a particle on a plane; violations count in units of length.");
+      "i"_a, "point"_a, "normal"_a, "length"_a = 1.0, "Keeps a particle on a plane; the violation is a length.");
   c.def(
       "add_sphere",
       [](Particles& p, int i, const Numbers3& centre, double radius) {
@@ -420,7 +423,7 @@ void bind_constraints(nb::class_<Particles>& c) {
       [](Particles& p, const Numbers3& centre, double length) {
         return p.add([&](auto& s) { return s.add_centre_of_mass(p.system.mass, vec(centre), length); });
       },
-      "centre"_a, "length"_a = 1.0, "Keeps the centre of mass: three rows, the first is returned.");
+      "centre"_a, "length"_a = 1.0, "Keeps the centre of mass: three rows. Returns the first.");
   c.def(
       "add_user",
       [](Particles& p, std::vector<int> particles, nb::callable function, double scale, const std::string& name) {
@@ -433,7 +436,8 @@ void bind_constraints(nb::class_<Particles>& c) {
       "particles"_a, "function"_a, "scale"_a, "name"_a = "user",
       nb::sig("def add_user(self, particles: list[int], function: typing.Callable[[numpy.ndarray], tuple[float, "
               "numpy.ndarray]], scale: float, name: str = 'user') -> int"),
-      "Keeps function(x [k, 3]) -> (value, gradient [k, 3]) at zero; |value|/scale is what the tolerance is for.");
+      "Keeps a user-defined function at zero: function(x [k, 3]) -> (value, gradient [k, 3]). The "
+      "tolerance applies to |value|/scale.");
   c.def(
       "describe",
       [](const Particles& p, int row) {
@@ -441,7 +445,7 @@ void bind_constraints(nb::class_<Particles>& c) {
           throw ValueError("row", std::to_string(row), "below " + std::to_string(p.system.constraints.nrow()));
         return p.system.constraints.describe(row);
       },
-      "row"_a, "A constraint in words.");
+      "row"_a, "Description of a constraint row.");
   c.def(
       "violation",
       [](Particles& p) {
@@ -450,7 +454,7 @@ void bind_constraints(nb::class_<Particles>& c) {
         p.rethrow();
         return value;
       },
-      "Largest dimensionless violation now.");
+      "Largest dimensionless violation of the present state.");
 }
 
 // An integrator leads to its system, and so perhaps to functions that lead back.
@@ -471,15 +475,18 @@ PyType_Slot verlet_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_
 void bind_system(nb::module_& m) {
   nb::class_<Particles> c(
       m, "ParticleSystem", nb::type_slots(FunctionSlots<Particles>::slots),
-      "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3]. Constraints and\n"
-      "bonded terms take no nearest image: setup() and prepare() make molecules that the box cuts whole, and warn.");
+      "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3]. "
+      "Constraints and bonded\n"
+      "terms do not use nearest images. setup() and prepare() therefore make molecules whole that the box "
+      "cuts, and warn.");
   c.def(
       "__init__", &construct, "mass"_a, "position"_a, "velocity"_a = nb::none(), "box"_a = nb::none(),
       "units"_a = "reduced",
       nb::sig("def __init__(self, mass: numpy.ndarray, position: numpy.ndarray, velocity: numpy.ndarray | None = None, "
               "box: typing.Sequence[float] | None = None, units: str = 'reduced') -> None"),
-      "mass [n], 0 for a pinned particle; position and velocity [n, 3]; box: three lengths, 0 for an open direction;\n"
-      "units 'reduced', 'nm_ps', 'angstrom_fs' or 'si'.");
+      "mass [n], 0 for a pinned particle. position and velocity [n, 3]. box: three lengths, 0 for an open "
+      "direction.\n"
+      "units: 'reduced', 'nm_ps', 'angstrom_fs' or 'si'.");
   c.def_static(
       "load", &load, "source"_a, "units"_a = "", "forces"_a = "", "setup"_a = "", "cutoff"_a = 0.0,
       "reaction_field"_a = false, "rigid_bonds"_a = std::vector<int>(), "rigid_angles"_a = std::vector<int>(),
@@ -488,35 +495,37 @@ void bind_system(nb::module_& m) {
               "cutoff: float = 0.0, "
               "reaction_field: bool = False, rigid_bonds: list[int] = [], rigid_angles: list[int] = [], seed: "
               "int = 1) -> ParticleSystem"),
-      "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
-      "`tarsus md`. What the reader has to say comes as warnings.");
+      "Loads a file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with "
+      "the options of\n"
+      "`tarsus md`. Notes of the reader are issued as Python warnings.");
   c.def("save", &save, "path"_a, nb::sig("def save(self, path: str | os.PathLike) -> None"),
-        "Writes .sys (distances only) or extended XYZ (no constraints), 17 digits. Pins, which "
-        "neither has, are lost with a warning.");
-  c.def(
-      "setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
-      "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys. Its forces "
-      "take the\n"
-      "place of all that were there; without any of them those stay. The others are added.");
+        "Writes .sys (distance constraints only) or extended XYZ (no constraints), with 17 digits. Neither "
+        "format stores pins; a warning\n"
+        "says so.");
+  c.def("setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
+        "Adds forces, pins and further constraints from a dictionary or JSON text; docs/particles.md lists "
+        "the keys. If it has forces, they\n"
+        "replace all present ones; otherwise those stay. Everything else is added.");
   c.def(
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
-      "A built-in force field, e.g. 'spce-reaction-field'.");
+      "Sets a built-in force field, such as 'spce-reaction-field'.");
   c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
-        "Takes out redundant constraints (the rows after one move up), projects positions and velocities onto the "
-        "others,\n"
-        "and says what it did. "
-        "Raises ValueError naming the rows if that cannot be done.");
+        "Removes redundant constraints (later rows move up), projects positions and velocities onto the "
+        "others, and reports the\n"
+        "changes. Raises ValueError naming the rows if that is impossible.");
   c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
-        "Random velocities of this temperature, on the constraints, without total momentum.");
+        "Sets random velocities of this temperature that satisfy the constraints and have no total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
         "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.");
   c.def(
-      "temperature", [](Particles& p) { return temperature(p.at_rest()); }, "Of the velocities now.");
+      "temperature", [](Particles& p) { return temperature(p.at_rest()); },
+      "Kinetic energy of the present velocities.");
   c.def(
-      "kinetic_energy", [](Particles& p) { return kinetic_energy(p.at_rest()); }, "Of the velocities now.");
+      "kinetic_energy", [](Particles& p) { return kinetic_energy(p.at_rest()); },
+      "Temperature of the present velocities.");
   c.def(
       "degrees_of_freedom", [](const Particles& p) { return degrees_of_freedom(p.system); },
-      "Moving coordinates less constraints, less 3 where momentum is conserved.");
+      "Number of moving coordinates minus constraints, minus 3 where momentum is conserved.");
   c.def_prop_rw(
       "position", [](handle self) { return view_of(self, &ParticleSystem::position); },
       [](Particles& p, handle x) { assign(p, &ParticleSystem::position, "position", x); },
@@ -527,19 +536,20 @@ void bind_system(nb::module_& m) {
       nb::sig("def velocity(self) -> numpy.ndarray"), "[n, 3]; a view.");
   c.def_prop_ro(
       "mass", [](const Particles& p) { return new_array(p.system.mass, {p.n()}); },
-      nb::sig("def mass(self) -> numpy.ndarray"), "[n]; a copy.");
+      nb::sig("def mass(self) -> numpy.ndarray"), "[n] masses; a copy.");
   c.def_prop_ro(
       "box", [](const Particles& p) { return to_numpy(p.system.box.length); },
-      nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths, 0 where open; a copy.");
-  c.def_prop_rw("pinned", &pinned_of, &set_pinned, "Particles that never move.");
+      nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths of the box, 0 where open; a copy.");
+  c.def_prop_rw("pinned", &pinned_of, &set_pinned, "Indices of the particles that never move.");
   c.def_prop_ro(
-      "units", [](const Particles& p) { return p.system.units.name; }, "'nm_ps', 'angstrom_fs', 'si', 'reduced'.");
+      "units", [](const Particles& p) { return p.system.units.name; },
+      "Unit system: 'nm_ps', 'angstrom_fs', 'si' or 'reduced'.");
   c.def_prop_ro(
-      "species", [](const Particles& p) { return p.system.species; }, "[n] names, or empty.");
+      "species", [](const Particles& p) { return p.system.species; }, "[n] names of the particles, or empty.");
   c.def_prop_ro(
       "constraints", [](const Particles& p) { return p.system.constraints.nrow(); }, "Number of constraint rows.");
   c.def_prop_ro("distances", &distances_of, nb::sig("def distances(self) -> numpy.ndarray"),
-                "[k, 2] the particles of each constraint that keeps a distance, in the order of their rows.");
+                "[k, 2] particle pairs of the distance constraints, in the order of their rows.");
   c.def("__len__", &Particles::n);
   c.def("__repr__", [](const Particles& p) {
     return "<tarsus.ParticleSystem " + std::to_string(p.n()) + " particles, " +
@@ -555,48 +565,54 @@ void bind_verlet(nb::module_& m) {
         "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0, "threads"_a = 1,
         nb::sig("def __init__(self, system: ParticleSystem, timestep: float = 0.0, solver: str = 'newton', tolerance: "
                 "float = 1e-12, max_iterations: int = 0, threads: int = 1) -> None"),
-        "timestep 0: the units' usual one; solver 'newton', 'newton_general', 'm_shake', 'shake' or 'shake_matrix'.\n"
-        "The constraints must hold: ParticleSystem.prepare() moves a start onto them. Any number of threads gives the "
-        "same bits.");
+        "timestep 0: the default of the units. solver: 'newton', 'newton_general', 'm_shake', 'shake' or "
+        "'shake_matrix'. The constraints\n"
+        "must hold: ParticleSystem.prepare() projects an initial state onto them. Results are the same to "
+        "the bit for any number of threads.");
   c.def("step", &Verlet::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> StepReport"),
-        "So many steps, or up to the first that fails: then the report is false and says why.");
-  c.def("reverse", &Verlet::reverse, "Turns time round: the same number of steps leads back.");
+        "Makes `steps` steps, or stops at the first that fails; the report is then false and gives the "
+        "reason.");
+  c.def("reverse", &Verlet::reverse, "Reverses time: the same number of steps leads back to the start.");
   c.def("set_thermostat", &Verlet::set_thermostat, "temperature"_a, "relaxation"_a, "seed"_a = 1,
-        "Stochastic velocity rescaling with this time constant.");
+        "Adds a thermostat: stochastic velocity rescaling with this time constant.");
   c.def("__repr__", [](const Verlet& v) {
     return "<tarsus.VelocityVerlet of " + std::to_string(v.n()) +
            " particles, timestep=" + number_text((*v).options().timestep) + ", " + std::to_string(v.steps()) +
            " steps done>";
   });
-  c.def_prop_ro("system", &Verlet::system, nb::sig("def system(self) -> ParticleSystem"), "What it advances.");
+  c.def_prop_ro("system", &Verlet::system, nb::sig("def system(self) -> ParticleSystem"),
+                "The particle system that it advances.");
   c.def_prop_ro(
-      "time", [](const Verlet& v) { return (*v).time(); }, "Since it was made.");
+      "time", [](const Verlet& v) { return (*v).time(); }, "Simulated time since construction.");
   c.def_prop_ro(
-      "timestep", [](const Verlet& v) { return (*v).options().timestep; }, "Negative after reverse().");
-  c.def_prop_ro("steps", &Verlet::steps, "Steps done.");
+      "timestep", [](const Verlet& v) { return (*v).options().timestep; }, "Time step; negative after reverse().");
+  c.def_prop_ro("steps", &Verlet::steps, "Number of steps made.");
   c.def_prop_ro(
       "energies", [](const Verlet& v) { return to_python((*v).energies()); },
-      nb::sig("def energies(self) -> dict[str, float]"), "Potential energies after the last step().");
-  c.def_prop_ro("exchanged", &Verlet::exchanged, "Energy that the thermostat took: the total plus this is conserved.");
+      nb::sig("def energies(self) -> dict[str, float]"), "Potential energies after the last step.");
+  c.def_prop_ro("exchanged", &Verlet::exchanged,
+                "Energy removed by the thermostat: the total energy plus this is conserved.");
   c.def_prop_ro(
       "shadow_shift", [](const Verlet& v) { return (*v).shadow_shift(); },
-      "What to add to the total energy before the last step for the one that the discrete equations conserve.");
+      "Energy correction: added to the total energy before the last step, it gives the energy that the "
+      "discrete equations conserve.");
   c.def_prop_ro(
       "stability", [](const Verlet& v) { return v.rows(), (*v).stability(); },
-      "dt omega_max that the multipliers imply; stable below 2.");
+      "dt omega_max implied by the multipliers; the step is stable below 2.");
   c.def_prop_ro(
       "tensions", [](const Verlet& v) { return new_array((*v).tensions(), {v.rows()}); },
-      nb::sig("def tensions(self) -> numpy.ndarray"), "[rows] pull along each distance in the last position stage.");
+      nb::sig("def tensions(self) -> numpy.ndarray"), "[rows] tension of each distance in the last position stage.");
   c.def_prop_ro(
       "constraint_forces",
       [](const Verlet& v) {
         return v.rows(), new_array((*v).constraint_forces(), {v.n(), 3});
       },
-      nb::sig("def constraint_forces(self) -> numpy.ndarray"), "[n, 3] in the last position stage.");
+      nb::sig("def constraint_forces(self) -> numpy.ndarray"), "[n, 3] constraint forces of the last position stage.");
   c.def_prop_ro(
       "constraint_virial", [](const Verlet& v) { return v.rows(), to_numpy((*v).constraint_virial()); },
       nb::sig("def constraint_virial(self) -> numpy.ndarray"),
-      "[3, 3] sum of x_a F_b in the last position stage. Where rows fix points in space it depends on the origin.");
+      "[3, 3] sum of x_a F_b in the last position stage. It depends on the origin where rows fix points in "
+      "space.");
 }
 
 }  // namespace
@@ -605,11 +621,13 @@ void bind_particles(nb::module_& m) {
   bind_reports(m);
   bind_system(m);
   bind_verlet(m);
-  m.def("builtin_particle_systems", &builtin_systems, "Built-in systems for ParticleSystem.load(): name, what it is.");
+  m.def("builtin_particle_systems", &builtin_systems,
+        "Built-in systems for ParticleSystem.load(): name and description.");
   m.def(
       "element_mass", [](const std::string& symbol) { return element_mass(symbol); }, "symbol"_a,
       "Standard atomic mass [g/mol] of a chemical symbol; 0 if unknown.");
-  m.def("particle_force_fields", &force_field_names, "Names for ParticleSystem.set_forces(), with what they are.");
+  m.def("particle_force_fields", &force_field_names,
+        "Built-in force fields for ParticleSystem.set_forces(): name and description.");
 }
 
 }  // namespace tarsus::python

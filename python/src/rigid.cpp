@@ -203,22 +203,24 @@ RigidScene empty_scene() {
 
 void bind_report(nb::module_& m) {
   using Report = RigidStepReport;
-  nb::class_<Report>(m, "RigidReport", "What RigidWorld.step() found in its last step. True if all is well.")
+  nb::class_<Report>(m, "RigidReport",
+                     "Report of the last step that RigidWorld.step() made. True if its status is 'ok'.")
       .def_prop_ro(
           "status", [](const Report& r) { return name(r.status); }, nb::sig("def status(self) -> str"),
           "'ok', 'bad_input' (not finite), 'singular' or 'too_fast'.")
-      .def_ro("contacts", &Report::contacts, "Touching or closer than the margin.")
-      .def_ro("touching", &Report::touching, "With a negative distance.")
+      .def_ro("contacts", &Report::contacts, "Number of contacts that touch or are closer than the margin.")
+      .def_ro("touching", &Report::touching, "Number of contacts with a negative distance.")
       .def_ro("penetration_max", &Report::penetration_max,
-              "Beyond the margins of models, at the start of the step [m].")
-      .def_ro("penetration_mean", &Report::penetration_mean, "Over touching contacts [m].")
+              "Largest penetration beyond the margins of models, at the start of the step [m].")
+      .def_ro("penetration_mean", &Report::penetration_mean, "Mean penetration of touching contacts [m].")
       .def_ro("iterations", &Report::iterations, "Sweeps.")
       .def_ro("residual", &Report::residual,
-              "Rows: natural residual, zero at a solution and nowhere else. Lanes: change of the last sweep [m/s].")
-      .def_ro("first_change", &Report::first_change, "Lanes: change of the first sweep [m/s].")
-      .def_ro("colours", &Report::colours, "Lanes: batches without a common body.")
-      .def_ro("asleep", &Report::asleep, "Bodies that sleep.")
-      .def_ro("islands", &Report::islands, "Groups of bodies; counted only with sleep.")
+              "Solvers of rows: natural residual, zero exactly at a solution. Lanes: velocity change of the last "
+              "sweep [m/s].")
+      .def_ro("first_change", &Report::first_change, "Lanes: velocity change of the first sweep [m/s].")
+      .def_ro("colours", &Report::colours, "Lanes: number of batches of contacts without a common body.")
+      .def_ro("asleep", &Report::asleep, "Number of sleeping bodies.")
+      .def_ro("islands", &Report::islands, "Number of islands (groups of bodies); counted only with sleep.")
       .def_prop_ro(
           "seconds",
           [](const Report& r) {
@@ -240,31 +242,31 @@ void bind_report(nb::module_& m) {
   "compliance: float | None = None, dtype: type | str | None = None, **options"
 
 const char* const kDoc =
-    "Free rigid bodies with contact.\n\n"
-    "Arrays are copies: assign to world.poses to change the state. World axes throughout. Keywords, None for the "
-    "default "
-    "(load:\n"
-    "the file's): dt [s], gravity [m/s²], iterations, solver ('lanes' or a solver of rows), threads (the result does "
-    "not "
-    "depend on\n"
-    "them), sleep; friction, restitution, compliance [m/N] of all surfaces; dtype of contacts ('float32' is faster; "
-    "poses "
-    "are\n"
-    "float64 in either case); and tolerance, relaxation, relative_compliance, damping_time, margin, "
-    "restitution_threshold,\n"
-    "warm_start, sleep_speed, sleep_spin, sleep_steps, speed_limit: docs/contact.md.";
+    "Free rigid bodies with contact.\n"
+    "\n"
+    "Arrays are copies: assign to world.poses to change the state. All vectors are in world axes. "
+    "Keywords (None: the default, or\n"
+    "the file's value): dt [s], gravity [m/s²], iterations, solver ('lanes' or a solver of rows), "
+    "threads (the result does not depend\n"
+    "on them), sleep; friction, restitution and compliance [m/N] of all surfaces; dtype of the contact "
+    "solver ('float32' is faster;\n"
+    "poses are float64 in either case). Further keywords: tolerance, relaxation, relative_compliance, "
+    "damping_time, margin,\n"
+    "restitution_threshold, warm_start, sleep_speed, sleep_spin, sleep_steps, speed_limit "
+    "(docs/contact.md).";
 
 void bind_making(nb::class_<AnyRigidWorld>& c) {
   c.def(
       "__init__",
       [](AnyRigidWorld* self, const nb::kwargs& keywords) { new (self) AnyRigidWorld(empty_scene(), keywords); },
       nb::sig("def __init__(self, *, " TARSUS_RIGID_KEYWORDS ") -> None"),
-      "An empty world with one surface, number 0, which the keywords describe.");
+      "An empty world with one surface, number 0, whose properties the keywords set.");
   c.def_static(
       "from_model",
       [](const Model& model, const nb::kwargs& keywords) { return AnyRigidWorld::from_model(model, keywords); },
       "model"_a, "keywords"_a, nb::sig("def from_model(model: Model, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
-      "A model in which every joint is free. Raises InputError, which lists what cannot be simulated so.");
+      "The world of a model in which every joint is free. Raises InputError, which lists everything that "
+      "cannot be simulated this way.");
   c.def_static(
       "load",
       [](const std::filesystem::path& path, const nb::kwargs& keywords) {
@@ -276,7 +278,7 @@ void bind_making(nb::class_<AnyRigidWorld>& c) {
         return AnyRigidWorld::from_model(model, keywords);
       },
       "path"_a, "keywords"_a, nb::sig("def load(path: str | os.PathLike, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
-      "from_model() of Model.load(path).");
+      "Same as from_model() of Model.load(path).");
   c.def_static(
       "scene",
       [](const std::string& name, const nb::kwargs& keywords) {
@@ -285,8 +287,8 @@ void bind_making(nb::class_<AnyRigidWorld>& c) {
         return AnyRigidWorld::from_model(compile(scene_spec(*scene)), keywords);
       },
       "name"_a, "keywords"_a, nb::sig("def scene(name: str, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
-      "A built-in scene: 'balls:20:20', 'ball_pyramid:20', 'box_stack:10' and others; the error for a wrong name lists "
-      "them.");
+      "A built-in scene: 'balls:20:20', 'ball_pyramid:20', 'box_stack:10' and others. The error for an "
+      "unknown name lists them.");
 }
 
 void bind_adding(nb::class_<AnyRigidWorld>& c) {
@@ -301,10 +303,10 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       },
       nb::kw_only(), "friction"_a = 0.5, "torsional"_a = 0.0, "rolling"_a = 0.0, "restitution"_a = 0.0,
       "compliance"_a = 0.0, "damping_time"_a = 0.0,
-      "A new surface; returns its number. Where two meet: the larger friction (torsional, rolling [m]) and "
-      "restitution, "
-      "the mean\n"
-      "compliance [m/N]. 0: the compliance and damping time [s] of the world's options.");
+      "Adds a surface; returns its number. Two surfaces in contact use the larger friction (torsional, "
+      "rolling [m]), the larger\n"
+      "restitution and the mean compliance [m/N]. 0: the compliance and damping time [s] of the world's "
+      "options.");
   c.def(
       "add_body",
       [](AnyRigidWorld& w, const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
@@ -315,10 +317,10 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       nb::sig(
           "def add_body(self, shape: Shape | None, mass: float, position: object = (0, 0, 0), orientation: object = "
           "(1, 0, 0, 0), inertia: object = None, com: object = (0, 0, 0), surface: int = 0) -> int"),
-      "A body in its shape's frame; returns its number. orientation w, x, y, z. Without `inertia` (three moments or a "
-      "(3, 3) array,\n"
-      "about `com`, in the body's axes [kg m²]) the shape is a homogeneous solid. Shape None: add_shape() gives it "
-      "some.");
+      "Adds a body in its shape's frame; returns its number. orientation is w, x, y, z. inertia: three "
+      "moments or a (3, 3) array about\n"
+      "`com`, in the body's axes [kg m²]; without it the shape is a homogeneous solid. With shape None, "
+      "add_shape() adds shapes later.");
   c.def(
       "add_shape",
       [](AnyRigidWorld& w, int body, const OwnedShape& shape, const Numbers3& position, const Numbers4& orientation,
@@ -328,72 +330,71 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       "contype"_a = 1, "conaffinity"_a = 1,
       nb::sig("def add_shape(self, body: int, shape: Shape, position: object = (0, 0, 0), orientation: object = (1, 0, "
               "0, 0), surface: int = 0, contype: int = 1, conaffinity: int = 1) -> int"),
-      "A further shape of a body, in its frame, or of the world (body -1). The body's mass stays as it is. Returns the "
-      "shape's\n"
-      "number. Two shapes may touch if either's contype meets the other's conaffinity.");
+      "Adds another shape to a body, in the body's frame, or to the world (body -1). The body's mass does "
+      "not change. Returns the\n"
+      "shape's number. Two shapes may touch if the contype of either shares a bit with the conaffinity of "
+      "the other.");
   c.def("add_joint", &AnyRigidWorld::add_joint, "body_a"_a, "body_b"_a, "anchor"_a, "compliance"_a = Spook{}.compliance,
         "damping_time"_a = Spook{}.damping_time,
         nb::sig("def add_joint(self, body_a: int, body_b: int, anchor: object, compliance: float = 0.0, damping_time: "
                 "float = 0.0) -> int"),
         "Holds two bodies (body_b -1: the world) together at the world point `anchor`; returns the joint's number.");
   c.def("exclude", &AnyRigidWorld::exclude, "body_a"_a, "body_b"_a,
-        "Shapes of these bodies (-1: the world) never touch.");
+        "Shapes of these two bodies (-1: the world) never touch.");
 }
 
 void bind_state(nb::class_<AnyRigidWorld>& c) {
   using W = AnyRigidWorld;
   c.def_prop_ro("nbody", &W::n, "Bodies.");
-  c.def_prop_rw(
-      "poses", &W::poses, &W::set_poses, nb::for_getter(nb::sig("def poses(self) -> numpy.ndarray")),
-      nb::for_setter(nb::sig("def poses(self, value: numpy.ndarray) -> None")),
-      "[nbody][7] position [m] and orientation w, x, y, z of the frames that the bodies were given in; a copy. "
-      "Assigning wakes\n"
-      "all and forgets the impulses of the last step: the next one depends on the state alone.");
+  c.def_prop_rw("poses", &W::poses, &W::set_poses, nb::for_getter(nb::sig("def poses(self) -> numpy.ndarray")),
+                nb::for_setter(nb::sig("def poses(self, value: numpy.ndarray) -> None")),
+                "[nbody][7] position [m] and orientation w, x, y, z of the frames in which the bodies were given; a "
+                "copy. Assigning wakes all\n"
+                "bodies and clears the impulses of the last step, so that the next step depends on the state alone.");
   c.def_prop_rw("velocities", &W::velocities, &W::set_velocities,
                 nb::for_getter(nb::sig("def velocities(self) -> numpy.ndarray")),
                 nb::for_setter(nb::sig("def velocities(self, value: numpy.ndarray) -> None")),
-                "[nbody][6] of the frames' origins [m/s], then angular [rad/s], both in world axes; a copy.");
+                "[nbody][6] velocities of the frames' origins [m/s], then angular velocities [rad/s], both in world "
+                "axes; a copy.");
   c.def_prop_rw("forces", &W::forces, &W::set_forces, nb::for_getter(nb::sig("def forces(self) -> numpy.ndarray")),
                 nb::for_setter(nb::sig("def forces(self, value: numpy.ndarray) -> None")),
-                "[nbody][6] applied force at the centre of mass [N] and torque [N m], in world axes, kept from step to "
-                "step; a copy.");
-  c.def_prop_ro("masses", &W::masses, nb::sig("def masses(self) -> numpy.ndarray"), "[nbody] [kg]; a copy.");
+                "[nbody][6] applied force at the centre of mass [N] and torque [N m], in world axes. They act in "
+                "every step until set again; a copy.");
+  c.def_prop_ro("masses", &W::masses, nb::sig("def masses(self) -> numpy.ndarray"), "[nbody] masses [kg]; a copy.");
   c.def_prop_ro("asleep", &W::asleep, nb::sig("def asleep(self) -> numpy.ndarray"),
-                "[nbody] which bodies sleep; a copy.");
+                "[nbody] whether each body sleeps; a copy.");
   c.def_prop_ro("names", &W::names, nb::sig("def names(self) -> list[str]"),
-                "[nbody] of a model's bodies; else empty.");
-  c.def_prop_ro(
-      "contacts", &W::contacts, nb::sig("def contacts(self) -> dict[str, numpy.ndarray]"),
-      "Contacts of the last step, n of them, as new arrays: bodies, shapes (n, 2; body -1: the world), position "
-      "(n, 3), normal\n"
-      "(n, 3), unit, from the second to the first, distance of the shapes (n), negative for penetration, all as the "
-      "step "
-      "found them, and the\n"
-      "force on the first (n, 3) [N], the torque of torsional and rolling friction on it (n, 3) [N m] and the "
-      "coefficient of\n"
-      "friction (n). Empty after the state was set.");
-  c.def_prop_ro(
-      "shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
-      "body (-1: the world), type, size [3], position [3] and orientation [4] in the body's frame, friction; new.");
-  c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");
+                "[nbody] names of a model's bodies; empty for others.");
+  c.def_prop_ro("contacts", &W::contacts, nb::sig("def contacts(self) -> dict[str, numpy.ndarray]"),
+                "The n contacts of the last step, as new arrays: bodies and shapes (n, 2; body -1 is the world), "
+                "position (n, 3), normal (n, 3),\n"
+                "unit, from the second to the first, and distance between the shapes (n), negative for penetration, "
+                "all at the start of the\n"
+                "step; force on the first (n, 3) [N], torque on it of torsional and rolling friction (n, 3) [N m], "
+                "and friction, the\n"
+                "coefficient (n). Empty after the state was set.");
+  c.def_prop_ro("shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
+                "New dictionaries with body (-1: the world), type, size [3], position [3] and orientation [4] in the "
+                "body's frame, and friction.");
+  c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All options; a copy.");
   c.def("set_options", &W::set_options, "keywords"_a, nb::sig("def set_options(self, **options) -> None"),
-        "Changes options between steps; threads and dtype stay as they were made.");
+        "Changes options between steps. threads and dtype cannot change.");
   const auto number = [&](const char* name, auto get, const char* doc) {
     c.def_prop_ro(
         name, [get](const W& w) { return w.visit([&](auto& world) { return get(world); }); }, doc);
   };
   number(
-      "time", [](auto& w) { return w.time(); }, "Simulated [s].");
+      "time", [](auto& w) { return w.time(); }, "Simulated time [s].");
   number(
       "kinetic_energy", [](auto& w) { return w.kinetic_energy(); }, "[J].");
   number(
-      "potential_energy", [](auto& w) { return w.potential_energy(); }, "Against gravity [J].");
+      "potential_energy", [](auto& w) { return w.potential_energy(); }, "Potential energy of gravity [J].");
   c.def_prop_ro(
       "momentum", [](const W& w) { return to_numpy(w.visit([](auto& x) { return x.momentum(); })); },
-      nb::sig("def momentum(self) -> numpy.ndarray"), "[3] [N s].");
+      nb::sig("def momentum(self) -> numpy.ndarray"), "[3] linear momentum [N s].");
   c.def_prop_ro(
       "angular_momentum", [](const W& w) { return to_numpy(w.visit([](auto& x) { return x.angular_momentum(); })); },
-      nb::sig("def angular_momentum(self) -> numpy.ndarray"), "[3] about the world's origin [N m s].");
+      nb::sig("def angular_momentum(self) -> numpy.ndarray"), "[3] angular momentum about the world's origin [N m s].");
   c.def(
       "state_hash", [](const W& w) { return w.visit([](auto& x) { return x.state_hash(); }); },
       "64-bit hash of the bits of the state.");
@@ -403,16 +404,16 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
 
 void bind_rigid(nb::module_& m) {
   m.def("builtin_scenes", &named_scenes,
-        "Built-in scenes of free bodies for Model.load() and RigidWorld.scene(): name, what it is.");
+        "Built-in scenes of free bodies for Model.load() and RigidWorld.scene(): name and description.");
   bind_report(m);
   nb::class_<AnyRigidWorld> c(m, "RigidWorld", kDoc);
   bind_making(c);
   bind_adding(c);
   bind_state(c);
   c.def("step", &AnyRigidWorld::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> RigidReport"),
-        "So many steps, without Python's lock; ends early at one that fails, which leaves the state as it was before "
-        "it. Reports the\n"
-        "last step. Never raises for what happens in the world.");
+        "Makes `steps` steps without Python's lock. Stops early at a step that fails and leaves the state as "
+        "it was before that step.\n"
+        "Returns the report of the last step. Never raises for events in the simulated world.");
   c.def("__repr__", [](const AnyRigidWorld& w) { return "<tarsus.RigidWorld nbody=" + std::to_string(w.n()) + ">"; });
 }
 

@@ -419,9 +419,9 @@ std::vector<UserLimit> limits_for(const Model& model, const std::vector<PyUserLi
 
 /// Limits of the user's, and the kinds that there are.
 void bind_limits(nb::module_& m) {
-  nb::class_<PyUserLimit>(m, "UserLimit", "A limit on one joint, for Stepper(limits=[...]).")
+  nb::class_<PyUserLimit>(m, "UserLimit", "A user-defined limit on one joint, for Stepper(limits=[...]).")
       .def_prop_ro(
-          "name", [](const PyUserLimit& l) { return l.limit.name; }, "Its name.")
+          "name", [](const PyUserLimit& l) { return l.limit.name; }, "Name of the limit.")
       .def_prop_ro(
           "joint", [](const PyUserLimit& l) { return l.limit.joint; }, "Index in model.joints.")
       .def("__repr__", [](const PyUserLimit& l) {
@@ -438,14 +438,16 @@ void bind_limits(nb::module_& m) {
       nb::sig(
           "def cone_limit(model: Model, name: str, joint: str | int, axis: typing.Sequence[float], angle: float) -> "
           "UserLimit"),
-      "An axis of a ball joint's body (unit, in the body's frame) stays within `angle` [rad] of where it is at rest.");
+      "A limit for a ball joint: an axis of its body (unit, in the body's frame) stays within `angle` "
+      "[rad] of its rest direction.");
 }
 
 void bind_sim(nb::module_& m) {
   bind_limits(m);
   nb::class_<AnyStepper> c(m, "Stepper", nb::type_slots(stepper_slots),
-                           "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
-                           "A world that goes bad freezes at its last good state; its neighbours go on.");
+                           "Advances the worlds of a Data over many steps, and records which of them have failed.\n"
+                           "\n"
+                           "A world whose step fails freezes at its last good state; the other worlds continue.");
   c.def(
       "__init__",
       [](AnyStepper* self, nb::object data, std::optional<double> dt, const std::string& integrator, double speed_limit,
@@ -473,69 +475,74 @@ void bind_sim(nb::module_& m) {
               "None = None, "
               "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False, "
               "limits: typing.Sequence[UserLimit] = ()) -> None"),
-      "dt [s], None: the model's own, MJCF's timestep; integrator 'semi_implicit_euler' (drives, springs and damping "
-      "implicit) or 'rk4' (all explicit);\n"
-      "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
-      "another;\n"
-      "with joint_limits joints keep to their ranges and have their dry friction; None: on, but with rk4, which has "
-      "neither.\ntolerance [m/s]: how "
-      "far a contact's velocity may be from its law; max_iterations of a step, after which the best answer so far is "
-      "taken and\n"
-      "stepper.rows says so (a step takes one to ten, one in ten thousand some hundred): fewer where time is short. "
-      "One\nmore may follow, which puts the forces of drives and limits within their bounds. "
-      "loops: the model's equality constraints, 'spook' (softened, "
-      "stabilised),\n"
-      "'shake' (no drift) or 'off'; equalities: these instead of the model file's own. velocity_products: Coriolis "
-      "and\n"
-      "gyroscopic forces 'on' (linearly implicit: no energy gained at long steps), 'off' (explicit) or 'auto' "
-      "(implicit\n"
-      "where some link turns by more than 3e-4 rad in a step). actuation:\n"
-      "'implicit', the model's own servos act as at the end of the step; 'explicit', MuJoCo's forces of its start; "
-      "'off',\nno actuator acts. profile: time each stage of the steps, for stage_seconds. limits: of your own, as "
-      "cone_limit() "
-      "makes them.");
+      "dt [s]; None: the model's timestep.\n"
+      "integrator: 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit).\n"
+      "speed_limit [rad/s | m/s]: a faster world counts as diverged.\n"
+      "contacts: the model's shapes collide. joint_limits: joints have their ranges and dry friction. "
+      "None: on, but off with rk4,\n"
+      "which has neither.\n"
+      "tolerance [m/s]: largest deviation of a contact's velocity from its law.\n"
+      "max_iterations of a step, after which the best iterate is taken and stepper.rows reports it. A step "
+      "takes one to ten\n"
+      "iterations, one in ten thousand some hundred; give fewer where time is short. One more may follow, "
+      "which puts the forces of\n"
+      "drives and limits within their bounds.\n"
+      "loops: the model's equality constraints: 'spook' (softened, stabilised), 'shake' (no drift) or "
+      "'off'. equalities: constraints\n"
+      "that replace those of the model file.\n"
+      "velocity_products: Coriolis and gyroscopic forces: 'on' (linearly implicit: no energy gained at "
+      "long steps), 'off' (explicit)\n"
+      "or 'auto' (implicit where some link turns by more than 3e-4 rad in a step).\n"
+      "actuation: 'implicit' (the model's servos act as at the end of the step), 'explicit' (MuJoCo's "
+      "forces at its start) or 'off'\n"
+      "(no actuator acts).\n"
+      "profile: time each stage of the steps, for stage_seconds. limits: user-defined limits, such as "
+      "those of cone_limit().");
   c.def("limit_force", &AnyStepper::limit_force, "index"_a,
-        "Force of limits[index] over the last step, along its gradient [N | N m].");
+        "Force of limits[index] in the last step, along the limit's gradient [N | N m].");
   c.def("__repr__", &AnyStepper::repr);
   c.def("step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
         nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
                 "numpy.ndarray | "
                 "None = None) -> int"),
-        "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step. "
-        "Without\ndrives the model's own actuators act, under data.ctrl.\n"
-        "Returns the number of worlds that are not ok.");
+        "Advances all worlds with status ok by one step, under data.tau and the drives. The targets [nq], "
+        "[nv] are those at the end of the\n"
+        "step. Without drives the model's actuators act, under data.ctrl. Returns the number of worlds whose "
+        "status is not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
-                "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
-  c.def(
-      "limit_report", &AnyStepper::limit_report, "world"_a = 0,
-      nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
-      "How the last step kept force limits: iterations, residual (relative to the limit), converged, saturated. None: "
-      "it had none.");
-  c.def_prop_ro(
-      "rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
-      "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, piled (terms "
-      "that sweeps\nsolved), sweeps, residual [m/s], penetration [m]; one for each world of a batch. None without "
-      "contacts and joint_limits.");
+                "[worlds] status: 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
+  c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
+        nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
+        "Solution for the force limits in the last step: iterations, residual (relative to the limit), "
+        "converged, saturated. None without\n"
+        "force limits.");
+  c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
+                "Solution for contacts and limits in the last step: status, rows, contacts, touching, limits, "
+                "iterations, piled (number of terms\n"
+                "solved by sweeps), sweeps, residual [m/s], penetration [m]. A batch has one for each world. None "
+                "without contacts and joint_limits.");
   c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
-        "The model's equality constraints in the last step: status, rows, error [m | rad] and rate at its start (the "
-        "loops' end with\n"
-        "'shake'), worst_row, and multipliers by row's name: the force on the bodies is minus the row's Jacobian times "
-        "it. None without.");
+        "The model's equality constraints in the last step: status, rows, error [m | rad] and rate at its "
+        "start (at its end with loops\n"
+        "'shake'), worst_row, and multipliers by row name. The force on the bodies is minus the row's "
+        "Jacobian times its multiplier.\n"
+        "None without constraints.");
   c.def_prop_ro("stage_seconds", &AnyStepper::stage_seconds, nb::sig("def stage_seconds(self) -> dict[str, float]"),
-                "Wall time of each stage of all steps so far [s], by name in run order (docs/architecture.md); zero "
-                "without profile=True.");
-  c.def_prop_ro(
-      "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
-      "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
-      "of the shapes (negative: penetration; forces begin at MJCF's margin) and\n"
-      "the force and the torque (torsional and rolling friction) on a, all in world axes [m, N, N m]; friction: its "
-      "coefficient, 0 without friction, the larger of an "
-      "explicit pair's two;\ndimension: condim.");
-  c.def(
-      "restart", &AnyStepper::restart, "world"_a = 0,
-      "That world's state was set anew: it goes on even if it was frozen, and nothing of its steps before bears on the "
-      "next, so\nthat equal starts give equal runs to the bit.");
-  c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
+                "Wall time of each stage, summed over all steps so far [s], by name in the order of execution "
+                "(docs/architecture.md). Zero without\n"
+                "profile=True.");
+  c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
+                "Contacts of the last step. Each has links (a, b; -1 is the world), position, normal from b to a, "
+                "and distance between the shapes\n"
+                "(negative for penetration; forces begin at MJCF's margin); force and torque (torsional and rolling "
+                "friction) on a, all in world\n"
+                "axes [m, N, N m]; friction, the coefficient (0 without friction, the larger of an explicit pair's "
+                "two); and dimension, MJCF's condim.");
+  c.def("restart", &AnyStepper::restart, "world"_a = 0,
+        "Announces that the state of a world was set. The world continues even if it was frozen, and its "
+        "earlier steps no longer\n"
+        "affect it, so that equal initial states give equal runs to the bit.");
+  c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that the stepper advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");
   m.def("step", &py_step, "model"_a, "data"_a, "drives"_a = nb::none(), "qpos_target"_a = nb::none(),
         "qvel_target"_a = nb::none(), "dt"_a = nb::none(), "integrator"_a = "semi_implicit_euler",
@@ -545,10 +552,10 @@ void bind_sim(nb::module_& m) {
                 "numpy.ndarray | None = None, dt: float | None = None, integrator: str = 'semi_implicit_euler', "
                 "contacts: bool "
                 "| None = None, joint_limits: bool | None = None) -> list[str]"),
-        "One step of all worlds; dt, contacts and joint_limits as a Stepper's. Returns each world's status: 'ok', or "
-        "why it stayed where "
-        "it was.\n\n"
-        "For loops make a Stepper, which keeps its scratch and remembers which worlds went bad.");
+        "Makes one step of all worlds. dt, contacts and joint_limits are those of Stepper. Returns each "
+        "world's status: 'ok', or the reason why its state did not change.\n"
+        "\n"
+        "For repeated steps use a Stepper, which keeps its scratch memory and records which worlds failed.");
   m.def(
       "sensors",
       [](const Model& model, AnyData& any) {
@@ -556,21 +563,24 @@ void bind_sim(nb::module_& m) {
         return sensor_numbers(any);
       },
       "model"_a, "data"_a, nb::sig("def sensors(model: Model, data: Data) -> numpy.ndarray"),
-      "[nsensordata] what the model's sensors read at data's qpos, qvel, ctrl, act and time; accelerations and forces "
-      "are\nthose of data.qacc, which a step leaves behind, contacts those of the last Stepper.step(). MuJoCo's "
-      "layout. "
-      "Kinds that\nare not computed, of which loading warns, read nan.");
-  m.def(
-      "actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
-      nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
-      "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under MuJoCo's names: "
-      "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length, actuator_velocity and actuator_force "
-      "of each actuator,\nactuator_moment [actuators, nv]; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are "
-      "those of this state, as\nactuation='explicit' takes them.");
+      "[nsensordata] readings of the model's sensors at data's qpos, qvel, ctrl, act and time. "
+      "Accelerations and forces use data.qacc,\n"
+      "which a step writes; contacts are those of the last Stepper.step(). MuJoCo's layout. Sensors of "
+      "kinds that are not computed\n"
+      "read nan; loading warns of them.");
+  m.def("actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
+        nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
+        "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under "
+        "MuJoCo's names: ten_length [ntendon],\n"
+        "ten_velocity, ten_J [ntendon, nv]; actuator_length, actuator_velocity and actuator_force of each "
+        "actuator, actuator_moment\n"
+        "[actuators, nv]; act_dot [na]; qfrc_actuator [nv], qfrc_passive. The forces are those at this "
+        "state, as used by\n"
+        "actuation='explicit'.");
   m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
-        "Where each named sensor's numbers are in sensors().");
+        "Slice of each named sensor's readings in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),
-        "64-bit hash of the bits of a state: equal hashes, equal runs.");
+        "64-bit hash of the bits of a state: equal hashes mean equal runs.");
 }
 
 }  // namespace tarsus::python

@@ -146,36 +146,39 @@ nb::object sample(const ClipBinding& clip, handle t) {
 }
 
 void bind_motion(nb::module_& m) {
-  nb::class_<MotionClip> c(m, "MotionClip", "A motion as its file has it, of whatever skeleton (docs/clips.md).");
+  nb::class_<MotionClip> c(m, "MotionClip", "A motion as stored in its file, of any skeleton (docs/clips.md).");
   copies_are_itself(c);
-  c.def_static(
-      "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
-      "A clip of BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic or the project's own kind. A mapping names "
-      "the columns of\nDeepMimic files of unknown width. Raises InputError.");
-  c.def(
-      "bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
-      "The motion in a model's coordinates; the mapping (a file) is chosen by the clip's kind if none is named. Raises "
-      "InputError,\nalso for a mapping that drives under half of the joints unless partial is true.");
+  c.def_static("load", &load_motion, "path"_a, "mapping"_a = nb::none(),
+               "Reads a clip: BVH, AMC (with its ASF beside it), AMASS (.npz), DeepMimic or this project's format. "
+               "For DeepMimic files of\n"
+               "unknown width, a mapping names the columns. Raises InputError.");
+  c.def("bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
+        "The motion in a model's coordinates. mapping is a file; by default it is chosen by the clip's "
+        "format. Raises InputError, also\n"
+        "if the mapping drives under half of the joints, unless partial is true.");
   c.def(
       "retarget", &retarget_clip, "model"_a, "mapping"_a = nb::none(),
       nb::sig("def retarget(self, model: Model, mapping: str | os.PathLike | None = None) -> tuple[MotionClip, dict]"),
-      "The motion moved onto a humanoid model, with a report: confidence of the mapping (0 to 1), scale, "
-      "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
-      "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
+      "Retargets the motion to a humanoid model. Returns it with a report: confidence of the mapping (0 to "
+      "1), scale,\n"
+      "direction_error and direction_worst of the segments [rad], worst_segment, stances, slide_mean and "
+      "slide_max of the feet and\n"
+      "sink_max [m]. By default the mapping is found from names and positions. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
-        "Writes a file of the project's own kind (.json); load() gives the same numbers, rotations to rounding. A "
-        "skeleton, "
-        "which retarget()\nneeds, is not in it, with a warning.");
+        "Writes the clip in this project's format (.json). load() reads the same numbers; rotations are "
+        "equal to rounding. The file\n"
+        "does not contain the skeleton, which retarget() needs; a warning says so.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
   c.def_prop_ro(
-      "format", [](const MotionClip& self) { return self.format; }, "Kind of its file.");
+      "format", [](const MotionClip& self) { return self.format; }, "Format of the clip's file.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
   c.def_prop_ro(
       "diagnostics", [](const MotionClip& self) { return to_python(self.diagnostics); },
-      nb::sig("def diagnostics(self) -> list[Diagnostic]"), "What was repaired, and what in the file is not used.");
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"),
+      "What was repaired, and what the file contains but is not used.");
   c.def_prop_ro(
-      "times", [](const MotionClip& self) { return self.times; }, "Of the frames [s].");
+      "times", [](const MotionClip& self) { return self.times; }, "Times of the frames [s].");
   c.def_prop_ro(
       "channels",
       [](const MotionClip& self) {
@@ -186,7 +189,7 @@ void bind_motion(nb::module_& m) {
       },
       nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
   c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
-                "Numbers of the channels [n][width], a copy: rotations are quaternions w, x, y, z.");
+                "Values of the channels [n][width], a copy. Rotations are quaternions w, x, y, z.");
   c.def("__repr__", [](const MotionClip& self) {
     return "<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
            " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) + " s>";
@@ -197,37 +200,41 @@ void bind_motion(nb::module_& m) {
 
 void bind_view(nb::module_& m) {
   m.def("scene_json", &scene_json, "model"_a,
-        "What a viewer draws of a model: JSON with bodies, shapes, meshes, joints, loops and keyframes "
+        "JSON of what a viewer draws of a model: bodies, shapes, meshes, joints, loops and keyframes "
         "(docs/viewer.md).");
   m.def("poses_of", &poses_of, "model"_a, "qpos"_a, "mocap_pos"_a = nb::none(), "mocap_quat"_a = nb::none(),
         nb::sig("def poses_of(model: Model, qpos: numpy.ndarray, mocap_pos: numpy.ndarray | None = None, mocap_quat: "
                 "numpy.ndarray | None = None) -> numpy.ndarray"),
-        "Poses of all bodies in the states qpos [n][nq] (or [nq]): float32 [n][nbody][7], position [m] and orientation "
-        "w, x, y, z\nin the world. mocap_pos [nmocap][3] and mocap_quat [nmocap][4], or [n] of them: where mocap "
-        "bodies are (None: where the\nfile has them).");
+        "Poses of all bodies in the states qpos [n][nq] (or [nq]): float32 [n][nbody][7], position [m] and "
+        "orientation w, x, y, z\n"
+        "in the world. mocap_pos [nmocap][3] and mocap_quat [nmocap][4], or n of them, are the poses of "
+        "mocap bodies (None: those of\n"
+        "the file).");
   m.def("tendon_segments", &segments_of, "model"_a, "qpos"_a, "mocap_pos"_a = nb::none(), "mocap_quat"_a = nb::none(),
         nb::sig("def tendon_segments(model: Model, qpos: numpy.ndarray, mocap_pos: numpy.ndarray | None = None, "
                 "mocap_quat: numpy.ndarray | None = None) -> numpy.ndarray"),
-        "Where the spatial tendons run in the state qpos [nq]: float32 [n][6], both ends of each straight part in the "
-        "world [m];\narcs around geoms as chords of at most 15 degrees. mocap_pos, mocap_quat: as poses_of.");
-  nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
+        "Straight segments of the spatial tendons in the state qpos [nq]: float32 [n][6], both ends of each "
+        "in the world [m]. Arcs around\n"
+        "geoms are divided into chords of at most 15 degrees. mocap_pos and mocap_quat are those of poses_of.");
+  nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, which can be sampled at any time.");
   bind_motion(m);
   copies_are_itself(c);
   c.def_static("load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
-               "MotionClip.load(path).bind(model, mapping, partial).");
+               "Same as MotionClip.load(path, mapping).bind(model, mapping, partial).");
   c.def_prop_ro(
       "driven", [](const ClipBinding& self) { return std::vector<int>(self.driven().begin(), self.driven().end()); },
-      "Joints of the model that the clip drives, by number.");
+      "Indices of the model's joints that the clip drives.");
   c.def("sample", &sample, "t"_a,
         nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(qpos [nq], qvel [nv]) at time t [s], any finite value; of an array t [n], qpos [n][nq] and qvel [n][nv].");
+        "(qpos [nq], qvel [nv]) at any finite time t [s]. For an array t [n]: qpos [n][nq] and qvel [n][nv].");
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
-  c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");
+  c.def_prop_ro("loop", &ClipBinding::loop, "Whether the clip repeats.");
   c.def_prop_ro(
       "diagnostics", [](const ClipBinding& self) { return to_python(self.diagnostics()); },
       nb::sig("def diagnostics(self) -> list[Diagnostic]"),
-      "What was repaired, is not used or not driven, as of Model.diagnostics; warnings are Python's too.");
+      "What was repaired, is not used or is not driven, as in Model.diagnostics. Warnings are also issued "
+      "as Python warnings.");
   c.def("__repr__", [](const ClipBinding& self) {
     return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
            (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";

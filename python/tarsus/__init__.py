@@ -4,8 +4,9 @@
 >>> data = tarsus.Data(model)
 >>> tarsus.aba(model, data, data.qpos, data.qvel, data.tau, out=data.qacc)
 
-A :class:`Model` never changes; a :class:`Data` is one world's (or a batch's) state and workspace; algorithms are functions
-``f(model, data, inputs..., outputs...)`` with the names and the argument order of the C++ library.
+A :class:`Model` is immutable. A :class:`Data` is the state and workspace of one world or of a batch. Algorithms are
+functions
+``f(model, data, inputs..., outputs...)`` with the names and argument order of the C++ library.
 """
 
 import pathlib as _pathlib
@@ -22,7 +23,7 @@ from .kinematic_tools import (FrameTask, IKResult, com_jacobian, ik, inverse_dyn
 MODELS = _pathlib.Path(__file__).parent / "models"
 
 
-def __getattr__(name):  # on first use: who only computes imports nothing of viewer and learners
+def __getattr__(name):  # on first use, so that computing alone does not import the viewer and the learners
     if name in ("gym", "learn", "tasks", "view"):
         import importlib
 

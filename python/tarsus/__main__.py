@@ -1,4 +1,4 @@
-"""The command line: what the `tarsus` on the PATH and `python -m tarsus` start."""
+"""The command line: entry point of `tarsus` on the PATH and of `python -m tarsus`."""
 
 import os
 import pathlib
@@ -10,9 +10,9 @@ def main():
     program = pathlib.Path(__file__).parent / "bin" / "tarsus"
     if not program.is_file():
         sys.exit(f"tarsus: this installation lacks the command line ({program})")
-    os.environ.setdefault("TARSUS_PYTHON", sys.executable)  # for `tarsus view`, which hands over to this package
+    os.environ.setdefault("TARSUS_PYTHON", sys.executable)  # `tarsus view` runs this package with it
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `tarsus … | head`: Python ignores it, and so would the program
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `tarsus … | head`: Python ignores SIGPIPE, and the program would inherit that
     os.execv(program, ["tarsus", *sys.argv[1:]])
 
 

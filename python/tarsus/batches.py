@@ -1,4 +1,4 @@
-"""Worlds of several models in one: a Batch for each model, results in one array."""
+"""Worlds of several models together: one Batch per model, results in one array."""
 
 import contextlib
 
@@ -9,8 +9,8 @@ from .errors import ShapeError, ValueError, expect  # noqa: A004 (the C++ name)
 
 
 class Batches:
-    """Batches of different models that are stepped, reset and read as one. World `i` of all is world
-    ``i - slices[g].start`` of ``groups[g]``, whose arrays are its own.
+    """Batches of different models that are stepped, reset and read together. World `i` overall is world ``i -
+    slices[g].start`` of ``groups[g]``. Each group keeps its own arrays.
 
     >>> both = tarsus.Batches(tarsus.Batch(humanoid, 512), tarsus.Batch(dog, 512))
     >>> both.groups[1].ctrl[:] = 0.1
@@ -35,27 +35,27 @@ class Batches:
 
     @property
     def worlds(self):
-        """Of all groups."""
+        """Number of worlds in all groups."""
         return self.slices[-1].stop
 
     @property
     def dt(self):
-        """[s]."""
+        """Time step [s]."""
         return self.groups[0].dt
 
     def step(self):
-        """One step of all worlds that are ok. Returns the number of worlds that are not ok."""
+        """Advances all worlds with status ok by one step. Returns the number of worlds whose status is not ok."""
         return sum(group.step() for group in self.groups)
 
     def rollout(self, steps):
-        """Many steps of one group after the other; Python's lock is free. Ctrl-C ends it: `steps` says where each group is.
-        Returns the number of worlds that are not ok."""
+        """Makes many steps, one group after the other, without Python's lock. Ctrl-C ends the rollout; `steps` then tells how
+        far each group is. Returns the number of worlds whose status is not ok."""
         for group in self.groups:
             group.rollout(steps, states=False)
         return int(np.count_nonzero(self.status))
 
     def reset(self, mask=None):
-        """Starts the worlds of mask [worlds] (bool; None: all) anew at their models' qpos0, at rest."""
+        """Restarts the worlds of mask [worlds] (bool; None: all) at their models' qpos0, at rest."""
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.worlds,) or mask.dtype != bool:
@@ -65,22 +65,23 @@ class Batches:
 
     @property
     def status(self):
-        """[worlds], as Batch.status."""
+        """[worlds] status of each world, as Batch.status."""
         return np.concatenate([group.status for group in self.groups])
 
     @property
     def steps(self):
-        """[worlds] good steps since the world was reset."""
+        """[worlds] number of good steps since the world's reset."""
         return np.concatenate([group.steps for group in self.groups])
 
     @property
     def reports(self):
-        """[worlds] each, as Batch.reports."""
+        """Solver results, each [worlds], as Batch.reports."""
         parts = [group.reports for group in self.groups]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def measure(self, what=("energy", "com")):
-        """As Batch.measure, of those that all models have alike: 'energy' [worlds, 3] and 'com' [worlds, 6]."""
+        """As Batch.measure, for the quantities that have the same size in all models: 'energy' [worlds, 3] and 'com' [worlds,
+        6]."""
         for name in expect("what", what, list, tuple):
             if name not in ("energy", "com"):
                 raise ValueError(f"what: {name!r}, expected energy or com, or measure() of a group")
@@ -94,8 +95,8 @@ class Batches:
         return parts
 
     def padded(self, name, out=None, fill=0.0):
-        """An array of all groups, 'qpos', 'qvel', 'tau', 'ctrl', … as [worlds, n of the largest], a copy; `fill` where a model has
-        fewer numbers. out: memory to write to."""
+        """An array of all groups ('qpos', 'qvel', 'tau', 'ctrl', …), copied to [worlds, n of the largest model]. Models with
+        fewer numbers are padded with `fill`. out: array to write to."""
         parts = self._arrays(name)
         shape = (self.worlds, max(part.shape[1] for part in parts))
         expect("fill", fill, int, float, np.number)
@@ -110,7 +111,7 @@ class Batches:
         return out
 
     def assign(self, name, values):
-        """The other way: what padded() would give back, `values` [worlds, n of the largest], to the groups' own arrays."""
+        """The inverse of padded(): copies `values` [worlds, n of the largest model] to the groups' arrays."""
         parts = self._arrays(name)
         if getattr(Batch, name).fset is None:
             raise ValueError(f"name: is {name!r}, what steps write, expected that of an array to set, such as 'qpos'")
@@ -123,11 +124,11 @@ class Batches:
             part[...] = values[at, : part.shape[1]]
 
     def save(self):
-        """All that the batches have of their worlds; can be pickled."""
+        """The complete state of the worlds of all batches; can be pickled."""
         return [group.save() for group in self.groups]
 
     def restore(self, state):
-        """To what save() gave; to all of it or, with an error, to nothing."""
+        """Restores what save() returned. On an error all groups keep their states."""
         if len(expect("state", state, list, tuple)) != len(self.groups):
             raise ValueError(f"state: of {len(state)} groups, expected {len(self.groups)}")
         before = self.save()
@@ -141,9 +142,9 @@ class Batches:
             raise
 
     def copy(self):
-        """The same worlds in the same states."""
+        """A new object with the same worlds in the same states."""
         return Batches(*(group.copy() for group in self.groups))
 
     def state_hash(self):
-        """Of each group: equal hashes, equal runs."""
+        """Hash of each group's state: equal hashes mean equal runs."""
         return tuple(group.state_hash() for group in self.groups)

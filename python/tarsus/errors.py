@@ -1,4 +1,4 @@
-"""Exceptions of tarsus. Every one derives from :class:`Error` and carries the text of the C++ exception it stands for."""
+"""Exceptions of tarsus. All derive from :class:`Error` and carry the message of the corresponding C++ exception."""
 
 import builtins
 from typing import Sequence
@@ -7,25 +7,25 @@ __all__ = ["Error", "InputError", "ShapeError", "ValueError"]
 
 
 class Error(Exception):
-    """Root of every exception that the library raises."""
+    """Base class of all exceptions of the library."""
 
 
 class InputError(Error):
-    """A file or text cannot be used as a model. `diagnostics` holds every finding with its place, not only the first."""
+    """A file or text cannot be used as a model. `diagnostics` holds all findings with their locations."""
 
     diagnostics: Sequence = ()
 
 
 class ShapeError(Error, builtins.ValueError):
-    """An array's size or shape does not fit; the text names the argument."""
+    """The size or shape of an array does not fit; the message names the argument."""
 
 
 class ValueError(Error, builtins.ValueError):  # noqa: A001 (the C++ name)
-    """An argument's value is out of its range; the text names the argument, the value and what was expected."""
+    """An argument is out of range; the message names the argument, its value and the expected values."""
 
 
 def expect(argument, value, *kinds):
-    """The value, which must be of one of these classes, built-in ones or the library's. Raises TypeError."""
+    """Returns the value if it is an instance of one of these classes (built-in or the library's). Raises TypeError otherwise."""
     if isinstance(value, kinds):
         return value
     got = "None" if value is None else f"of type {type(value).__name__}"

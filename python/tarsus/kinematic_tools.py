@@ -1,4 +1,4 @@
-"""Inverse kinematics and what goes with it: poses to start from, random poses, Jacobians made of those of bodies, inverse dynamics
+"""Inverse kinematics and related tools: initial and random poses, Jacobians composed of body Jacobians, and inverse dynamics
 with contacts."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "inverse_dynamics", "j
 
 @dataclasses.dataclass
 class FrameTask:
-    """A point of a body is to be at `position` [m], the body to be turned as `orientation` (3 x 3, or w x y z); either may
-    be None. Both are in the world; `point` is in the body's frame. `weight` scales its error beside the other tasks'."""
+    """Target for a body: its `point` (in the body's frame) at `position` [m] and its orientation equal to `orientation` (3 x
+    3, or w x y z), both in the world. Either may be None. `weight` scales the error relative to other tasks."""
 
     body: int | str
     position: Sequence[float] | None = None
@@ -31,7 +31,7 @@ class FrameTask:
 
 @dataclasses.dataclass
 class IKResult:
-    """`error`: norm of all tasks' weighted errors [m | rad]; `success`: that it is within the tolerance."""
+    """Result of ik(). `error`: norm of all tasks' weighted errors [m | rad]. `success`: whether it is within the tolerance."""
 
     qpos: np.ndarray
     error: float
@@ -41,7 +41,7 @@ class IKResult:
 
 
 def neutral(model) -> np.ndarray:
-    """[nq] the pose that the file draws, with every limited hinge and slide moved into its range."""
+    """[nq] pose of the model file, with every limited hinge and slide moved into its range."""
     qpos = np.array(expect("model", model, _core.Model).qpos0)
     for joint in model.joints:
         if joint.limited and joint.nv == 1:
@@ -50,8 +50,9 @@ def neutral(model) -> np.ndarray:
 
 
 def random_configuration(model, rng: np.random.Generator | int | None = None) -> np.ndarray:
-    """[nq] evenly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over the rotations within
-    theirs (without one: all), free roots over all and over a cube of ±1 m about their place in the file."""
+    """[nq] random pose, uniformly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over the
+    rotations within their range (without one: all), free roots over all orientations and a cube of ±1 m about their
+    position in the file."""
     qpos = np.array(expect("model", model, _core.Model).qpos0)
     rng = _generator("rng", rng)
     for joint in model.joints:
@@ -73,8 +74,8 @@ def random_configuration(model, rng: np.random.Generator | int | None = None) ->
 
 
 def com_jacobian(model, data, qpos) -> np.ndarray:
-    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data. The centre is that of
-    what moves, as momentum()'s and Pinocchio's: what is fixed to the world has no part in it, as it has in MuJoCo's."""
+    """[3][nv] Jacobian J of the centre of mass at qpos: its velocity is J qvel. Leaves the kinematics of qpos in data. As in
+    momentum() and Pinocchio, only moving bodies count; MuJoCo also counts bodies that are fixed to the world."""
     _core.kinematics(model, _one_world(data), qpos)
     total, out, J = 0.0, np.zeros((3, model.nv)), np.zeros((6, model.nv))
     for body in model.bodies[1:]:
@@ -88,9 +89,9 @@ def com_jacobian(model, data, qpos) -> np.ndarray:
 
 
 def relative_jacobian(model, data, body: int | str, reference: int | str, point=None) -> np.ndarray:
-    """[6][nv] J with the velocity of a point of `body` as `reference` sees it = J qvel: angular rows first, along the axes of
-    `reference`. After kinematics(). `point` in the world [m]; None: the origin of `body`. A change of coordinates, so that
-    joints which move both bodies alike have zero columns."""
+    """[6][nv] Jacobian J of a point of `body` relative to `reference`: J qvel is its velocity as `reference` sees it, angular
+    rows first, along the axes of `reference`. Requires kinematics(). `point` is in the world [m]; None: the origin of
+    `body`. J describes relative coordinates, so joints that move both bodies alike have zero columns."""
     frame, _ = _core.body_pose(model, _one_world(data), reference)
     at = _core.body_pose(model, data, body)[1] if point is None else _three("point", point)
     J = _core.jacobian(model, data, body, at) - _core.jacobian(model, data, reference, at)
@@ -98,10 +99,11 @@ def relative_jacobian(model, data, body: int | str, reference: int | str, point=
 
 
 def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0)) -> np.ndarray:
-    """[6][nv] dJ/dt of jacobian() at a point fixed in `body` (in its frame [m]), at qpos and qvel: the point's acceleration is
+    """[6][nv] dJ/dt of jacobian() at a point fixed in `body` (in its frame [m]), at qpos and qvel. The point's acceleration is
     J qacc + dJ/dt qvel. Leaves the kinematics of qpos and qvel in data.
 
-    A joint's axis S, a motion at the world's origin, moves with its link: dS/dt = V x S [Featherstone 2008, eq. 2.45]."""
+    A joint's axis S, a motion vector at the world's origin, moves with its link: dS/dt = V x S [Featherstone 2008, eq.
+    2.45]."""
     _core.kinematics(model, _one_world(data), qpos, qvel)
     rotation, position = _core.body_pose(model, data, body)
     at, qvel = position + rotation @ _three("point", point), _numbers("qvel", qvel, (model.nv,))
@@ -109,7 +111,7 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
     S[3:] += np.cross(at, S[:3], axis=0)  # at the world's origin
     own = S * qvel
     V, rate = np.zeros(6), np.zeros_like(S)
-    for joint in model.joints:  # links come after their parents; columns off the way to `body` are zero
+    for joint in model.joints:  # links come after their parents; columns of joints that do not move `body` are zero
         part = joint.qvel
         V = V + own[:, part].sum(axis=1)
         rate[:3, part] = np.cross(V[:3], S[:3, part], axis=0)
@@ -123,8 +125,8 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
 
 
 def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
-    """[nv] joint forces that make qacc while `contacts` push: rnea() less their generalised forces. `contacts` as
-    Stepper.contacts lists them (in world axes; with links -1 the world); leaves the kinematics of qpos."""
+    """[nv] joint forces that produce qacc while `contacts` act: rnea() minus the generalised forces of the contacts.
+    `contacts` has the form of Stepper.contacts (world axes; link -1 is the world). Leaves the kinematics of qpos in data."""
     tau = np.array(_core.rnea(model, data, qpos, qvel, qacc))
     _core.kinematics(model, data, qpos, qvel)
     bodies = {}
@@ -144,7 +146,8 @@ def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
 
 
 def _random_angle(rng, limit) -> float:
-    """Of a rotation evenly distributed among those by up to `limit`: of density 1 - cos θ, below θ²/2."""
+    """Random angle of a rotation uniformly distributed over those up to `limit`. Its density is proportional to 1 - cos θ,
+    which θ²/2 bounds."""
     while True:
         angle = limit * np.cbrt(rng.uniform())
         if rng.uniform() * angle**2 / 2 <= 1 - np.cos(angle):
@@ -152,13 +155,13 @@ def _random_angle(rng, limit) -> float:
 
 
 def _turn_of(quaternion):
-    """Angle, from 0 to π, and the sine of its half times the axis, of a quaternion of any length."""
+    """Angle (0 to π) of a quaternion of any length, and the axis times the sine of half the angle."""
     half = np.copysign(1.0, quaternion[0]) * quaternion[1:] / (np.linalg.norm(quaternion) or 1.0)
     return 2 * np.arctan2(np.linalg.norm(quaternion[1:]), abs(quaternion[0])), half
 
 
 def _turn_into_range(quaternion, limit):
-    """Cuts the rotation of a quaternion, in place, to an angle of at most `limit`, about its own axis."""
+    """Limits the rotation of a quaternion, in place, to an angle of at most `limit` about the same axis."""
     angle, half = _turn_of(quaternion)
     if angle > limit:
         quaternion[0], quaternion[1:] = np.cos(limit / 2), half * (np.sin(limit / 2) / np.linalg.norm(half))
@@ -193,7 +196,7 @@ def _numbers(argument, values, shape=None) -> np.ndarray:
 
 
 def _two_links(links, bodies):
-    """Two links, each with a body or -1, the world."""
+    """Two links, each of which has a body or is -1, the world."""
     pair = expect("contacts' links", links, list, tuple)
     if len(pair) != 2 or not all(isinstance(k, (int, np.integer)) and (k == -1 or k in bodies) for k in pair):
         _refuse("contacts' links", repr(links), f"two links of bodies, 0 to {max(bodies, default=0)}, or -1: the world")
@@ -221,7 +224,7 @@ def _matrix(orientation) -> np.ndarray:
 
 
 def _rotation_vector(r: np.ndarray) -> np.ndarray:
-    """Logarithm of a rotation, |result| <= π."""
+    """Logarithm of a rotation matrix, with |result| <= π."""
     axis = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]) / 2
     sine, cosine = np.linalg.norm(axis), (np.trace(r) - 1) / 2
     angle = np.arctan2(sine, cosine)
@@ -269,7 +272,8 @@ class _Problem:
         return qpos
 
     def free_columns(self, qpos, J, downhill):
-        """J without the motions that would take a joint at a limit past it; of a ball, those about the axis of its turn."""
+        """J without the motions that would move a joint beyond its limit; for a ball joint, rotations about the axis of its
+        rotation."""
         q = self.values(qpos)
         A = np.where(((q <= self.low) & (downhill < 0)) | ((q >= self.high) & (downhill > 0)), 0.0, J)
         for joint in self.balls:
@@ -280,7 +284,7 @@ class _Problem:
         return A
 
     def errors(self, qpos, jacobian=True):
-        """Weighted errors of all tasks and of the model's equality constraints, and how they change with qvel."""
+        """Weighted errors of all tasks and of the model's equality constraints, and their Jacobian in qvel."""
         errors, rows = [], []
         if self.loops.nrow:
             found = self.loops.rows(self.data, qpos)
@@ -303,7 +307,7 @@ class _Problem:
         return np.concatenate(errors), np.concatenate(rows) if jacobian else None
 
     def descend(self, qpos, iterations, tolerance):
-        """Levenberg-Marquardt; joints at a limit that the step would pass are held there."""
+        """Levenberg-Marquardt. Joints at a limit that the step would pass stay there."""
         damping = 1e-2
         error, J = self.errors(qpos)
         size, stalled = np.linalg.norm(error), 0
@@ -323,7 +327,7 @@ class _Problem:
             new_error, new_J = self.errors(trial)
             new_size = np.linalg.norm(new_error)
             if new_size < size:
-                far = longest > 0.7 and self.floats  # on its way, however long that is
+                far = longest > 0.7 and self.floats  # still travelling, over any distance
                 stalled = stalled + 1 if new_size > 0.98 * size and not far else 0
                 qpos, error, J, size = trial, new_error, new_J, new_size
                 damping = max(damping * 0.2, 1e-9)
@@ -336,12 +340,13 @@ class _Problem:
 
 def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: float = 1e-6, iterations: int = 100,
        restarts: int = 30, seed: int = 0, data=None) -> IKResult:
-    """A configuration within the joints' ranges in which bodies are where the tasks want them and the model's equality
-    constraints (loops, URDF's mimic) hold.
+    """A configuration within the joints' ranges that meets the tasks and the model's equality constraints (loops, URDF's
+    mimic).
 
-    Damped least squares (Levenberg-Marquardt) from `qpos` (None: neutral(model)), then, as long as the errors' norm is above
-    `tolerance`, from up to `restarts` random configurations. Free roots move too. The best found is returned; look at
-    `success`. Deterministic for a given seed. `data`: of the model, one world, float64, to work in, for speed.
+    Damped least squares (Levenberg-Marquardt) from `qpos` (None: neutral(model)). While the norm of the errors exceeds
+    `tolerance`, it restarts from up to `restarts` random configurations. Free roots move too. The best configuration found
+    is returned; check `success`. The result is deterministic for a given seed. `data` (of the model, one world, float64) is
+    scratch memory, for speed.
 
     >>> arm = tarsus.Model.load("arm.xml")
     >>> tarsus.ik(arm, tarsus.FrameTask("hand", position=[0.4, 0.1, 0.5])).qpos

@@ -1,5 +1,5 @@
-"""Tasks to be learned: a character that follows a clip, a robot that follows a command of velocity; :func:`make` knows those of the
-built-in models, and Gymnasium's locomotion on the models that come with it.
+"""Learning tasks: a character that follows a clip, and a robot that follows a velocity command. :func:`make` makes the tasks
+of the built-in models, and Gymnasium's locomotion tasks on Gymnasium's models.
 
 >>> task = tarsus.tasks.make("HumanoidWalk")
 >>> worlds = tarsus.VectorTask(task, worlds=64)
@@ -26,7 +26,7 @@ _MOTIONS = {
     "DogTrot": ("dog", "dog_trot"),
     "DogCanter": ("dog", "dog_canter"),
 }
-# Gymnasium's v5, without the forces of contacts that Ant and Humanoid observe and pay for there.
+# Gymnasium's v5, without the contact forces that its Ant and Humanoid observe and penalise.
 _LOCOMOTION = {
     "HalfCheetah": ("half_cheetah.xml", dict(hidden=1, control_weight=0.1, noise=0.1, control_dt=0.05, time_limit=50.0)),
     "Ant": ("ant.xml", dict(hidden=2, control_weight=0.5, healthy_reward=1.0, low=0.2, high=1.0, noise=0.1, control_dt=0.05,
@@ -35,14 +35,15 @@ _LOCOMOTION = {
                                       healthy_reward=5.0, low=1.0, high=2.0, noise=0.01, normal_velocity=False, control_dt=0.015,
                                       time_limit=15.0)),
 }
-# Bodies that may touch the ground besides the table's feet: a cartwheel stands on its hands, which belong to the forearms here.
+# Bodies that may touch the ground besides the table's feet. In a cartwheel these are the hands, which belong to the forearms
+# here.
 _HANDS = {"HumanoidCartwheel": ["left_forearm", "right_forearm"]}
-#: Names that :func:`make` knows. The last three need gymnasium, whose models they take.
+#: Names that :func:`make` accepts. The last three need gymnasium, whose models they use.
 NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
 
 def _task(kind, things, options, **given):
-    """kind(*things, **options, **given); a TypeError that names an option that it does not have, or that is given already."""
+    """Returns kind(*things, **options, **given). Raises TypeError naming an option that is unknown or given twice."""
     known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])[len(things):]
     left = [name for name in known if name not in given]
     for name in options:
@@ -53,7 +54,7 @@ def _task(kind, things, options, **given):
 
 
 def _with(what, given, needed, others=()):
-    """The dict, which has all of `needed` and nothing but those and `others`."""
+    """Returns the dict, which must have all keys of `needed` and otherwise only those of `others`."""
     names = ", ".join([*needed, *others])
     for name in [*expect(what, given, dict), *needed]:
         if name not in (*needed, *others):
@@ -67,7 +68,7 @@ def make(name, **options):
     """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.VelocityTask`,
     :class:`tarsus.LocomotionTask`).
 
-    Raises ValueError for a name that is not in NAMES, and for one of Gymnasium's where that is not installed.
+    Raises ValueError for a name that is not in NAMES, and for a task of Gymnasium if Gymnasium is not installed.
     """
     if expect("task", name, str) in _LOCOMOTION:
         gymnasium = importlib.util.find_spec("gymnasium")
@@ -90,11 +91,11 @@ def make(name, **options):
 
 
 def velocity_task(model, feet=(), **options):
-    """A robot on its own position servos follows a command of velocity.
+    """A robot with position servos follows a velocity command.
 
-    model: an object, or a file, with a free root; its first keyframe, if any, is the stance. feet: names of bodies. options: those of
-    :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that are no position
-    servos.
+    model: an object or a file, with a free root; its first keyframe, if any, is the stance. feet: names of bodies. options:
+    those of :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that
+    are not position servos.
     """
     return _velocity_task(model, feet, options)
 
@@ -106,14 +107,14 @@ def _velocity_task(model, feet, options):
 
 
 def motion_task(model, clip, table, **options):
-    """Motion tracking of any model with a clip that maps to it.
+    """Motion tracking for any model with a clip that maps to it.
 
-    model, clip: objects, or files. table: a file, or a dict, that says for each joint its gains kp and kd, its largest force
-    and its weight in the reward, for the root its weight, and names end effectors and feet:
+    model, clip: objects or files. table: a file or a dict. It gives the gains kp and kd, the largest force and the reward
+    weight of each joint, the reward weight of the root, and names end effectors and feet:
     ``{"root": {"weight": 1}, "joints": {"knee": {"kp": 500, "kd": 50, "force": 150, "weight": 0.3}, …}, "end_effectors":
-    [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`; with
-    ``reward="mimickit"`` also MimicKit's ends and reference, which stays where the clip is: ``distance_limit=1, follow_root=False,
-    time_limit=10``, each unless given.
+    [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`. With
+    ``reward="mimickit"`` the defaults of termination and reference are MimicKit's: ``distance_limit=1, follow_root=False,
+    time_limit=10``; the reference then stays where the clip is.
     Raises ValueError for names that the model does not have, and for joints that the table leaves out.
     """
     return _motion_task(model, clip, table, options)

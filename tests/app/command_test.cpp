@@ -1,5 +1,5 @@
-// The commands about models as a user runs them: what they refuse and how, what their output is, and that every command
-// line that README and docs show does what it should.
+// The commands for models from a user's view: which input they refuse and how, their output, and that every command
+// line in README and docs works.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

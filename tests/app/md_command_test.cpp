@@ -1,4 +1,4 @@
-// `tarsus md` as a user runs it: what it prints, writes and refuses.
+// `tarsus md` from a user's view: what it prints, writes and refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>

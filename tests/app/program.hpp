@@ -1,4 +1,4 @@
-// The command line as a user runs it: exit status and what it prints.
+// Runs the command line as a user does and returns its exit status and output.
 #pragma once
 
 #include <gtest/gtest.h>

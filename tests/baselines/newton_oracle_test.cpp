@@ -1,4 +1,4 @@
-// Contacts of free bodies, in lanes and by rows, against dense Newton.
+// Contacts of free bodies, solved in SIMD lanes and by row solvers, against dense Newton.
 #include <gtest/gtest.h>
 
 #include "tarsus/baselines/row_solvers.hpp"

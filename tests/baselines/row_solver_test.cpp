@@ -1,4 +1,4 @@
-// One table: every solver of rows on every kind of problem, judged by the natural residual and by each other.
+// Every row solver on every kind of problem, in one table: natural residuals, and agreement between the solvers.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

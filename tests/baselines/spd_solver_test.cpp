@@ -1,4 +1,4 @@
-// Every method of stable PD against every other one, and the packed rows against the dense matrix.
+// All methods of stable PD against one another, and the packed rows against the dense matrix.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

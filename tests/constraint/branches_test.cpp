@@ -1,4 +1,5 @@
-// Rows eliminated branch by branch against the dense KKT system, and what happens where a branch cannot hold its rows.
+// Rows eliminated branch by branch against the dense KKT system, and the behaviour where a branch cannot satisfy its
+// rows.
 #include <gtest/gtest.h>
 
 #include "support/dense_system.hpp"

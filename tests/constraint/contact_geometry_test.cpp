@@ -1,4 +1,4 @@
-// Which shapes of a model are searched for contact, and how far.
+// Which shapes of a model are searched for contacts, and up to which distance.
 #include <gtest/gtest.h>
 
 #include <algorithm>

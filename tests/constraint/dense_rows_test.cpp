@@ -1,4 +1,4 @@
-// A step's operator by the rows of some terms alone, beside the matrix of all of them.
+// A step's operator built from the rows of some terms alone, against the matrix of all terms.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

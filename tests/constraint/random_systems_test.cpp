@@ -1,6 +1,6 @@
 // Constrained dynamics of random trees and random rows against the dense KKT system: several roots, branches on a
-// floating base, masses and gains over many orders of magnitude, rows twice, rows that contradict one another; one
-// workspace for calls at changing states.
+// floating base, masses and gains over many orders of magnitude, duplicate rows, contradicting rows; one workspace for
+// calls at changing states.
 #include <gtest/gtest.h>
 
 #include "support/dense_system.hpp"

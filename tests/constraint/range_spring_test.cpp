@@ -1,4 +1,4 @@
-// The geometric stiffness of ball joints' ranges, and whose branches are light.
+// The geometric stiffness of ball joints' ranges, and the detection of light links (holds_light_link).
 #include "constraint/range_spring.hpp"
 
 #include <gtest/gtest.h>

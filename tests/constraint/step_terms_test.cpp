@@ -1,4 +1,4 @@
-// Terms of a step on random trees against the same problem on dense matrices made from jacobian() and crba().
+// Terms of a step on random trees against the same problem with dense matrices from jacobian() and crba().
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A model's height field among its contact shapes.
+// A model's height field as one of its contact shapes.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Clips: cleaning, binding, and a velocity that is the derivative of the position, also over a loop's seam.
+// Clips: cleaning, binding, and velocities that are the derivatives of the positions, also across a loop's seam.
 #include "tarsus/control/clip.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Stable PD: against the dense solve of eq. 7, closed forms, its stability bound, and what damping may do.
+// Stable PD against the dense solve of eq. 7, against closed forms, and at its stability bound; effects of damping.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

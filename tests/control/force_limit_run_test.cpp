@@ -1,5 +1,5 @@
-// Limited characters in motion: a sample of the long sweep, the force in the equations of motion, and what spin damping
-// does.
+// Moving characters with limited drives: a sample of the long sweep, the drive force in the equations of motion, and
+// the effect of spin damping.
 #include <gtest/gtest.h>
 
 #include <cmath>

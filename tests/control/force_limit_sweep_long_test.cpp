@@ -1,5 +1,5 @@
-// Limited characters over all gains and limits, 100 seeds of 30 s each: nothing blows up, every step's force is the
-// clamped one.
+// Characters with limited drives over all gains and limits, 100 seeds of 30 s each: no run diverges, and every step's
+// force is the clamped one.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,4 +1,4 @@
-// Force limits that hold: against brute force, against the equations of motion, from cold starts, and for lanes.
+// Force limits against brute force and against the equations of motion, from cold starts, and in SIMD lanes.
 #include <gtest/gtest.h>
 
 #include <cmath>

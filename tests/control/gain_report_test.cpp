@@ -1,4 +1,4 @@
-// The gain report against closed forms and against the steps themselves.
+// The gain report against closed forms and against simulated steps.
 #include "tarsus/control/gain_report.hpp"
 
 #include <gtest/gtest.h>

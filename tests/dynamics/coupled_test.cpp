@@ -1,5 +1,5 @@
-// Trees whose links bear on one another, and rows beside them, against the dense matrix, on 600 random trees over all
-// types of joints.
+// Trees with coupled links, with and without rows, against the dense matrix, on 600 random trees over all types of
+// joints.
 #include "tarsus/dynamics/coupled.hpp"
 
 #include <gtest/gtest.h>

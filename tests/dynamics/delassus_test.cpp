@@ -1,4 +1,4 @@
-// Rows through ABA's factors against the dense J M̂⁻¹ Jᵀ, on 1,000 random trees.
+// Delassus products of rows through ABA's factors against the dense J M̂⁻¹ Jᵀ, on 1,000 random trees.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

@@ -1,4 +1,4 @@
-// What must hold between the algorithms, on 1,000 random trees over all joint types: no golden numbers.
+// Identities between the algorithms, on 1,000 random trees over all joint types, without stored reference numbers.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

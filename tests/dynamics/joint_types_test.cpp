@@ -1,4 +1,4 @@
-// Joint types that are chains of others: what compile() makes of them, what it refuses, and closed forms.
+// Joint types that compile() replaces by chains of other joints: the chains, refused input, and closed forms.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// A world in a lane gives the same answer as alone, to the bit, wherever it sits in the batch; float beside double.
+// A world in a SIMD lane gives the same result as one stepped individually, to the bit, at any index of the batch;
+// float against double.
 #include <gtest/gtest.h>
 
 #include "support/random_model.hpp"

@@ -1,4 +1,4 @@
-// Groups of links that a pass inward treats side by side: all links, tips first, and only such as are independent.
+// Groups of links that an inward pass treats together: they contain all links, tips first, and only independent ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Order of accuracy by its slope: halving the step divides the error by 2^order. Errors are against an independent
-// integration where there is one, else against the same system's conserved quantities or its own run at half the step.
+// Order of accuracy, measured by its slope: halving the step divides the error by 2^order. The reference is an
+// independent integration where there is one, otherwise the system's conserved quantities or the run at half the step.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Stiff drives in float: maba() and minv() of characters with ball joints against a dense solve in double, for one
-// world and in lanes. K runs from the inertia of a limb to far beyond all inertias of the model.
+// world and in lanes. K ranges from the inertia of a limb to far above all inertias of the model.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

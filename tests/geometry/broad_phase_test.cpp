@@ -1,4 +1,4 @@
-// The broad phases against comparing every pair.
+// The broad phases against a comparison of all pairs.
 #include "tarsus/geometry/broad_phase.hpp"
 #include "support/numbers.hpp"
 

@@ -1,4 +1,4 @@
-// Spheres on moving bodies, beside the same by single numbers.
+// Spheres on moving bodies in SIMD lanes, against the scalar code.
 #include "tarsus/geometry/carried_spheres.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Hulls: faces, supports and what is refused; and the boxes around all shapes.
+// Convex hulls: faces, supports and refused input; and the bounding boxes of all shapes.
 #include "tarsus/geometry/convex_hull.hpp"
 #include "support/numbers.hpp"
 

@@ -1,4 +1,4 @@
-// Height fields: a tilted plane of triangles must feel like a plane, ridges and valleys like their closed forms.
+// Height fields: a tilted plane of triangles must behave as a plane, ridges and valleys as their closed forms.
 #include "tarsus/geometry/height_field.hpp"
 #include "support/numbers.hpp"
 

@@ -1,5 +1,5 @@
-// Mass properties against integrals found another way: fine tessellations, affine maps, closed forms of solids that
-// the code does not know, and additivity.
+// Mass properties against independently computed integrals: fine tessellations, affine maps, closed forms of solids
+// that the code does not know, and additivity.
 #include "tarsus/geometry/inertia.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Contacts against certificates that the code does not know: support functions written here. For convex shapes a
+// Contacts against certificates that are independent of the code: support functions written here. For convex shapes a
 // distance d along the unit vector n is right when the two shapes' supports along n are d apart (nothing is closer) and
-// no other direction parts them better.
+// no other direction separates them better.
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "support/numbers.hpp"
 

@@ -1,6 +1,6 @@
-// Hashes of the states that a set of runs ends in: trees, lanes, contact, loops, free bodies, particles, in both
+// Hashes of the final states of a set of runs: trees, lanes, contact, loops, free bodies, particles, in both
 // precisions. Two builds, instruction sets or compilers that print the same lines compute the same bits.
-// tools/state_hashes.sh compares those that this machine can run; docs/decisions/0006-the-same-bits.md says what is
+// tools/state_hashes.sh compares those that this machine can run; docs/decisions/0006-the-same-bits.md states what is
 // promised.
 #include <fmt/core.h>
 

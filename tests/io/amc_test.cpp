@@ -1,4 +1,4 @@
-// Acclaim's skeletons and motions, AMASS's arrays: places by hand, real files, and what is refused.
+// Acclaim's skeletons and motions, and AMASS's arrays: positions computed by hand, real files, and refused input.
 #include "tarsus/io/amc.hpp"
 
 #include <fmt/format.h>

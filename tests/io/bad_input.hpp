@@ -1,5 +1,5 @@
-// Asserting that a reader refuses a text: what it says, at which line, and that it takes under a second of processor
-// time (which other work on the machine does not lengthen; sanitizers do, by up to a factor of ten).
+// Asserts that a reader refuses a text: the message, the line, and that it takes under a second of processor time
+// (which other work on the machine does not lengthen; sanitizers do, by up to a factor of ten).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// BVH: rotations in the file's order, real files, and what the reader refuses with the line.
+// BVH: rotations in the file's order, real files, and refused input with its line.
 #include "tarsus/io/bvh.hpp"
 
 #include <fmt/format.h>

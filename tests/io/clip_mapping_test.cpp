@@ -1,4 +1,4 @@
-// Mapping files, our own clip format, and the built-in clips on the built-in models.
+// Mapping files, this project's clip format, and the built-in clips on the built-in models.
 #include "tarsus/io/clip_mapping.hpp"
 
 #include <fmt/format.h>

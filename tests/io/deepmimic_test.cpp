@@ -1,4 +1,4 @@
-// DeepMimic's clips: the real ones on the built-in characters, and what the reader refuses.
+// DeepMimic's clips: the real ones on the built-in characters, and refused input.
 #include "tarsus/io/deepmimic.hpp"
 
 #include <fmt/format.h>

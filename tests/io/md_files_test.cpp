@@ -1,4 +1,4 @@
-// Particle files: what is read, what is written back, and every kind of bad input with its place.
+// Particle files: reading, writing, and every kind of bad input with its location.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Meshes: the formats against each other, and every way in which a file can lie.
+// Meshes: the formats against one another, and inconsistent files of every kind.
 #include "tarsus/io/mesh_file.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The classes of bad input that concern MJCF: each is refused with the kind of error and the line, in under a second.
+// Classes of bad input in MJCF: each is refused with the kind of error and the line, in under a second.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

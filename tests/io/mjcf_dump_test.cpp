@@ -1,4 +1,5 @@
-// Not a test of its own: writes models as JSON for tests/io/mjcf_against_mujoco.py, which compares them with MuJoCo's.
+// Writes models as JSON for tests/io/mjcf_against_mujoco.py, which compares them with MuJoCo's. It tests nothing by
+// itself.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

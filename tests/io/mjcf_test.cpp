@@ -1,4 +1,4 @@
-// What MJCF means: settings, default classes, frames, replicas, inertias, against closed forms.
+// Semantics of MJCF against closed forms: settings, default classes, frames, replicas, inertias.
 #include "tarsus/io/mjcf.hpp"
 
 #include <gtest/gtest.h>

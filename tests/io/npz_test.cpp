@@ -1,4 +1,4 @@
-// .npz files: what we write by the format's own rules, what we read, and what is refused.
+// .npz files: written files against the format's rules, reading, and refused input.
 #include "tarsus/io/npz.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The viewer's scene and page: shapes, colours, poses, and that a page cannot be broken out of by a name.
+// The viewer's scene and page: shapes, colours, poses, and that no name can inject code into a page.
 #include "tarsus/io/page.hpp"
 
 #include <gtest/gtest.h>

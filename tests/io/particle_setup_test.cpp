@@ -1,4 +1,4 @@
-// Forces and constraints from JSON: the same numbers as those set in C++, and every fault with its place.
+// Forces and constraints from JSON: the same numbers as those set in C++, and every fault with its location.
 #include "tarsus/io/particle_setup.hpp"
 
 #include <fmt/format.h>

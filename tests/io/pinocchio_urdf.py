@@ -1,4 +1,4 @@
-"""Prints, as one JSON object, what Pinocchio makes of the URDF files named on the command line.
+"""Prints, as one JSON object, Pinocchio's reading of the URDF files named on the command line.
 
 For each file that it loads: nq, nv, the fixed base's inertia, and for each joint its name, parent's name, placement in the parent's
 frame, motion subspace (linear first, 6 x nv) at rest and composite inertia (mass, centre of mass, rotational about it).

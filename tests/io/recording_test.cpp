@@ -1,4 +1,4 @@
-// Recordings: what goes in comes out, and what does not fit is refused by name.
+// Recordings: reading returns what was written, and refused input is named.
 #include "tarsus/io/recording.hpp"
 
 #include <gtest/gtest.h>

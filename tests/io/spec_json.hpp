@@ -1,4 +1,4 @@
-// A ModelSpec as JSON, for comparing it with what other readers make of the same file.
+// A ModelSpec as JSON, for comparison with other readers' results for the same file.
 #pragma once
 
 #include <nlohmann/json.hpp>

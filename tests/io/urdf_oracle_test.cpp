@@ -1,6 +1,5 @@
-// Every URDF of the shared data that Pinocchio loads, joint by joint: placements, axes and the inertia of all that is
-// welded to each moving link. Joint limits and names come from the same text; dynamics are compared where dynamics are
-// tested.
+// Every URDF of the shared data that Pinocchio loads, joint by joint: placements, axes and the inertia of everything
+// welded to each moving link. Joint limits and names come from the same text; the tests of dynamics compare dynamics.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

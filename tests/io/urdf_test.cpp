@@ -1,4 +1,4 @@
-// URDF: what its elements turn into, and what bad files are told.
+// URDF: the meaning of its elements, and the messages for bad files.
 #include "tarsus/io/urdf.hpp"
 
 #include <gtest/gtest.h>

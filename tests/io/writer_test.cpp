@@ -1,4 +1,4 @@
-// Writing a model and reading it back gives the same dynamics, bit for bit where text can say it.
+// Writing a model and reading it back gives the same dynamics, bit for bit where text can express it.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Many worlds of a task: what they depend on, and what they must not. Reward and observation are compared
+// Many worlds of a task: on what their results depend, and on what they must not. Reward and observation are compared
 // with another implementation in tests/python/test_learn.py.
 #include "tarsus/learn/vector_task.hpp"
 

@@ -1,4 +1,4 @@
-// Our elementary functions against the C library's in extended precision, and where the C standard fixes the result.
+// Our elementary functions against the C library's in extended precision, and values that the C standard specifies.
 #include "tarsus/math/elementary.hpp"
 
 #include <gtest/gtest.h>

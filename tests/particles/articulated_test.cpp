@@ -1,5 +1,5 @@
-// Particles against the articulated tree, and the constraint solvers on articulated loops: the same code with ABA's
-// mass.
+// Particles against the articulated tree, and the particles' constraint solvers on articulated loops, with ABA's mass
+// matrix.
 #include <gtest/gtest.h>
 
 #include <cmath>

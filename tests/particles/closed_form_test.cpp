@@ -1,4 +1,4 @@
-// Against exact answers: no other program's files are needed here.
+// Particle systems against exact solutions, without files of other programs.
 #include <gtest/gtest.h>
 
 #include <cmath>

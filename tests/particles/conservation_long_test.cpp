@@ -1,4 +1,4 @@
-// Means over trajectories that differ by rounding.
+// Conservation in the mean over trajectories that differ by rounding.
 #include "water_drift.hpp"
 
 namespace tarsus::md_test {

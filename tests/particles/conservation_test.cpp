@@ -1,4 +1,4 @@
-// What must stay: energy, momentum, time's direction, the unit of length.
+// Conserved quantities and invariances: energy, momentum, reversal of time, the unit of length.
 #include <gtest/gtest.h>
 
 #include <cmath>

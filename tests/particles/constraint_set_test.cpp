@@ -1,4 +1,4 @@
-// Every kind of row: gradients, errors, and every solver on every kind.
+// Every kind of row: gradients, errors, and every solver on each kind.
 #include "tarsus/particles/constraint_set.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Forces are minus the gradient of the energy; lists and cells find every pair; instruction sets agree.
+// Forces are minus the gradient of the energy; neighbour lists and cells find every pair; instruction sets agree.
 #include "tarsus/particles/forces.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The reference cases, read in place; tests that need them skip where they are not there.
+// The reference cases, read in place; tests that need them are skipped if they are absent.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Starts that violate, repeat or contradict their constraints; what a failed step says.
+// Initial states that violate their constraints, and repeated or contradicting constraints; the message of a failed
+// step.
 #include <gtest/gtest.h>
 
 #include <cmath>

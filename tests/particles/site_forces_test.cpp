@@ -1,4 +1,5 @@
-// Waters by pairs of molecules: the forces of pairs one by one, no pair missed, the same bits for any threads.
+// Forces of waters by pairs of molecules: equal to the forces pair by pair, no pair missed, the same bits for any
+// number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>

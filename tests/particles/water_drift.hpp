@@ -1,4 +1,4 @@
-// How the energy of 216 waters drifts, shared by the short and the long test.
+// Energy drift of 216 waters, shared by the short and the long test.
 #pragma once
 
 #include <gtest/gtest.h>

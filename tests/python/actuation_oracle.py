@@ -1,4 +1,4 @@
-"""Actuators, tendons, passive forces and sensors of a model beside MuJoCo's."""
+"""Actuators, tendons, passive forces and sensors of a model, against MuJoCo's."""
 
 import collections
 

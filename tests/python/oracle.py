@@ -1,4 +1,4 @@
-"""What the comparisons with other engines share: files, random states, figures of disagreement, tables."""
+"""Shared by the comparisons with other engines: files, random states, measures of disagreement, tables."""
 
 import pathlib
 

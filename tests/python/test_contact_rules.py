@@ -1,4 +1,4 @@
-"""Every rule by which MuJoCo decides whether two shapes touch and with which numbers, beside its wheel: one table, run on
+"""Every rule by which MuJoCo decides whether two shapes touch and with which numbers, against its wheel: one table, run on
 trees (Stepper) and on free bodies (RigidWorld) alike.
 
 A flat box lies on the floor, and slides over it under a tilted gravity. Compared: who touches, condim, friction as listed

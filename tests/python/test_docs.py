@@ -1,4 +1,4 @@
-"""Whatever Python and JSON the documentation shows works when it is copied: each page's blocks, in their order."""
+"""Python and JSON in the documentation work when they are copied: the blocks of each page, in their order."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Contacts of trees beside MuJoCo's, on the same MJCF, and what Python sees of them."""
+"""Contacts of trees against MuJoCo's, on the same MJCF, and their Python interface."""
 
 import pathlib
 

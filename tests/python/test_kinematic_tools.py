@@ -1,4 +1,4 @@
-"""Inverse kinematics, poses to start from, Jacobians made of those of bodies, inverse dynamics with contacts."""
+"""Inverse kinematics, initial poses, Jacobians composed of body Jacobians, inverse dynamics with contacts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Worlds under the learners of others: Stable-Baselines3's VecEnv and rsl-rl's."""
+"""Worlds under other projects' learners: the VecEnv of Stable-Baselines3 and of rsl-rl."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sensors of the limits of ball joints, beside MuJoCo and beside the weight that a limit bears."""
+"""Sensors of the limits of ball joints, against MuJoCo and against the weight that a limit bears."""
 
 import mujoco
 import numpy as np

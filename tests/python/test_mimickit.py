@@ -1,4 +1,4 @@
-"""MimicKit's engine interface on tarsus.Batch: states against MuJoCo's kinematics, steps against a Batch of one's own."""
+"""MimicKit's engine interface on tarsus.Batch: states against MuJoCo's kinematics, steps against a separate Batch."""
 
 import re
 

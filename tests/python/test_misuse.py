@@ -1,6 +1,6 @@
-"""What a newcomer does wrong: arguments of the wrong kind, objects that outlive others, threads, cycles of references.
+"""Mistakes of new users: arguments of the wrong type, objects that outlive others, threads, reference cycles.
 
-Each case must end in an exception that says what to do, never in a crash, and never without a word.
+Each case must end in an exception that says what to do, never in a crash, and never silently.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""What elements refer to by name - in replicas, in attached models, and where there is no such thing - beside MuJoCo."""
+"""References by name in MJCF, against MuJoCo: in replicas, in attached models, and to missing elements."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""What MuJoCo refuses of tendons and actuators is refused, what it takes is taken."""
+"""Tendons and actuators that MuJoCo refuses are refused, and those that it accepts are accepted."""
 
 import mujoco
 import pytest

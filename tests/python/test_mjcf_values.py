@@ -1,4 +1,4 @@
-"""What MuJoCo refuses of values, names and repeated elements is refused with its place, what it takes is taken."""
+"""Values, names and repeated elements that MuJoCo refuses are refused with their location, and those that it accepts are accepted."""
 
 import subprocess
 import sys

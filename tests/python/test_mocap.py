@@ -1,4 +1,4 @@
-"""Mocap bodies: their poses are inputs, MuJoCo's layout. What is fixed to them, welded, connected or laid on them follows."""
+"""Mocap bodies: their poses are inputs in MuJoCo's layout. Bodies that are fixed, welded or connected to them, or lie on them, follow."""
 
 import mujoco
 import numpy as np

@@ -1,4 +1,4 @@
-"""Recordings across the border: numpy reads what the command line writes, and `tarsus info` what numpy writes."""
+"""Exchange of recordings: numpy reads what the command line writes, and `tarsus info` reads what numpy writes."""
 
 import json
 import os

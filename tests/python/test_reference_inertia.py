@@ -1,4 +1,4 @@
-"""What a file gives relative to the inertia in the reference pose, beside MuJoCo: dampratio, springdamper, muscles' scale."""
+"""Parameters relative to the inertia in the reference pose, against MuJoCo: dampratio, springdamper, muscles' scale."""
 
 import mujoco
 import numpy as np

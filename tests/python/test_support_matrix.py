@@ -1,4 +1,4 @@
-"""Each entry of the table of MJCF in src/io/README.md by the smallest file that has it.
+"""Each entry of the table of MJCF in src/io/README.md by the smallest file that contains it.
 
 computed   MuJoCo's numbers change when it is there, and ours are MuJoCo's with it (rows of forces, motion and sensors)
 stored     reads without a warning; MuJoCo's own motion is the same with it and without

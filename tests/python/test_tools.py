@@ -1,4 +1,4 @@
-"""The lint step finds what it is there to find: each test plants one fault in a small tree of its own."""
+"""The lint step finds the faults that it checks for: each test plants one fault in a small source tree."""
 
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""Training something small: to a stated return, the same twice, through a kill, and through worlds that go bad."""
+"""A small training: it reaches a stated return, is reproducible, survives a kill, and survives worlds that fail."""
 
 import json
 import os

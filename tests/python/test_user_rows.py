@@ -1,4 +1,4 @@
-"""Constraints that a user writes in Python: Equalities.add_user, alone and in steps."""
+"""User-defined constraints in Python: Equalities.add_user, alone and in steps."""
 
 import gc
 import weakref

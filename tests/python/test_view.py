@@ -1,4 +1,4 @@
-"""The viewer without a browser: sources, pages, formats, and a server that strangers cannot use."""
+"""The viewer without a browser: sources, pages, formats, and a server that refuses strangers."""
 
 import asyncio
 import base64

@@ -1,5 +1,5 @@
-// Many worlds: each the same to the bit as alone, whatever the threads, the place, the others; what goes bad stays
-// where it is and its neighbours do not notice.
+// Many worlds: each gives the same bits as one stepped individually, for any number of threads, any index and any other
+// worlds; a failed world stays at its last good state and does not affect its neighbours.
 #include "tarsus/sim/batch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A cone limit on a ball joint (constraint/cone_limit.cpp): where a pendulum comes to rest on it, that it makes no
-// energy, and its law at the end velocity, alone and beside force limits and contacts.
+// A cone limit on a ball joint (constraint/cone_limit.cpp): where a pendulum comes to rest on it, that it adds no
+// energy, and its law at the end velocity, alone and together with force limits and contacts.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Shapes that joints hold deep in one another: what cannot part is pushed apart for ever, and comes to rest.
+// Shapes that joints hold deep inside one another: contacts that can never separate push for ever, and the bodies come
+// to rest.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Drives at the end of the step pull whatever trees at 60 Hz: they give what their springs held, and no more.
+// Drives evaluated at the end of the step move arbitrary trees at 60 Hz: they release no more energy than their springs
+// held.
 #include <gtest/gtest.h>
 
 #include "support/random_model.hpp"

@@ -1,4 +1,4 @@
-// Fluids around bodies: what a step makes of their drag and lift, against closed forms and the energy.
+// Bodies in fluids: drag and lift in a step, against closed forms and the energy.
 #include <gtest/gtest.h>
 
 #include <cmath>

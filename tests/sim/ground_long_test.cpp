@@ -1,4 +1,4 @@
-// A minute on the ground.
+// Characters on the ground for a simulated minute.
 #include <gtest/gtest.h>
 
 #include <cmath>

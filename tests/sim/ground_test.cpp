@@ -1,4 +1,4 @@
-// Trees with contacts, joint limits and drives, stepped: closed forms and conservation.
+// Steps of trees with contacts, joint limits and drives: closed forms and conservation.
 #include <gtest/gtest.h>
 
 #include <cmath>

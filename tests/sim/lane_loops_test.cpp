@@ -1,5 +1,5 @@
-// Equality constraints and forces along tendons and other directions, beside contacts, ranges and drives with force
-// limits, in lanes.
+// Equality constraints and forces along tendons and other directions in SIMD lanes, together with contacts, ranges and
+// drives with force limits.
 #include <gtest/gtest.h>
 
 #include <cmath>

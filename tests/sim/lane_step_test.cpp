@@ -1,4 +1,5 @@
-// Contacts, ranges, dry friction and drives with force limits in lanes: each world's step is that of a world alone.
+// Contacts, ranges, dry friction and drives with force limits in SIMD lanes: each world's step equals that of the
+// scalar path.
 #include <gtest/gtest.h>
 
 #include <array>

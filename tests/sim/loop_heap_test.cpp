@@ -1,4 +1,4 @@
-// Equality constraints between many trees beside crowds of contacts: what holds at the end of each step.
+// Equality constraints between many trees with many contacts: the laws at the end of each step.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Closed loops in the step: linkages against their closed forms, no drift under SHAKE, energy, lanes, drives, bad
-// starts.
+// Closed loops in the step: linkages against their closed forms, no drift under SHAKE, energy, lanes, drives, initial
+// states that violate the loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>

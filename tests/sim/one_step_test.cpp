@@ -1,5 +1,5 @@
-// Everything that binds in one step: drives at their force limits, joint ranges, loops, contacts. Force limits are
-// checked through inverse dynamics.
+// All constraints active in one step: drives at their force limits, joint ranges, loops, contacts. Force limits are
+// checked by inverse dynamics.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Piles of many bodies in the one step: what sweeps solve, and what stays with Newton's method beside them.
+// Piles of many bodies in the step: which terms sweeps solve, and which remain for Newton's method.
 #include <gtest/gtest.h>
 
 #include <cmath>

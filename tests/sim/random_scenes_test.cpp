@@ -1,5 +1,5 @@
-// Random trees with closed loops, joint limits, dry friction, contacts and drives at their force limits, stepped:
-// whatever the report says is so. Nothing that is not finite comes out with status ok.
+// Steps of random trees with closed loops, joint limits, dry friction, contacts and drives at their force limits: the
+// report must be true, and no result with status ok may be non-finite.
 #include <gtest/gtest.h>
 
 #include "support/dense_solve.hpp"

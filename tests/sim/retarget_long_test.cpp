@@ -1,4 +1,4 @@
-// Motions of other skeletons on a humanoid: found by their names or by their places, tracked, feet that stand.
+// Motions of other skeletons on a humanoid: mapping by names or positions, tracking, and standing feet.
 #include "tarsus/control/retarget.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What MuJoCo makes of scenes of free bodies, for tests/sim/rigid_oracle_test.cpp.
+"""MuJoCo's results for scenes of free bodies, for tests/sim/rigid_oracle_test.cpp.
 
 usage: rigid_against_mujoco.py rest FILE SECONDS      contact forces of a scene that has come to rest
        rigid_against_mujoco.py path FILE SECONDS DT [QVEL...]   positions and velocities of all bodies at the end

@@ -1,4 +1,4 @@
-// Models of free bodies as scenes: states there and back, every built-in scene, what is refused.
+// Models of free bodies as scenes: conversion of states in both directions, every built-in scene, refused input.
 #include "tarsus/sim/rigid_model.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Free bodies with contact against MuJoCo's wheel on the same MJCF; skipped, and said so, where there is no wheel.
+// Free bodies with contact against MuJoCo's wheel on the same MJCF; skipped, with a message, if there is no wheel.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

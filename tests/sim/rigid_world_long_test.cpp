@@ -1,4 +1,4 @@
-// A minute of standing still: stacks and a house of cards must not creep.
+// A simulated minute of standing: stacks and a house of cards must not creep.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Free bodies with contact against closed forms, conservation laws.
+// Free bodies with contact against closed forms and conservation laws.
 #include <gtest/gtest.h>
 
 #include <algorithm>

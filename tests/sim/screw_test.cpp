@@ -1,5 +1,5 @@
-// A screw's coupling (constraint/screw.cpp) against closed forms: a nut that falls down a screw, turns under a torque
-// at its limit, and presses on the floor.
+// A screw coupling (constraint/screw.cpp) against closed forms: a nut that falls down a screw, turns under a torque at
+// its limit, and presses on the floor.
 #include <gtest/gtest.h>
 
 #include <cmath>

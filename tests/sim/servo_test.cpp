@@ -1,4 +1,4 @@
-// The model's own actuators and passive forces in a step: each against the same force in other words.
+// The model's actuators and passive forces in a step, each against the same force expressed by other means.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// Stepping: a bad world freezes and says why, its neighbours go on; the same answer however worlds are spread.
+// Stepping: a failed world freezes and reports why, its neighbours continue; results do not depend on how worlds are
+// divided into batches.
 #include "tarsus/sim/step.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The main job on real motions: every DeepMimic clip with the paper's gains at three steps, in double and float.
+// Tracking of real motions: every DeepMimic clip with the paper's gains at three step sizes, in double and float.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

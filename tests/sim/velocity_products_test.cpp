@@ -1,4 +1,4 @@
-// What a step does to energy: velocity products linearly implicit, springs of the model by the midpoint rule.
+// Energy over a step: linearly implicit velocity products, and the model's springs by the midpoint rule.
 #include <gtest/gtest.h>
 
 #include <cmath>

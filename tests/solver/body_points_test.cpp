@@ -1,4 +1,5 @@
-// Contacts of free bodies side by side, beside one after the other in the order in which they were added.
+// Contacts of free bodies solved in SIMD lanes, against a sweep over one after the other in the order in which they
+// were added.
 #include "solver/body_points.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Solvers on rows that know nothing of particles: failures, reports, redundancy.
+// Solvers on rows that are independent of particles: failures, reports, redundancy.
 #include "tarsus/solver/constraint_solver.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The natural map of a term's law, beside its definition: N = y - P(z), z = y - (u + R (y - c) - b)/ρ.
+// The natural map of a term's law against its definition: N = y - P(z), z = y - (u + R (y - c) - b)/ρ.
 #include "solver/law.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The one solve of a step on a dense mass matrix: laws, momentum, and how many iterations it takes.
+// The solver of a step on a dense mass matrix: laws, momentum, and numbers of iterations.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>

@@ -1,4 +1,4 @@
-// The laws of many terms at once, beside those of each term alone (law_test.cpp has the definition).
+// The laws of many terms at once, against those of single terms (law_test.cpp has the definition).
 #include "tarsus/solver/term_laws.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Counting allocations in the whole program: how often, and how much is held. For one source of a program.
+// Counts allocations of the whole program and the memory held. Include it in one source of a program only.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Arrays that JSON holds as base64, decoded by the definition, not by the encoder's own tables.
+// Decodes arrays that JSON holds as base64, from the definition, without the encoder's tables.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// The built-in models, and where data lies.
+// The built-in models, and the folders of data.
 #pragma once
 
 #include <filesystem>

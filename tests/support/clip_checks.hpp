@@ -1,4 +1,4 @@
-// What the tests of clips share: folders, a sampled state, the error of a velocity against differences of positions.
+// Shared by the tests of clips: folders, a sampled state, and the error of a velocity against differences of positions.
 #pragma once
 
 #include <gtest/gtest.h>

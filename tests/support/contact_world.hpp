@@ -1,4 +1,4 @@
-// Random trees with random contacts, and dense algebra beside them.
+// Random trees with random contacts, and the corresponding dense algebra.
 #pragma once
 
 #include <Eigen/Dense>

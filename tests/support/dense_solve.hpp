@@ -1,5 +1,5 @@
-// Dense linear algebra that tests of several rooms use. Eigen's decompositions take seconds to compile:
-// here they do once.
+// Dense linear algebra for tests of several folders. Eigen's decompositions take seconds to compile; they are compiled
+// once here.
 #pragma once
 
 #include <Eigen/Dense>

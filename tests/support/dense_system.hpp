@@ -1,4 +1,4 @@
-// The KKT system of constrained dynamics with dense matrices, made of crba, rnea and the rows' Jacobians alone.
+// The KKT system of constrained dynamics as dense matrices, made from crba, rnea and the rows' Jacobians alone.
 #pragma once
 
 #include <Eigen/Dense>

@@ -1,4 +1,4 @@
-// Characters thrashing about under limited drives: random targets at 30 Hz, steps of 1/60 s. Shared by the short and
+// Characters that thrash about under limited drives: random targets at 30 Hz, steps of 1/60 s. Shared by the short and
 // the long test.
 #pragma once
 

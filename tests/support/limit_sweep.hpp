@@ -1,5 +1,5 @@
-// Limited characters over gains of 1e2 to 1e6 N m/rad and limits of 1 to 1e4 N m: what must hold for each run and for
-// their mean.
+// Characters with limited drives over gains of 1e2 to 1e6 N m/rad and limits of 1 to 1e4 N m: the conditions on each
+// run and on the mean of all runs.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Scenes of many trees that equality constraints join beside crowds of contacts: chains in a heap, ropes, a net.
+// Scenes of many trees joined by equality constraints, with many contacts: chains in a heap, ropes, a net.
 #pragma once
 
 #include <fmt/core.h>

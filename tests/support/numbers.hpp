@@ -1,4 +1,4 @@
-// Numbers that tests of several rooms use.
+// Numbers used by tests of several folders.
 #pragma once
 
 #include <random>

@@ -1,4 +1,5 @@
-// Random constraint sets on a tree: every kind of row, one link and the world, two links of one branch or of two.
+// Random constraint sets on a tree: every kind of row, between a link and the world, or two links of the same or
+// different branches.
 #pragma once
 
 #include "support/random_model.hpp"

@@ -1,4 +1,4 @@
-// A folder of a test's own, gone when the test is.
+// A temporary folder, removed when the test ends.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""The viewer as a person uses it, in Chromium without a display: `make view-test` installs what it needs."""
+"""The viewer from a user's view, in headless Chromium: `make view-test` installs what it needs."""
 
 import io
 import os

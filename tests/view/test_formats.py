@@ -1,4 +1,4 @@
-"""Files of the viewer, read by other people's programs: `make view-test` installs them."""
+"""Files written by the viewer, read by other programs: `make view-test` installs them."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""The documentation's site from disk, without a network: `make view-test`."""
+"""The documentation's site, opened from disk without a network: `make view-test`."""
 
 import os
 import pathlib

@@ -1,7 +1,7 @@
 """Gymnasium environments: ``gymnasium.make("tarsus/HumanoidWalk-v0")`` and ``gymnasium.make_vec(..., num_envs=1024)``.
 
-Importing this module registers them. Observations, rewards and resets are computed in C++ (:class:`tarsus.VectorTask`); Python
-passes arrays on.
+Importing this module registers them. C++ (:class:`tarsus.VectorTask`) computes observations, rewards and resets; Python
+only passes arrays on.
 """
 
 import builtins
@@ -40,11 +40,11 @@ def _seed(number):
 
 
 def _actions(values, dtype):
-    """As the worlds take them: real numbers of the environment's type; no text, no None, nothing complex."""
+    """Converts values to real numbers of the environment's type. Refuses text, None and complex numbers."""
     try:
         array = np.asarray(values)
         kind = array.dtype.kind
-    except builtins.ValueError:  # rows of several lengths
+    except builtins.ValueError:  # rows of different lengths
         kind = "O"
     if kind not in "fiub":
         of = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else f"{values!r:.60}"
@@ -57,10 +57,10 @@ def _random_seed():
 
 
 class TarsusVectorEnv(gymnasium.vector.VectorEnv):
-    """Worlds of one task.
+    """Many worlds of one task.
 
-    task: a :class:`tarsus.Task`, or a name of :data:`tarsus.tasks.NAMES` with the task's options. threads: the results do not
-    depend on it. dtype: float32 simulates in single precision. copy: False returns views of memory that the next step
+    task: a :class:`tarsus.Task`, or a name of :data:`tarsus.tasks.NAMES` with the task's options. threads: does not affect
+    the results. dtype: float32 simulates in single precision. copy: False returns views of memory that the next step
     overwrites.
     """
 
@@ -80,8 +80,8 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         return values.copy() if self._copy else values
 
     def reset(self, *, seed=None, options=None):
-        """Seeds: None goes on with each world's own; a number seeds world i with seed + i; a list has one for each, None for
-        those that go on. options["reset_mask"]: bool [num_envs], the worlds to start, in every mode."""
+        """seed: None continues each world's random sequence; a number seeds world i with seed + i; a list has one entry per
+        world, None for worlds that continue. options["reset_mask"]: bool [num_envs], the worlds to restart, in every mode."""
         mask = None if options is None else expect("options", options, dict).get("reset_mask")
         if mask is not None:
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
@@ -129,7 +129,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
 
 
 class TarsusEnv(gymnasium.Env):
-    """One world of a task: :class:`TarsusVectorEnv` with one, without its first dimension."""
+    """One world of a task: a :class:`TarsusVectorEnv` with one world, without the first dimension of its arrays."""
 
     metadata = {"render_modes": []}
 

@@ -17,7 +17,7 @@ import torch
 
 from .. import Batch, Drives, Model, ValueError  # noqa: A004 (the C++ name)
 
-try:  # MimicKit's own, where this runs within it
+try:  # MimicKit's module, present when this runs within MimicKit
     from engines.engine import ControlMode
     from engines.engine import Engine as _Base
 except ImportError:
@@ -28,7 +28,7 @@ _GROUND = {"name": "mimickit_ground", "type": "plane", "size": "100 100 0.1", "c
 
 
 def _load(file, self_collisions):
-    """(model on a plane without springs and dampers of its own, the file's gains [nv], largest forces [nv])."""
+    """(model on a plane without joint springs and dampers, the file's gains [nv], force limits [nv])."""
     own = Model.load(file)
     kp, kd, force = np.zeros(own.nv), np.zeros(own.nv), np.full(own.nv, np.inf)
     for joint in list(own.joints)[1:]:
@@ -37,7 +37,7 @@ def _load(file, self_collisions):
             force[joint.qvel] = np.abs(joint.force_range).max()
     tree = xml.etree.ElementTree.parse(file)
     root = tree.getroot()
-    for part in (*root.iter("worldbody"), *root.iter("default")):  # tendons and equalities have elements of this name too
+    for part in (*root.iter("worldbody"), *root.iter("default")):  # tendons and equalities also contain elements of this name
         for joint in part.iter("joint"):
             joint.attrib.update(stiffness="0", damping="0")
     root.find("worldbody").insert(0, xml.etree.ElementTree.Element("geom", _GROUND))
@@ -65,18 +65,19 @@ def _logarithm(q):
 
 
 def _turned(q, v, back=False):
-    """Vectors v [..., 3] turned by unit quaternions w x y z [..., 4], or by their inverses."""
+    """Rotates vectors v [..., 3] by unit quaternions w x y z [..., 4], or by their inverses."""
     u = -q[..., 1:] if back else q[..., 1:]
     t = 2 * torch.linalg.cross(u, v)
     return v + q[..., :1] * t + torch.linalg.cross(u, t)
 
 
 class Engine(_Base):
-    """MimicKit's Engine on a :class:`tarsus.Batch`. Tensors are float32; quaternions x y z w, as there; joints' positions are angles,
-    distances and, of ball joints, rotation vectors.
+    """MimicKit's Engine on a :class:`tarsus.Batch`. Tensors are float32. Quaternions are x y z w, as in MimicKit. Joint
+    positions are angles, distances and, for ball joints, rotation vectors.
 
-    config: MimicKit's, of which sim_freq, control_freq and control_mode are used ("pos": stable PD within the step; "vel", "torque",
-    "none"), and `threads`. A world that goes bad stays where it was until its state is set anew; :attr:`bad_worlds` counts them.
+    config: MimicKit's; sim_freq, control_freq, control_mode ("pos": stable PD within the step; "vel", "torque", "none") and
+    `threads` are used. A world whose step fails stays frozen until its state is set again; :attr:`bad_worlds` counts such
+    worlds.
     """
 
     def __init__(self, config, num_envs, device="cpu", visualize=False, record_video=False):
@@ -215,16 +216,16 @@ class Engine(_Base):
     # -- a step -----------------------------------------------------------------------------------------------------------
 
     def set_cmd(self, obj_id, cmd):
-        """[num_envs, dofs]: joint positions, velocities or forces, by the control mode; kept until the next one."""
+        """[num_envs, dofs]: joint positions, velocities or forces, depending on the control mode; kept until the next command."""
         self._command[:] = cmd
 
     def set_body_forces(self, env_id, obj_id, body_id, forces):
-        """[N], world axes, at the centre of mass, during the next step."""
+        """Force [N] at the centre of mass during the next step, world axes."""
         _assign(self._forces.setdefault(body_id, torch.zeros(self._num_envs, 3)), env_id, forces)
 
     def step(self):
         batch, model = self._batch, self._model
-        if self._touched.any():  # a new episode, so nothing is carried on
+        if self._touched.any():  # a new episode: nothing is carried over
             batch.reset(self._touched, batch.qpos.copy(), batch.qvel.copy())
             self._touched[:] = False
         if self._mode == ControlMode.pos:
@@ -250,7 +251,8 @@ class Engine(_Base):
         self._look()
 
     def _drive_force(self, qpos):
-        """Of the last simulation step, which began at qpos: the gains' law at its end, cut off at the limits."""
+        """Drive forces of the last simulation step, which began at qpos: the PD law at the end of the step, clamped to the
+        limits."""
         if self._mode == ControlMode.none:
             return torch.zeros_like(self._command)
         kp, kd, limit = (torch.from_numpy(x.astype(np.float32)) for x in (self._kp, self._kd, self._limit))
@@ -272,7 +274,7 @@ class Engine(_Base):
         return force[:, 6:]
 
     def _look(self):
-        """Tensors that are not the batch's own memory."""
+        """Tensors that do not share memory with the batch."""
         batch = self._batch
         q = self._qpos[:, 3:7]
         self._root["rot"][:] = q[:, [1, 2, 3, 0]]
@@ -300,7 +302,7 @@ class Engine(_Base):
         return self._root["vel"]
 
     def get_root_ang_vel(self, obj_id):
-        """World axes."""
+        """In world axes."""
         return self._root["ang_vel"]
 
     def get_dof_pos(self, obj_id):
@@ -310,7 +312,7 @@ class Engine(_Base):
         return self._dof["vel"]
 
     def get_dof_forces(self, obj_id):
-        """Of the drives in the last simulation step."""
+        """Forces of the drives in the last simulation step."""
         return self._dof["force"]
 
     def get_body_pos(self, obj_id):
@@ -326,25 +328,26 @@ class Engine(_Base):
         return self._body["ang_vel"]
 
     def get_ground_contact_forces(self, obj_id):
-        """[num_envs, bodies, 3] N. A body without a joint of its own is a part of the one that carries it, which has the force."""
+        """[num_envs, bodies, 3] N. A body without a joint is part of the body that carries it, which reports its force."""
         return self._ground
 
     def get_contact_forces(self, obj_id):
-        """As the ground's where the character does not collide with itself; else ValueError, for those forces are not known here."""
+        """The ground's forces, if the character does not collide with itself; otherwise ValueError, because other contact
+        forces are not known here."""
         if self._object[1]:
             raise ValueError("get_contact_forces: those between the character's own bodies are not known; expected get_ground_contact_forces, "
                              "or enable_self_collisions=False")
         return self._ground
 
     def _set(self, target, env_id, value):
-        """_assign() to a part of the state. Returns the rows; the others' numbers stay as they are, to the bit."""
+        """_assign() to a part of the state. Returns the rows. The numbers of other rows do not change, to the bit."""
         _assign(target, env_id, value)
         rows = slice(None) if env_id is None else env_id
         self._touched[rows if isinstance(rows, slice) else np.asarray(rows)] = True
         return rows
 
     def _turn_velocity(self, rows):
-        """The batch has the root's angular velocity in its own axes."""
+        """The batch has the root's angular velocity in body axes."""
         self._qvel[rows, 3:6] = _turned(self._qpos[rows, 3:7], self._root["ang_vel"][rows], back=True)
 
     def set_root_pos(self, env_id, obj_id, root_pos):
@@ -373,7 +376,8 @@ class Engine(_Base):
         self._set(self._dof["vel"], env_id, dof_vel)
 
     def set_body_pos(self, env_id, obj_id, body_pos):
-        """What get_body_pos() says until the next step, as in MimicKit's other engines; the state is the root's and the joints'."""
+        """Sets what get_body_pos() returns until the next step, as in MimicKit's other engines. The state itself is that of
+        the root and the joints."""
         _assign(self._body["pos"], env_id, body_pos)
 
     def set_body_rot(self, env_id, obj_id, body_rot):
@@ -411,7 +415,7 @@ class Engine(_Base):
 
 
 def _assign(target, env_id, value):
-    """target [num_envs, ...], or its rows env_id (a number or several), = value."""
+    """Sets target [num_envs, ...], or its rows env_id (one or several indices), to value."""
     value = torch.as_tensor(np.asarray(value) if not isinstance(value, torch.Tensor) else value, dtype=torch.float32)
     if env_id is None:
         target[:] = value

@@ -1,4 +1,4 @@
-"""Worlds as rsl-rl's VecEnv: ``OnPolicyRunner(tarsus.gym.rsl_rl.VecEnv("HumanoidWalk", 256), configuration)``."""
+"""Worlds as a VecEnv of rsl-rl: ``OnPolicyRunner(tarsus.gym.rsl_rl.VecEnv("HumanoidWalk", 256), configuration)``."""
 
 import numpy as np
 import torch
@@ -12,8 +12,9 @@ from . import _task_of
 
 
 class VecEnv(_VecEnv):
-    """task: a :class:`tarsus.Task` or its name, with its options. Observations are the group ``policy``; episodes restart in the
-    step in which they end, with ``time_outs`` in the extras. action_scale: what an action of 1 means to the task."""
+    """task: a :class:`tarsus.Task` or its name, with its options. Observations are in the group ``policy``. An episode
+    restarts in the step in which it ends, with ``time_outs`` in the extras. action_scale: the task's action for an output
+    of 1."""
 
     def __init__(self, task, num_envs=1, *, threads=1, seed=0, dtype="float64", action_scale=1.0, **options):
         if not np.isfinite(expect("action_scale", action_scale, int, float, np.number)) or action_scale == 0:
@@ -22,7 +23,7 @@ class VecEnv(_VecEnv):
         self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
         self.worlds.reset()
         self.num_envs, self.num_actions, self.device = num_envs, self.task.action_size, "cpu"
-        longest = whole_episodes(self.task, np.zeros((1, 1)))[0]  # from the clip's first frame, if it has one
+        longest = whole_episodes(self.task, np.zeros((1, 1)))[0]  # starting at the clip's first frame, if the task has a clip
         self.max_episode_length = None if np.isnan(longest) else int(longest)
         self.cfg = {"task": type(self.task).__name__, "action_scale": action_scale}
         self._scale, (self._low, self._high) = action_scale, self.task.action_bounds

@@ -1,4 +1,4 @@
-"""Worlds as Stable-Baselines3's VecEnv: ``PPO("MlpPolicy", tarsus.gym.stable_baselines3.VecEnv("HumanoidWalk", 64))``."""
+"""Worlds as a VecEnv of Stable-Baselines3: ``PPO("MlpPolicy", tarsus.gym.stable_baselines3.VecEnv("HumanoidWalk", 64))``."""
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv as _VecEnv
@@ -7,8 +7,8 @@ from . import TarsusVectorEnv
 
 
 class VecEnv(_VecEnv):
-    """As :class:`tarsus.gym.TarsusVectorEnv`, which has the arguments. Episodes restart in the step in which they end; infos
-    then have ``terminal_observation``, ``TimeLimit.truncated`` and ``episode`` (return r, length l)."""
+    """Takes the arguments of :class:`tarsus.gym.TarsusVectorEnv`. An episode restarts in the step in which it ends; infos then
+    have ``terminal_observation``, ``TimeLimit.truncated`` and ``episode`` (return r, length l)."""
 
     def __init__(self, task, num_envs=1, *, dtype=np.float32, **options):
         self.envs = TarsusVectorEnv(task, num_envs, autoreset_mode="SameStep", dtype=dtype, **options)

@@ -1,5 +1,5 @@
 """Training: ``python -m tarsus.learn walk``. Needs ``pip install tarsus[learn]``: torch and rsl-rl, whose PPO it configures.
-Policies are files that numpy alone evaluates, and ``tarsus run --policy``."""
+Policies are files; numpy alone and ``tarsus run --policy`` evaluate them."""
 
 from .evaluation import evaluate
 from .policy import Policy

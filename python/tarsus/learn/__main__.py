@@ -1,4 +1,4 @@
-"""``python -m tarsus.learn walk``: trains, shows how it goes, and leaves a policy, its curve and a recording."""
+"""Trains a policy: ``python -m tarsus.learn walk`` shows progress and writes the policy, its curve and a recording."""
 
 import argparse
 import contextlib
@@ -12,9 +12,10 @@ import time
 from .. import errors, tasks
 from . import Policy, evaluate
 
-#: What ends episodes besides falls, in training alone: without it they learn to stand through the motion.
+#: Additional limits that end episodes in training alone. Without them the policies learn to stand instead of following the
+#: motion.
 LIMITS = {"tilt_limit": 1.0, "distance_limit": 0.7}
-#: What a person types: the task, its options, and what differs from Settings().
+#: Argument of the command line: the task, its options, and deviations from Settings().
 PRESETS = {
     "walk": ("HumanoidWalk", {"relative_action": True}, {}),
     "run": ("HumanoidRun", {"relative_action": True}, {}),
@@ -28,28 +29,29 @@ PRESETS = {
                                    "gamma": 0.99, "action_scale": 10.0, "noise": 0.3, "learning_rate": 3e-3,
                                    "desired_kl": 0.02}),
 }
-#: What changes after so many samples. The cartwheel gets no further when its updates come to be as small as they may be; larger ones,
+#: Changes of settings after a number of samples. The cartwheel stops improving when its updates reach their smallest size; larger
+#: updates, of more samples, continue. After that, exploration noise is the main cause of falls.
 #: of more samples, take it on. What it then falls by most is the noise with which it is explored.
 LATER = {
     "cartwheel": [(9e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.03, "learning_rate": 3e-5}),
                   (24e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.02, "learning_rate": 3e-5, "largest_noise": 0.1})],
 }
-EVALUATE_EVERY = 500_000  #: samples; the best policy of those is what a run leaves
+EVALUATE_EVERY = 500_000  #: samples; a run keeps the best of the policies evaluated at these times
 
 
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m tarsus.learn", description=__doc__)
     parser.add_argument("task", choices=PRESETS)
-    parser.add_argument("--out", help="folder of the run; one that has a checkpoint of the same task and seed is "
-                        "gone on with (out/learn/TASK-SEED)")
-    parser.add_argument("--samples", type=float, default=None, help="control steps to train on (20e6; cartwheel: 34e6)")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--out", help="folder of the run (default: out/learn/TASK-SEED); a checkpoint of the same task and "
+                        "seed in it is resumed")
+    parser.add_argument("--samples", type=float, default=None, help="number of control steps to train on (default: 20e6; cartwheel: 34e6)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
-                        help="all that there are; under torchrun, this process's part of them")
-    parser.add_argument("--worlds", type=int, help="worlds side by side; a run that goes on may have others than before, and says so")
+                        help="default: all cores; under torchrun, this process's share of them")
+    parser.add_argument("--worlds", type=int, help="number of worlds; a resumed run may have another number than before, and reports it")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
-                        "what is added to the clip's pose; for tasks with a clip")
+                        "offsets to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
     for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
         value = getattr(given, name)
@@ -69,7 +71,7 @@ def arguments(argv):
 
 @contextlib.contextmanager
 def interruptible():
-    """A list that Ctrl-C makes true: a training ends after its iteration. A second one ends the program at once."""
+    """A list that Ctrl-C makes true: the training ends after its iteration. A second Ctrl-C ends the program at once."""
     asked = []
 
     def ask(*_):
@@ -77,7 +79,7 @@ def interruptible():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:  # as where a shell starts it in the background
+    if before is not signal.SIG_IGN:  # as when a shell starts it in the background
         signal.signal(signal.SIGINT, ask)
     try:
         yield asked
@@ -94,7 +96,7 @@ def main(argv=None):
     name, options, changes = PRESETS[a.task]
     if a.absolute:
         options = {**options, "relative_action": False}
-    given = {} if a.worlds is None else {"worlds": a.worlds}  # before what the task's settings are, and come to be
+    given = {} if a.worlds is None else {"worlds": a.worlds}  # takes precedence over the task's settings, also the later ones
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
     try:
@@ -112,7 +114,7 @@ def main(argv=None):
                                         evaluate_every=EVALUATE_EVERY)
             except errors.ValueError as error:
                 sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
-            if run.samples >= end:  # the run that goes on is past these settings
+            if run.samples >= end:  # the resumed run is past these settings
                 continue
             run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60, until=lambda row: bool(asked),
                     out=sys.stderr)
@@ -127,7 +129,7 @@ def main(argv=None):
     policy.save(folder / "policy.npz")
     policy.save_onnx(folder / "policy.onnx")
     falls = {key: value for key, value in options.items() if key not in LIMITS}
-    # Starts that did not choose the policy.
+    # Initial states other than those that selected the policy.
     result = evaluate(tasks.make(name, **falls), policy, worlds=128, seed=2 * 10**6, threads=a.threads)
     result |= {"chosen_after": run.best["samples"], "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}
     if falls != options:

@@ -1,4 +1,4 @@
-"""How well a policy does."""
+"""Evaluation of a policy."""
 
 import numpy as np
 
@@ -7,22 +7,22 @@ from ..errors import ValueError  # noqa: A004 (the C++ name)
 
 
 def whole_episodes(task, memory):
-    """[worlds] control steps to the time limit, or to the end of a clip that does not loop, of episodes that start with this memory
-    [worlds, n]; the last step passes it where it is no whole number of them. nan for a task of a person's own without a limit."""
+    """[worlds] number of control steps to the end of an episode that starts with this memory [worlds, n]: to the time limit,
+    or to the end of a clip that does not loop, rounded up. nan for a user-defined task without a limit."""
     seconds = np.full(len(memory), getattr(task, "time_limit", None) or np.nan)
     if isinstance(task, MotionTask) and not task.loops:
-        seconds = np.minimum(seconds, task.clip_duration - memory[:, 0])  # which is where in the clip they start
+        seconds = np.minimum(seconds, task.clip_duration - memory[:, 0])  # memory[:, 0] is the time in the clip at which an episode starts
     return np.maximum(1, np.ceil((seconds - 1e-9) / task.control_dt))
 
 
 def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
-    """One whole episode of each world, from random starts, without noise. Needs numpy alone.
+    """Runs one whole episode in each world, from random starts, without exploration noise. Needs numpy alone.
 
-    drives: as VectorTask. push: [m/s] what a blow adds to the velocity of the whole body, horizontally, in a random
-    direction, every `push_every` seconds; times its mass, the impulse; for models with a free root. Returns a dict:
-    normalized_return, the sum of rewards over the steps of an episode that reaches the time limit or the end of a clip that does
-    not loop (what is left after a fall counts 0), mean over worlds, at most 1 where a step's reward is; reward, mean over the
-    steps done; episode_seconds, mean; completed, the share of worlds that reached that end."""
+    drives: as in VectorTask. push: horizontal velocity [m/s] in a random direction that is added to the whole body every
+    `push_every` seconds (the impulse is this times the mass); for models with a free root. Returns a dict:
+    normalized_return, the sum of rewards over an episode divided by the number of steps to the time limit or to the end of
+    a clip that does not loop (steps after a fall count 0), mean over worlds, at most 1 if a step's reward is; reward, mean
+    over the steps made; episode_seconds, mean; completed, the share of worlds that reached that end."""
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise ValueError(f"seed: is {seed!r}, expected a whole number from 0 to 2**64 - 1")
     for name, value, fits, expected in (("push", push, push >= 0, "a finite speed, not negative"),

@@ -1,7 +1,9 @@
-"""A trained policy: dense layers and what normalises their input, as a file of arrays.
+"""A trained policy: dense layers and the normalisation of their input, as a file of arrays.
 
-The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``bias0``, ``weight1``, …; ``action_offset`` and
-``action_scale`` [action_size]; and, as ``task_…``, the settings of the motion task that it was trained for. Between layers is max(0, x)::
+The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``bias0``, ``weight1``, …; ``action_offset``
+and
+``action_scale`` [action_size]; and, as ``task_…``, the settings of the motion task of its training. The activation is
+max(0, x)::
 
     action = action_offset + action_scale * (W2 relu(W1 relu(W0 ((x - mean) * scale) + b0) + b1) + b2)
 """
@@ -14,7 +16,7 @@ import numpy as np
 
 from ..errors import ValueError  # noqa: A004 (the C++ name)
 
-# What numbers of a file may be: in words, and a test of each.
+# Conditions on the numbers of a file: in words, and as a test.
 _FINITE = ("finite", np.isfinite)
 _POSITIVE = ("positive and finite", lambda x: (x > 0) & np.isfinite(x))
 _NOT_NEGATIVE = ("at least 0 and finite", lambda x: (x >= 0) & np.isfinite(x))
@@ -35,7 +37,7 @@ def _shape(sizes):
 
 
 class _File:
-    """The arrays of a policy's file, each refused by its name where it is not what it should be."""
+    """Reads the arrays of a policy file and refuses invalid ones by name."""
 
     def __init__(self, path):
         self.path = path
@@ -56,7 +58,7 @@ class _File:
                     raise ValueError(f"{path}: {name}: cannot be read ({error}), expected numbers") from None
 
     def real(self, name, shape, kind=_FINITE):
-        """An array of this shape, "n" standing for any size, of such numbers."""
+        """An array of this shape ("n" stands for any size) with numbers that meet the condition."""
         if name not in self.arrays:
             raise ValueError(f"{self.path}: {name}: is missing, expected float32 or float64 {_shape(shape)}")
         values = self.arrays[name]
@@ -70,7 +72,7 @@ class _File:
         return values
 
     def layers(self):
-        """(weight, bias) of each, which fit one another."""
+        """(weight, bias) of each layer, with matching sizes."""
         out = []
         while not out or {f"weight{len(out)}", f"bias{len(out)}"} & self.arrays.keys():
             names = f"weight{len(out)}", f"bias{len(out)}"
@@ -83,12 +85,12 @@ class _File:
         return out
 
     def _observed(self, weight):
-        """How many numbers are observed: what mean and scale say where they agree, else what the first layer takes."""
+        """Number of observations: the size of mean and scale where they agree, otherwise the input size of the first layer."""
         mean, scale = (self.arrays.get(name, np.zeros(0)).shape for name in ("mean", "scale"))
         return mean[0] if mean == scale and len(mean) == 1 and mean != (0,) else weight.shape[1]
 
     def task(self):
-        """Settings of the task; a file may be without any."""
+        """Settings of the task; they may be absent."""
         out = {name[5:]: values for name, values in self.arrays.items() if name.startswith("task_")}
         if out.keys() & _TASK.keys():
             for name, (shape, kind) in _TASK.items():
@@ -106,7 +108,7 @@ class _File:
 
 
 class Policy:
-    """Deterministic: the mean of what was trained."""
+    """A deterministic policy: the mean of the trained distribution."""
 
     def __init__(self, mean, scale, layers, action_offset, action_scale, task=None):
         self.mean, self.scale, self.layers = mean, scale, layers
@@ -129,7 +131,7 @@ class Policy:
         return self.action_offset + self.action_scale * (x @ weight.T + bias)
 
     def save(self, path):
-        """Writes the file. Weights are single precision, as they were trained."""
+        """Writes the file. Weights are in single precision, as in training."""
         if str(path).lower().endswith(".onnx"):
             raise ValueError(f"path: is {path}, expected another ending: save_onnx() writes ONNX")
         observed, actions = self.layers[0][0].shape[1], self.layers[-1][1].size
@@ -137,12 +139,12 @@ class Policy:
             ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}
         for i, (weight, bias) in enumerate(self.layers):
             arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
-        with open(path, "wb") as file:  # by its name as it is: savez adds an ending to a name without one
+        with open(path, "wb") as file:  # under the exact name: savez adds an ending to a name without one
             np.savez_compressed(file, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
 
     def save_onnx(self, path):
-        """Writes the same as an ONNX graph in single precision: "observation" [worlds, n] to "action" [worlds, action_size].
-        Needs the package onnx."""
+        """Writes the policy as an ONNX graph in single precision, from "observation" [worlds, n] to "action" [worlds,
+        action_size]. Needs the package onnx."""
         if str(path).lower().endswith(".npz"):
             raise ValueError(f"path: is {path}, expected another ending: save() writes .npz")
         import onnx
@@ -175,8 +177,9 @@ class Policy:
 
     @classmethod
     def load(cls, path):
-        """Of a file. Raises ValueError that names the file and the array which is missing, of another type or shape, or
-        has numbers that are not finite or out of range. Whether a model has these bodies is for the task to say."""
+        """Reads a file. Raises ValueError naming the file and the array that is missing, has another type or shape, or has
+        numbers that are not finite or out of range. It does not check that a model has the bodies of the settings; the task
+        does."""
         file = _File(path)
         layers = file.layers()
         observed, actions = layers[0][0].shape[1], layers[-1][1].size

@@ -1,5 +1,5 @@
-"""PPO on many worlds of a task. The algorithm is rsl-rl's (:class:`rsl_rl.algorithms.PPO`); this is what it is configured
-with, and what a person wants around it: progress, checkpoints, curves, the policy as a file."""
+"""PPO on many worlds of a task. The algorithm is rsl-rl's (:class:`rsl_rl.algorithms.PPO`). This module adds its
+configuration, progress, checkpoints, curves and the policy file."""
 
 import atexit
 import csv
@@ -24,10 +24,10 @@ from .policy import Policy
 
 @dataclasses.dataclass
 class Settings:
-    """What a training depends on, besides its task and its seed."""
+    """Settings of a training, besides its task and seed."""
 
     worlds: int = 256  #: of all processes together
-    steps: int = 32  #: of each world in an iteration
+    steps: int = 32  #: per world and iteration
     epochs: int = 4
     minibatches: int = 8
     hidden: tuple = (256, 256)
@@ -37,15 +37,15 @@ class Settings:
     learning_rate: float = 1e-3
     desired_kl: float = 0.01
     entropy: float = 0.0
-    noise: float = 0.25  #: first standard deviation of actions, in action scales
-    largest_noise: float | None = None  #: that PPO may come to, in action scales; holds at once where a run goes on
-    action_scale: float = 0.25  #: [rad | m | N]: an output of 1 is this much
+    noise: float = 0.25  #: initial standard deviation of actions, in action scales
+    largest_noise: float | None = None  #: upper bound of the noise in PPO, in action scales; applies at once to a resumed run
+    action_scale: float = 0.25  #: [rad | m | N] action for an output of 1
     reward_scale: float = 0.1
     dtype: str = "float64"  #: of the simulation
     drives: str = "maba"  #: or "dense", the baseline of figure 7: see VectorTask
 
     def configuration(self, multi=None):
-        """rsl-rl's. multi: what it wants to know where several processes train together."""
+        """The configuration of rsl-rl. multi: its settings for several processes that train together."""
         network = {"class_name": "rsl_rl.models.MLPModel", "hidden_dims": list(self.hidden), "activation": "relu",
                    "obs_normalization": True}
         noise = {"class_name": "GaussianDistribution", "init_std": self.noise, "std_type": "log"}
@@ -60,17 +60,17 @@ class Settings:
 
 
 class _Processes:
-    """Those that train together: torchrun's, which average their gradients over gloo, or this one alone."""
+    """The processes that train together: those of torchrun, which average their gradients over gloo, or this one alone."""
 
     def __init__(self):
         self.size, self.rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
         if self.size > 1 and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("gloo")
-            atexit.register(torch.distributed.destroy_process_group)  # else gloo's threads may abort a process that ends
+            atexit.register(torch.distributed.destroy_process_group)  # otherwise gloo's threads may abort a process that ends
         self.multi = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.size} if self.size > 1 else None
 
     def sum(self, *numbers):
-        """Of each number over all processes."""
+        """The sum of each number over all processes."""
         if self.size == 1:
             return numbers
         total = torch.tensor(numbers, dtype=torch.float64)
@@ -82,23 +82,23 @@ class _Processes:
 
 
 class _Sizes:
-    """What rsl-rl asks of an environment when it builds its networks."""
+    """The interface of an environment that rsl-rl uses to build its networks."""
 
     def __init__(self, worlds, actions):
         self.num_envs, self.num_actions = worlds, actions
 
 
 class Training:
-    """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz``, ``settings.json``; with `tensorboard` also the curve
-    for that, in a folder of this name; with `evaluate_every` also ``best.npz``, the policy with the largest return without noise of
-    those that were tried each so many samples.
+    """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz`` and ``settings.json``. With `tensorboard` a folder
+    of this name also has the curve for TensorBoard. With `evaluate_every`, policies are evaluated without noise each time
+    after this many samples, and ``best.npz`` is the one with the largest return.
 
-    Made for a folder that has a checkpoint, it goes on from there; ValueError if settings.json says that it was of
-    another task, seed, network or drives. Other settings may change on the way; run() says which did. about: what settings.json says of the
-    task besides, which may not change either. Equal task, settings, seed, threads and processes give equal
-    curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
-    share the worlds evenly; the first writes the files. worlds: what has a VectorTask's reset, step and arrays, for
-    worlds that are somewhere else (examples/ray/rollouts.py).
+    If the folder has a checkpoint, the run continues from it. Raises ValueError if settings.json belongs to another task,
+    seed, network or drives. Other settings may change; run() reports which did. about: further properties of the task for
+    settings.json, which may not change either. Equal task, settings, seed, threads and processes give equal curves, to the
+    bit. A resumed run restarts its worlds, so it is as good but not the same. Under torchrun, processes share the worlds
+    evenly, and the first writes the files. worlds: an object with a VectorTask's reset, step and arrays, for worlds
+    elsewhere (examples/ray/rollouts.py).
     """
 
     COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
@@ -124,14 +124,14 @@ class Training:
         low, high = task.action_bounds
         self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
         self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
-        self.bad_worlds = 0  #: episodes that ended because a state went bad, since the run began
+        self.bad_worlds = 0  #: number of episodes that ended because a state failed, since the run began
         self.threads, self.evaluate_every = threads, evaluate_every
-        self.best = {"normalized_return": -1.0, "samples": 0}  #: what evaluate() said of best.npz, and after how many samples
+        self.best = {"normalized_return": -1.0, "samples": 0}  #: evaluate() of best.npz, and the samples until then
         self._tensorboard, self._logged = None if tensorboard else False, 0
-        self.totals = np.zeros(share)  #: rewards of the present episodes
+        self.totals = np.zeros(share)  #: sums of rewards of the present episodes
         example = self._observations(np.zeros((share, task.observation_size), np.float32))
         self.ppo = PPO.construct_algorithm(example, _Sizes(share, task.action_size), s.configuration(group.multi), "cpu")
-        with torch.no_grad():  # the first policy does nothing but its noise
+        with torch.no_grad():  # the first policy acts by its noise alone
             self.ppo.actor.mlp[-1].weight *= 0.01
             self.ppo.actor.mlp[-1].bias.zero_()
         if group.multi:
@@ -140,11 +140,11 @@ class Training:
         self._resume()
         self._limit_noise()
         self._bad_before = self.bad_worlds
-        if group.rank:  # noise and minibatches of its own
+        if group.rank:  # separate random numbers for noise and minibatches
             torch.manual_seed((seed << 32) + (self.iteration << 20) + group.rank)
         first = (seed << 32) + (self.iteration << 20) + group.rank * share
         self.worlds.reset(None, np.arange(share, dtype=np.uint64) + np.uint64(first))
-        self.whole = whole_episodes(task, self.worlds.memory)  #: control steps that the present episodes have if nothing ends them
+        self.whole = whole_episodes(task, self.worlds.memory)  #: control steps of the present episodes if nothing ends them early
 
     def _limit_noise(self):
         if self.settings.largest_noise:
@@ -156,7 +156,7 @@ class Training:
         return TensorDict({"policy": torch.from_numpy(values.astype(np.float32))}, batch_size=[len(values)])
 
     def act(self, output):
-        """Actions of the network's outputs [worlds, action_size]."""
+        """Actions for outputs of the network [worlds, action_size]."""
         s = self.settings
         return np.clip(output.numpy().astype(s.dtype) * s.action_scale, self.low, self.high)
 
@@ -213,7 +213,7 @@ class Training:
             policy.save(self.folder / "best.npz")
 
     def run(self, samples, *, minutes=float("inf"), until=None, save_every=30.0, out=sys.stderr):
-        """Trains until `samples`, or for `minutes`, or until(row) is true. Returns the curve, a dict for each iteration."""
+        """Trains until `samples`, for `minutes`, or until(row) is true. Returns the curve, a dict per iteration."""
         out = None if self.processes.rank else out
         began = saved = printed = time.perf_counter()
         first, first_samples = began, self.samples
@@ -255,7 +255,8 @@ class Training:
                       np.zeros(size), np.full(size, s.action_scale), getattr(self.task, "settings", {}))
 
     def save(self):
-        """Settings, checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
+        """Writes settings, checkpoint, curve and policy. If the process is killed at any moment, the previous files stay
+        intact."""
         if self.processes.rank:
             return
         about = {"threads": self.threads, "processes": self.processes.size, **self._identity(), **dataclasses.asdict(self.settings)}
@@ -275,7 +276,8 @@ class Training:
             self._log()
 
     def _log(self):
-        """What the curve has gained, for TensorBoard. A run that goes on writes all of it anew: what a kill cut off comes back."""
+        """Writes the new rows of the curve for TensorBoard. A resumed run writes all rows again, which restores what a kill
+        cut off."""
         if self._tensorboard is None:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -289,7 +291,7 @@ class Training:
         self._logged = len(self.curve)
 
     def _identity(self):
-        """What stays the same where a run goes on, as settings.json has it."""
+        """The settings that a resumed run must share, as written to settings.json."""
         task, s = self.task, self.settings
         settings = getattr(task, "settings", {})
         of_task = {"task_class": type(task).__name__, "observation_size": task.observation_size,
@@ -300,7 +302,7 @@ class Training:
         return {**about, "seed": self.seed, "hidden": list(s.hidden), "drives": s.drives}
 
     def _check_folder(self):
-        """What settings.json says of the run that goes on. Raises ValueError if the folder has a checkpoint that is not of this run."""
+        """The settings.json of the run to resume. Raises ValueError if the folder has a checkpoint of another run."""
         if not (self.folder / "checkpoint.pt").exists():
             return {}
         path = self.folder / "settings.json"
@@ -338,8 +340,8 @@ class Training:
 
 
 def draw(curve, path, title=""):
-    """The curve as a picture: reward a step and normalised return against samples and against minutes. Needs matplotlib;
-    without it there is no picture, and False is returned."""
+    """Draws the curve: reward per step and normalised return against samples and against minutes. Needs matplotlib; without it
+    there is no picture, and False is returned."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

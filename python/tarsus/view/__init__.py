@@ -1,15 +1,16 @@
-"""See models, simulations and recordings in a browser.
+"""Show models, simulations and recordings in a browser.
 
 >>> tarsus.view("models/humanoid.xml", clip="models/clips/humanoid_walk.json")      # plays until Ctrl-C
 
-From a loop of one's own, or in a notebook, a :class:`Viewer` shows whatever the data holds at each ``update()``:
+From a user's loop or a notebook, a :class:`Viewer` shows the present state of the data at each ``update()``:
 
 >>> viewer = tarsus.Viewer(model, data)
 >>> print(viewer.url)
 >>> while stepper.step() == 0:
 ...     viewer.update()
 
-``python -m tarsus.view --help`` (or ``tarsus view --help``) is the command line: pages, pictures, films, glTF and others.
+``python -m tarsus.view --help`` (or ``tarsus view --help``) is the command line, which also writes pages, pictures, films,
+glTF and other files.
 """
 
 import sys
@@ -23,7 +24,7 @@ __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "Recording", "Rigi
 
 
 def __getattr__(name):
-    if name == "Viewer":  # needs the package websockets, the rest does not
+    if name == "Viewer":  # needs the package websockets; the rest does not
         from .viewer import Viewer
 
         return Viewer

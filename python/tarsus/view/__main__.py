@@ -1,4 +1,4 @@
-"""python -m tarsus.view WHAT …: what `tarsus view` runs."""
+"""python -m tarsus.view WHAT …: the command that `tarsus view` runs."""
 
 import sys
 

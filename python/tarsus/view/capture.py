@@ -1,4 +1,4 @@
-"""Pictures and films of a page, by Chromium without a display, driven over its debugging protocol."""
+"""Pictures and films of a page, made by headless Chromium through its debugging protocol."""
 
 import base64
 import itertools
@@ -35,7 +35,7 @@ def find_encoder():
 
 
 def find_protocol():
-    """What opens a connection to the browser, and what is raised at its end."""
+    """Function that opens a connection to the browser, and the exception raised when it closes."""
     try:
         from websockets.exceptions import ConnectionClosed
         from websockets.sync.client import connect
@@ -45,13 +45,13 @@ def find_protocol():
 
 
 class Chromium:
-    """One page in a browser without a display."""
+    """One page in a headless browser."""
 
     def __init__(self, width=1280, height=720):
         connect, self.ended = find_protocol()
         self.profile = tempfile.TemporaryDirectory(prefix="tarsus-view-", ignore_cleanup_errors=True)
         import os
-        # Chromium refuses its sandbox to root, as in containers.
+        # Chromium's sandbox does not run as root, as in containers.
         sandbox = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
         self.process = subprocess.Popen([find_browser(), *FLAGS, *sandbox, f"--user-data-dir={self.profile.name}",
                                          f"--window-size={width},{height}", "about:blank"],
@@ -139,7 +139,7 @@ def address_of(page, time=0.0, theme="light"):
 
 
 def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
-    """A PNG (or, by its name, JPEG) of a page that write_page() has written, at a time of its recording."""
+    """A PNG (or, by its name, JPEG) of a page written by write_page(), at a time of its recording."""
     kind = "jpeg" if str(path).lower().endswith((".jpg", ".jpeg")) else "png"
     with Chromium(width, height) as browser:
         browser.open(address_of(page, time, theme))
@@ -150,7 +150,7 @@ def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
 
 def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress=None):
     """An MP4 of a whole page, frame by frame, so that a slow machine makes the same film."""
-    width, height = width // 2 * 2, height // 2 * 2  # as the encoding wants them
+    width, height = width // 2 * 2, height // 2 * 2  # as the encoder requires
     command = [find_encoder(), "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
                "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(path)]
     with Chromium(width, height) as browser:
@@ -159,7 +159,7 @@ def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress
         count = max(1, round((end - start) * fps))
         run = subprocess.Popen(command, stdin=subprocess.PIPE)
         try:
-            with suppress(BrokenPipeError):  # ffmpeg has ended: its status says how
+            with suppress(BrokenPipeError):  # ffmpeg has ended: its status gives the reason
                 for i in range(count):
                     browser.evaluate(f"window.tarsus.seek({start + i / fps})")
                     run.stdin.write(browser.picture("jpeg"))

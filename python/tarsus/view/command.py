@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-VIEW = """See a model, a recording, a clip or a scene in the browser, or make pages, pictures and films of it.
+VIEW = """Show a model, a recording, a clip or a scene in the browser, or write pages, pictures and films of it.
 
   tarsus view models/humanoid.xml                                         falls; drag a body to push it
   tarsus view models/humanoid.xml --clip models/clips/humanoid_walk.json  follows the clip, 30 steps a second
@@ -14,9 +14,11 @@ VIEW = """See a model, a recording, a clip or a scene in the browser, or make pa
   tarsus view balls:20:20                                                 a scene of `tarsus scene --list`
   tarsus view water216                                                    a system of `tarsus md`
   tarsus view out/demo_walk.npz --export walk.html                        one file that plays anywhere, no network
-  tarsus view out/demo_walk.npz --screenshot walk.png --at 2.5            without a display, by Chromium
-  tarsus view out/demo_walk.npz --video walk.mp4                          the same, and ffmpeg
-  tarsus view out/demo_walk.npz --export walk.glb                         glTF; also .mcap, .xyz, .dcd"""
+  tarsus view out/demo_walk.npz --screenshot walk.png --at 2.5            without a display; needs Chromium
+  tarsus view out/demo_walk.npz --video walk.mp4                          needs Chromium and ffmpeg
+  tarsus view out/demo_walk.npz --export walk.glb                         glTF; also .mcap, .xyz, .dcd
+
+More: docs/viewer.md."""
 DEMO = """The gallery: lists the scenes, or opens one in the browser.
 
   tarsus demo              the list
@@ -29,21 +31,21 @@ def parser():
     as_written = argparse.RawDescriptionHelpFormatter
     view = commands.add_parser("view", description=VIEW, formatter_class=as_written)
     view.add_argument("what", help="model (MJCF, URDF), recording (.npz), clip, particle file, or a scene's name")
-    view.add_argument("--clip", help="motion for the model to follow under stable PD")
-    view.add_argument("--mapping", help="how the clip's channels drive the joints")
-    view.add_argument("--model", help="model that a recording or a clip is for")
-    view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
-    view.add_argument("--dt", type=float, help="step [s]")
-    view.add_argument("--gains", type=gains, help="KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file, as in run: drives that hold the start pose, or for the clip")
-    view.add_argument("--force-limit", type=force_limit, help='largest drive force [N m], or "model" for the file\'s own')
-    view.add_argument("--plain", action="store_true", default=None, help="drives by the paper's law: unstable at large steps")
+    view.add_argument("--clip", help="motion that the model follows by stable PD drives")
+    view.add_argument("--mapping", help="mapping from the clip's channels to the joints")
+    view.add_argument("--model", help="model of a recording or a clip")
+    view.add_argument("--keyframe", help="keyframe of the model to start from: name or number")
+    view.add_argument("--dt", type=float, help="time step [s]")
+    view.add_argument("--gains", type=gains, help="gains of the drives that hold the start pose or follow the clip: KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file")
+    view.add_argument("--force-limit", type=force_limit, help='largest drive force [N m], or "model" for the limits of the file')
+    view.add_argument("--plain", action="store_true", default=None, help="drives with the paper's law: unstable at large steps")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
-    view.add_argument("--worlds", type=int, help="so many worlds side by side")
-    view.add_argument("--lenient", action="store_true", default=None, help="a missing mesh is a warning where no inertia needs it")
-    view.add_argument("--floating-base", action="store_true", default=None, help="URDF: the root link floats")
+    view.add_argument("--worlds", type=int, help="number of worlds, shown side by side")
+    view.add_argument("--lenient", action="store_true", default=None, help="warn of a missing mesh instead of failing, where no inertia depends on it")
+    view.add_argument("--floating-base", action="store_true", default=None, help="URDF: let the root link float")
     view.add_argument("--package-path", dest="package_paths", action="extend", nargs="+", metavar="DIR",
-                      help="URDF: folders in which package://NAME/ is looked for")
-    view.add_argument("--fix", choices=("balance",), help="balance: mend inertias that no real body can have")
+                      help="URDF: folders in which package://NAME/ is looked up")
+    view.add_argument("--fix", choices=("balance",), help="balance: repair inertias that no real body can have")
     view.add_argument("--export", metavar="FILE", help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead")
     view.add_argument("--screenshot", metavar="FILE", help="write a picture (.png, .jpg) instead")
     view.add_argument("--video", metavar="FILE", help="write a film (.mp4) instead")
@@ -107,24 +109,25 @@ def port(text):
 
 
 def _common(command):
-    command.add_argument("--duration", type=positive_seconds, help="seconds to write; default: 10, or all of a recording")
+    command.add_argument("--duration", type=positive_seconds, help="duration to write [s]; default: 10, or all of a recording")
     command.add_argument("--at", type=seconds, metavar="T", help="time of the picture [s] (default: 0)")
-    command.add_argument("--size", type=pixels, metavar="WxH", help="of pictures and films (default: 1280x720)")
-    command.add_argument("--theme", choices=("light", "dark"), help="of pictures and films (default: light)")
+    command.add_argument("--size", type=pixels, metavar="WxH", help="size of pictures and films (default: 1280x720)")
+    command.add_argument("--theme", choices=("light", "dark"), help="theme of pictures and films (default: light)")
     command.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only; others can then push and "
                          "stop what runs here)")
     command.add_argument("--port", type=port, help="port; default: a free one")
     command.add_argument("--paused", action="store_true", default=None, help="wait for Play")
 
 
-#: What is written instead of served; options of some of it, what they are by default, and those of the server.
+#: Files that are written instead of serving a page; options of only some of them, with their defaults; and the options of the
+#: server.
 FILES = ("export", "screenshot", "video")
 OF_FILES = {"duration": (None, FILES), "at": (0.0, ["screenshot"]), "size": ((1280, 720), FILES[1:]), "theme": ("light", FILES[1:])}
 OF_SERVER = {"host": "127.0.0.1", "port": 0, "paused": False}
 
 
 def fill_in(usage, arguments):
-    """Defaults of what is not given. What is given and would do nothing is an error."""
+    """Fills in the defaults. An option that was given but has no effect is an error."""
     a = vars(arguments)
     written = [name for name in FILES if a[name] is not None]
     if arguments.command == "demo" and arguments.scene is None:
@@ -168,7 +171,7 @@ def source_options(arguments):
 
 
 def check_output(path):
-    """Before the work that the file is for; leaves what is there as it is. Raises OSError if it cannot be written."""
+    """Opens the file before the work for it starts; keeps its content. Raises OSError if it cannot be written."""
     there = Path(path).exists()
     with open(path, "ab"):
         pass
@@ -177,7 +180,7 @@ def check_output(path):
 
 
 def write_files(source, arguments, duration):
-    """--export, --screenshot and --video, of one recording. The paths go to standard output."""
+    """Runs --export, --screenshot and --video on one recording. The paths go to standard output."""
     from .capture import find_browser, find_encoder, find_protocol, screenshot, video
     from .formats import OF_PARTICLES, WRITERS, mcap_writer
     from .page import names_file, record, write_page
@@ -232,7 +235,7 @@ def serve(what, arguments, reload_from=None, **more):
             print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
             viewer.run()
         except KeyboardInterrupt:
-            pass  # between the line and the loop, which knows it itself
+            pass  # Ctrl-C between this line and the loop, which handles it
 
 
 def run_view(arguments):

@@ -17,7 +17,7 @@ ARRAY_BUFFER, ELEMENT_BUFFER = 34962, 34963
 
 
 def _revolve(profile, sides=24):
-    """Vertices, normals and triangles of a profile [n][(radius, z, normal radius, normal z)] turned about z."""
+    """Vertices, normals and triangles of a profile [n][(radius, z, normal radius, normal z)] rotated about z."""
     profile = np.asarray(profile, float)
     angle = np.linspace(0, 2 * np.pi, sides + 1)
     c, s = np.cos(angle)[None, :], np.sin(angle)[None, :]
@@ -64,7 +64,7 @@ def _box(x, y, z):
 
 
 def triangles_of(shape, meshes):
-    """(vertices, normals, triangles) of a shape in its own frame; None for what has no end."""
+    """(vertices, normals, triangles) of a shape in its own frame; None for an infinite shape."""
     size, kind = shape["size"], shape["type"]
     if kind == "box":
         return _box(*size)
@@ -121,7 +121,7 @@ def _xyzw(orientation):
 
 
 def gltf(recording):
-    """The recording as a binary glTF 2.0 file's bytes: a node for each body, its shapes below it, one animation."""
+    """The recording as a binary glTF 2.0 file: a node for each body, its shapes below it, and one animation."""
     scene, buffer = recording.scene, _Buffer()
     worlds, nbody = scene.get("worlds", 1), len(scene["bodies"])
     materials, meshes, nodes = {}, {}, []
@@ -178,7 +178,7 @@ def gltf(recording):
     document = {"asset": {"version": "2.0", "generator": "tarsus"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": nodes,
                 **{key: value for key, value in documents.items() if value}}
     moves = np.ptp(recording.poses, axis=0).max(axis=1) > 0
-    if moves.any():  # an animation of nothing is no glTF
+    if moves.any():  # glTF does not allow an empty animation
         document["animations"] = [_animation(recording, [(node, row) for node, row in animated if moves[row]], buffer)]
     if buffer.views:
         document.update(buffers=[{"byteLength": len(buffer.data)}], bufferViews=buffer.views, accessors=buffer.accessors)
@@ -192,7 +192,7 @@ def _animation(recording, animated, buffer):
     for node, row in animated:
         track = poses[:, row]
         turn = _xyzw(track[:, 3:])
-        # q and -q are one orientation; neighbours on one side are interpolated the short way.
+        # q and -q are the same orientation; viewers interpolate neighbours of the same sign the short way.
         signs = np.cumprod(np.where((turn[1:] * turn[:-1]).sum(1) < 0, -1.0, 1.0))
         turn[1:] *= signs[:, None]
         for path, values, kind in (("translation", track[:, :3], "VEC3"), ("rotation", turn, "VEC4")):
@@ -276,9 +276,9 @@ def _species(scene):
 
 
 def write_xyz(path, recording):
-    """Extended XYZ, a block for each frame: species, positions and masses in the system's own units, which the comment names.
+    """Extended XYZ, a block for each frame: species, positions and masses in the system's units, which the comment line names.
 
-    As ParticleSystem.save(): species that are no chemical symbols are X, with their name as a label.
+    As in ParticleSystem.save(), species that are not chemical symbols are X, with their name as a label.
     """
     species, units, timestep = _species(recording.scene), recording.scene["units"], recording.scene["timestep"]
     symbols = [name if element_mass(name) else "X" for name in species]
@@ -299,9 +299,9 @@ def write_xyz(path, recording):
 
 
 def write_dcd(path, recording):
-    """CHARMM's binary trajectory (32 bit, Angstrom), as NAMD and LAMMPS write it; times in the header are a frame's number.
+    """CHARMM's binary trajectory (32 bit, Angstrom), as NAMD and LAMMPS write it. Times in the header are frame numbers.
 
-    Raises ValueError for units that have no Angstrom.
+    Raises ValueError for units without a conversion to Angstrom.
     """
     scale = {"angstrom_fs": 1, "nm_ps": 10}.get(recording.scene["units"])
     if scale is None:
@@ -325,5 +325,5 @@ def write_dcd(path, recording):
                 out.write(block(np.ascontiguousarray(scale * frame.poses[:, axis], "<f4").tobytes()))
 
 
-OF_PARTICLES = (".xyz", ".dcd")  # what these hold has no orientation
+OF_PARTICLES = (".xyz", ".dcd")  # particle systems have no orientations
 WRITERS = {".glb": write_gltf, ".mcap": write_mcap, ".xyz": write_xyz, ".dcd": write_dcd}

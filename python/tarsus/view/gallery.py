@@ -1,4 +1,4 @@
-"""The scenes of `tarsus demo`: a line each, and how to open them."""
+"""The scenes of `tarsus demo`: a line of description each, and how to open them."""
 
 import os
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ def loop(name, **options):
 
 
 class Sway:
-    """A reference for the strokes of the Stewart platform: each leg's sine a sixth of a period behind its neighbour's, from
-    rest to 6 cm within a second."""
+    """Reference strokes of the Stewart platform's legs: sines, each a sixth of a period behind its neighbour's, which grow
+    from rest to 6 cm within a second."""
 
     def __init__(self, model):
         self.rest, self.nv = model.qpos0.copy(), model.nv
@@ -52,7 +52,7 @@ class Sway:
 
 
 def stewart():
-    """Driven by its strokes alone: hinges and platform go where the loops take them."""
+    """Only the strokes are driven; the loops determine the hinges and the platform."""
     model = tarsus.Model.load(models() / "loops/stewart.xml")
     source = ModelSource(model, clip=Sway(model), gains=(2e4, 1e3, 0, 0), dt=1 / 500, contacts=False, name="stewart", ghost=False)
     driven = np.isin(np.arange(model.nv), source.clip.speeds)
@@ -71,14 +71,14 @@ def snake_on_floor():
 
 
 def force_limits():
-    """The humanoid with drives of 60 N m at most, kept at the end of the step."""
+    """The humanoid with drives limited to 60 N m at the end of the step."""
     source = tracked("humanoid", "humanoid_walk")
     source.limit_forces(60.0)
     return source
 
 
 def fall():
-    """From half a metre above the floor, without drives."""
+    """Starts half a metre above the floor, without drives."""
     source = ModelSource(tarsus.Model.load(models() / "humanoid.xml"), contacts=True, name="fall", dt=1 / 240)
     source.data.qpos[2] += 0.5
     source.origin = source.data.qpos.reshape(1, -1).copy(), source.data.qvel.reshape(1, -1).copy(), source.data.act.copy()
@@ -86,7 +86,7 @@ def fall():
 
 
 def c60(radius=3.55):
-    """Sixty carbon atoms as truncated icosahedron, held by their 90 bonds; angstrom, femtoseconds."""
+    """Sixty carbon atoms as a truncated icosahedron with 90 bonds; angstrom, femtoseconds."""
     golden = (1 + 5**0.5) / 2
     corners = {}
     for a, b, c in ((0, 1, 3 * golden), (1, 2 + golden, 2 * golden), (golden, 2, 2 * golden + 1)):
@@ -104,7 +104,7 @@ def c60(radius=3.55):
 
 
 class PolicySource(ModelSource):
-    """A character under a trained policy: an action in each of the task's control steps, for its drives between them."""
+    """A character under a trained policy: one action per control step of the task sets its drives."""
 
     def __init__(self, model, clip, task, policy, **options):
         self.task, self.policy, self.bounds, self.due = task, policy, task.action_bounds, 0.0
@@ -118,7 +118,7 @@ class PolicySource(ModelSource):
             return tuple(x[None] for x in self.task.reference(np.zeros(4)))
         began = time - self.dt
         if began > self.due - 1e-9 or began < self.due - 1.5 * self.task.control_dt:  # the clock was set back
-            memory = np.array([0, began / self.task.control_dt, 0, 0])  # when the clip began, steps since then, its place
+            memory = np.array([0, began / self.task.control_dt, 0, 0])  # time at which the clip began, steps since then, position of the clip
             state = [np.ascontiguousarray(x[0], np.float64) for x in (self._qpos(), self._qvel())]
             action = np.clip(self.policy(self.task.observe(*state, memory)), *self.bounds)
             self.aim, self.due = self.task.targets(*state, memory, action), began + self.task.control_dt
@@ -126,7 +126,7 @@ class PolicySource(ModelSource):
 
 
 def learned(skill, name):
-    """What `python -m tarsus.learn` has learned. The walker's hand may be pulled, not hard."""
+    """A policy trained by `python -m tarsus.learn`. The walker withstands gentle pulls."""
     task = tarsus.tasks.make(f"Humanoid{skill.capitalize()}", relative_action=True, start=0.0)
     model = tarsus.Model.load(models() / "humanoid.xml")
     clip = tarsus.Clip.load(models() / "clips" / f"humanoid_{skill}.json", model)
@@ -134,7 +134,7 @@ def learned(skill, name):
 
 
 class CommandSource(ModelSource):
-    """A robot under a policy trained on a :class:`tarsus.VelocityTask`; sliders are its command."""
+    """A robot under a policy trained on a :class:`tarsus.VelocityTask`; sliders set its command."""
 
     COMMAND = {"forward": ("m/s", 0), "left": ("m/s", 1), "turn": ("rad/s", 2)}
 
@@ -170,7 +170,7 @@ class CommandSource(ModelSource):
 
 
 def robot():
-    """What `python -m tarsus.learn quadruped` has learned."""
+    """A policy trained by `python -m tarsus.learn quadruped`."""
     task = tarsus.tasks.make("QuadrupedVelocity")
     return CommandSource(tarsus.Model.load(models() / "quadruped.xml"), task,
                          tarsus.learn.Policy.load(models() / "policies" / "quadruped.npz"), name="robot")
@@ -188,8 +188,8 @@ def buckyball():
 class Scene:
     line: str
     open: Callable
-    seconds: float = 4.0  # that a film or a page of it lasts
-    picture: float = 1.0  # [s] of its thumbnail
+    seconds: float = 4.0  # duration of a film or page of it
+    picture: float = 1.0  # [s] time of its thumbnail
 
 
 SCENES = {

@@ -1,4 +1,4 @@
-"""A model under tarsus.Stepper: what a viewer plays for characters, robots and loops."""
+"""A model under tarsus.Stepper: the source for characters, robots and loops."""
 
 import functools
 import json
@@ -13,13 +13,14 @@ from ..errors import expect
 from .page import Frame, arrows
 from .source import Source, choice, finite, slider, spring_force
 
-GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
+GHOSTS = 16  # with more worlds than these, references would be hidden and double the cost of drawing
 
 
 class ModelSource(Source):
     """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side.
 
-    stepper: that of a loop of one's own, whose contacts and loops are shown; without it those of a Data that others step are not known.
+    stepper: the stepper of a user's loop, whose contacts and loops are shown. Without it, contacts and loops of a Data that
+    others step are not known.
     """
 
     def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, plain=False,
@@ -59,7 +60,7 @@ class ModelSource(Source):
         self.drives = None
         if driven:
             self.drives = tarsus.Drives.uniform(model) if gains is None else tarsus.Drives.load(gains, model)
-        self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
+        self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model should reach
         for option, value in (("plain", plain), ("force_limit", force_limit)):
             if value and not driven:
                 raise ValueError(f"{option}: is {value}, and needs drives to act on: a clip or gains beside it")
@@ -80,7 +81,7 @@ class ModelSource(Source):
         self.series = self._series()
         self.timing = 0.0
         self.joint_force = 0.0
-        self.others = data is not None  # step what is shown, not this
+        self.others = data is not None  # step the shown world, not this one
         self._make_stepper()
         if stepper is not None:
             self.stepper, self.known = stepper, True
@@ -116,7 +117,7 @@ class ModelSource(Source):
         return self._rows(self.data.qvel)
 
     def _store(self, array, rows):
-        """[worlds][n] into an array of the data's layout; lanes beyond the last world keep what they have."""
+        """Copies [worlds][n] into an array of the data's layout. Lanes beyond the last world keep their numbers."""
         if self.data.width == 1:
             array[...] = np.reshape(rows, array.shape)
             return
@@ -126,7 +127,7 @@ class ModelSource(Source):
         array[...] = packed.reshape(packs, width, n).transpose(0, 2, 1)
 
     def _mocap(self):
-        """Where each world's mocap bodies are: [worlds, nmocap, 3] and [worlds, nmocap, 4], copies."""
+        """Poses of each world's mocap bodies: [worlds, nmocap, 3] and [worlds, nmocap, 4], copies."""
         out = []
         for array, numbers in ((self.data.mocap_pos, 3), (self.data.mocap_quat, 4)):
             n = self.model.nmocap * numbers
@@ -135,7 +136,7 @@ class ModelSource(Source):
         return out
 
     def _poses(self, qpos, mocap=None):
-        """Of the first worlds; mocap: where their mocap bodies are, if not where they are now."""
+        """Poses of the first worlds. mocap: poses of their mocap bodies, if not the present ones."""
         qpos = np.ascontiguousarray(qpos, np.float64)
         poses = tarsus.poses_of(self.model, qpos, *(rows[: len(qpos)] for rows in mocap or self._mocap()))
         poses[:, :, :3] += self.offsets[: len(poses)]
@@ -146,10 +147,10 @@ class ModelSource(Source):
     def _make_stepper(self):
         self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
                                       loops=self.loops)
-        self.known = not self.others  # whether it steps what is shown
+        self.known = not self.others  # whether it steps the shown state
 
     def _target(self, time, first=None):
-        """Of all worlds, or the first so many."""
+        """State of all worlds, or of the first ones."""
         if self.clip is None:
             return self.hold[:first], np.zeros((len(self.hold[:first]), self.model.nv))
         return self.clip.sample(time + self.phases[:first])
@@ -328,7 +329,7 @@ class ModelSource(Source):
             self._make_stepper()
 
     def limit_forces(self, limit):
-        """The same for every joint but a free root [N m], or "model": what the model's file says."""
+        """The same force limit for every joint but a free root [N m], or "model": the limits of the model's file."""
         if limit == "model":
             return self.drives.take_force_limits(self.model)
         if not finite("force_limit", limit) > 0:
@@ -356,7 +357,7 @@ class ModelSource(Source):
         return out + [("time of a step", "ms")]
 
     def _tracking_error(self, poses, ghost):
-        """[m], mean over the bodies that have mass."""
+        """Tracking error [m], mean over the bodies that have mass."""
         bodies = len(self.scene["bodies"])
         apart = (poses[: len(ghost), :3] - ghost[:, :3]).reshape(-1, bodies, 3)[:, self.massive]
         return float(np.sqrt((apart * apart).sum(axis=2)).mean()) if apart.size else 0.0
@@ -378,7 +379,8 @@ class ModelSource(Source):
         return values + [self.timing]
 
     def _worlds_frame(self, time, qpos, mocap, timing):
-        """Of many worlds. The reference is that of the first GHOSTS, and shown only where those are all."""
+        """Poses of many worlds. The reference is that of the first GHOSTS worlds, and is drawn only if there are no more
+        worlds."""
         poses, ghost, values = self._poses(qpos, mocap), None, [timing]
         if self.has_ghost:
             ghost = self._poses(self._target(time, GHOSTS)[0], mocap)

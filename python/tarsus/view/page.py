@@ -1,4 +1,4 @@
-"""Recordings in memory, and the page that plays one: a single HTML file, docs/viewer.md has its layout."""
+"""Recordings in memory, and the page that plays one: a single HTML file, whose layout docs/viewer.md describes."""
 
 import base64
 import json
@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).with_name("page.html")
-STEPS_A_SECOND = 240  # of particles: what a step of theirs is to the eye
-MOST_ARROWS = 400  # contacts beyond which they hide what they belong to
+STEPS_A_SECOND = 240  # for particles: steps shown per second
+MOST_ARROWS = 400  # beyond this number, contacts hide the bodies
 ROOM = '<script id="recording" type="application/json">null</script>'
 
 
 def arrows(contacts):
-    """The contacts [n][10] that are drawn: all, or none of too many."""
+    """The contacts [n][10] to draw: all, or none if there are too many."""
     return contacts if len(contacts) <= MOST_ARROWS else contacts[:0]
 
 
 @contextmanager
 def names_file(path):
-    """An OSError of writing that names no file, as that of a full disk, names this one."""
+    """Adds this file's name to an OSError of writing that names no file, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -32,18 +32,18 @@ def names_file(path):
 
 @dataclass
 class Frame:
-    """What is to be seen at one time."""
+    """The state to show at one time."""
 
     time: float
     poses: np.ndarray  # float32 [worlds * nbody][7]
-    ghost: "np.ndarray | None" = None  # of the reference, the same shape
+    ghost: "np.ndarray | None" = None  # the same for the reference
     # [n][10]: position [m], force [N], normal (of the body that the force acts on), coefficient of friction
     contacts: np.ndarray = field(default_factory=lambda: np.zeros((0, 10), np.float32))
     values: "list[float]" = field(default_factory=list)  # of the source's series
     tendons: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), np.float32))  # [n][6]: tendon_segments()
 
     def packed(self):
-        """The frame as the page reads it: docs/viewer.md."""
+        """The frame in the page's binary layout: docs/viewer.md."""
         parts = [np.ascontiguousarray(part, "<f4").ravel() for part in
                  (self.poses, [] if self.ghost is None else self.ghost, self.contacts, self.values, self.tendons)]
         head = np.array([*(part.size for part in parts), 0], "<u4").tobytes() + np.array([self.time], "<f8").tobytes()
@@ -95,12 +95,12 @@ def write_page(path, recording):
     page = PAGE.read_text(encoding="utf-8")
     if ROOM not in page:
         raise ValueError(f"{PAGE}: has no room for a recording")
-    document = page_json(recording).replace("<", "\\u003c")  # it is inside <script>
+    document = page_json(recording).replace("<", "\\u003c")  # the text is inside <script>
     Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 
 
 def record(source, duration, fps=60.0, progress=None):
-    """Plays a source from where it is and keeps frames no closer than 1/fps s."""
+    """Plays a source from its present state and keeps frames at least 1/fps s apart."""
     for name, value in (("duration", duration), ("fps", fps)):
         if not 0 < value < float("inf"):
             raise ValueError(f"{name}: is {value}, expected positive and finite")
@@ -115,7 +115,7 @@ def record(source, duration, fps=60.0, progress=None):
             recording.frames.append(source.frame())
             if progress:
                 progress((source.time - begin) / duration)
-    if source.time > last:  # the end, however soon after the frame before it
+    if source.time > last:  # the last frame, however soon after the one before
         recording.frames.append(source.frame())
     if progress:
         progress(1.0)

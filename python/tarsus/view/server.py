@@ -26,16 +26,17 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
 
 
-# Browsers open connections that they then do not use; that is nobody's error.
+# Browsers open connections that they do not use; that is not an error.
 LOG = logging.getLogger("tarsus.view")
 LOG.addFilter(lambda record: "handshake" not in record.msg)
 
 
 class Server:
-    """Serves in a thread of its own. Each client gets the newest frame whenever it has taken the last one, so that a
-    slow one misses frames and delays nobody.
+    """A server in its own thread. Each client gets the newest frame as soon as it has taken the last one, so a slow client
+    misses frames and delays nobody.
 
-    greeting() gives the messages for a new client; on_order(order) is called with what a page sends, in the thread.
+    greeting() returns the messages for a new client. on_order(order) is called in the server's thread with each message
+    from a page.
     """
 
     def __init__(self, greeting, on_order, host="127.0.0.1", port=0, files=None):
@@ -56,7 +57,7 @@ class Server:
             try:
                 raise failure
             finally:
-                del failure  # its traceback leads here, and by a cycle would keep the viewer's data
+                del failure  # its traceback leads here; the reference cycle would keep the viewer's data
 
     @property
     def url(self):
@@ -66,11 +67,11 @@ class Server:
     # -- from other threads --
 
     def publish(self, snapshot):
-        """snapshot() makes a Frame; it is called in the server's thread, and only if somebody takes the frame."""
+        """snapshot() makes a Frame. It is called in the server's thread, and only if a client takes the frame."""
         self._call(self._publish, _Frame(snapshot))
 
     def tell(self, message):
-        """A message, as JSON, to every page."""
+        """Sends a message, as JSON, to every page."""
         self._call(self._tell, json.dumps(message))
 
     def close(self):
@@ -97,7 +98,7 @@ class Server:
             server = await serve(self._client, self.host, self.wanted_port, process_request=self._request,
                                  max_size=MOST_ORDER, compression=None, ping_interval=20, ping_timeout=60,
                                  write_limit=1 << 16, close_timeout=1, server_header=None, logger=LOG)
-        except Exception as error:  # whatever it is, it is the caller's, who waits
+        except Exception as error:  # any exception goes to the caller, who waits
             self.failure = error
             if isinstance(error, OSError):
                 self.failure = OSError(error.errno, f"{self.host}:{self.wanted_port}: {error.strerror}")
@@ -120,8 +121,8 @@ class Server:
             client.news.set()
 
     def _allowed(self, request):
-        """Names that this server goes by, and no page of another origin: a web site cannot reach it by a name of its
-        own that leads here (DNS rebinding), nor by a script of its own."""
+        """Accepts the host names of this server, and no page of another origin. A web site can then reach it neither through
+        its own host name that resolves to this address (DNS rebinding) nor by a script."""
         host = request.headers.get("Host", "")
         name = host.rsplit(":", 1)[0]
         if self.host not in ANYWHERE and name not in (*LOOPBACK, self.host):

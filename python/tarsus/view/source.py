@@ -1,4 +1,4 @@
-"""What a viewer plays: the interface that simulations and recordings have in common."""
+"""The interface that simulations and recordings share: a source that a viewer plays."""
 
 import math
 
@@ -12,7 +12,7 @@ def choice(name, value, choices, label=None):
 
 
 def finite(name, value):
-    """A number that a page sent."""
+    """Checks a number that a page sent."""
     value = float(value)
     if not math.isfinite(value):
         raise ValueError(f"{name}: not finite")
@@ -20,7 +20,7 @@ def finite(name, value):
 
 
 class Source:
-    """A scene that moves. Subclasses say how."""
+    """Base class of a scene that moves."""
 
     scene: dict
     series: "list[tuple[str, str]]" = []
@@ -35,19 +35,19 @@ class Source:
         raise NotImplementedError
 
     def snapshot(self):
-        """A function that makes the present Frame, now or later, in any thread, while the source goes on."""
+        """A function that makes the present Frame. It may be called now or later, in any thread, while the source goes on."""
         frame = self.frame()
         return lambda: frame
 
     def step(self):
-        """One step; returns why there was none, or None."""
+        """Makes one step. Returns None, or the reason why there was none."""
         raise NotImplementedError
 
     def reset(self, keyframe=None):
         raise NotImplementedError
 
     def state(self):
-        """All that a later restore() needs to go back here."""
+        """The complete state, for a later restore()."""
         raise NotImplementedError
 
     def restore(self, state):
@@ -60,13 +60,13 @@ class Source:
         raise ValueError(f"no control has the name {name!r}")
 
     def push(self, body, world, point, target):
-        """A spring from the point (in the body's frame) to the target (in the world), until release()."""
+        """Attaches a spring from the point (in the body's frame) to the target (in the world), until release()."""
 
     def release(self):
         pass
 
 
 def spring_force(inverse_mass, offset, velocity, dt):
-    """Critically damped, at a rate that one explicit step can follow, for the mass that the spring sees."""
+    """Spring constants for the mass that the spring moves: critically damped, at a rate that one explicit step can follow."""
     rate = min(8.0, 0.4 / dt)
     return (rate**2 * offset - 2 * rate * velocity) / inverse_mass

@@ -1,4 +1,4 @@
-"""Free bodies, particles and recordings for the viewer, and what to open for a file or a name."""
+"""Sources for free bodies, particles and recordings, and the function that opens a file or a name."""
 
 import json
 import zipfile
@@ -18,7 +18,7 @@ __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "So
 
 
 class RigidSource(Source):
-    """Free bodies with contact: tarsus.RigidWorld of a model whose joints are all free, or of a built-in scene's name."""
+    """Free bodies with contact: tarsus.RigidWorld of a model whose joints are all free, or of a named built-in scene."""
 
     can_push = True
     series = [("kinetic energy", "J"), ("potential energy", "J"), ("contacts", ""), ("penetration", "m"),
@@ -44,7 +44,7 @@ class RigidSource(Source):
         return tarsus.RigidWorld.from_model(self.model, **self.options)
 
     def _poses(self):
-        """Of the world, and of each body of the model in its order: those without a joint stay where they are."""
+        """Poses of the world and of each body of the model, in the model's order; bodies without a joint do not move."""
         qpos = self.model.qpos0.copy()
         for joint, pose in zip(self.model.joints, self.world.poses):
             qpos[joint.qpos] = pose
@@ -63,7 +63,7 @@ class RigidSource(Source):
         return None if self.report else f"{self.report.status} (Reset starts again)"
 
     def _index(self, body):
-        """The world's number of a body of the scene."""
+        """Index in the rigid world of a body of the scene."""
         link = self.model.bodies[body].link
         if link < 0:
             raise ValueError(f"body {body} does not move")
@@ -129,7 +129,7 @@ class RigidSource(Source):
         elif name == "solver":
             self.world.set_options(solver=str(value))
             self.options["solver"] = str(value)
-        elif name == "friction":  # of the surfaces, which a world has from its beginning
+        elif name == "friction":  # options of the surfaces, which only the construction of a world can set
             state = self.state()
             self.options["friction"] = float(np.clip(value, 0, 2))
             self.world = self._make()
@@ -157,7 +157,7 @@ class ParticleSource(Source):
     COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
 
     def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
-        self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
+        self.named, self.timestep, self.element = source, timestep, element  # radius of particles of unknown species
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if not len(self.system):
@@ -181,7 +181,7 @@ class ParticleSource(Source):
         n, species = len(self.system), self.system.species
         lengths = [np.linalg.norm(x[a] - x[b]) for a, b in self.bonds]
         spans = np.ptp(x, axis=0)
-        spans = spans[spans > 1e-3 * spans.max()]  # particles may lie on a line or in a plane
+        spans = spans[spans > 1e-3 * spans.max()]  # all particles may lie on a line or in a plane
         size = float(np.median(lengths)) if lengths else float((np.prod(spans) / n) ** (1 / max(len(spans), 1)))
         shapes = []
         for i in range(n):
@@ -230,7 +230,7 @@ class ParticleSource(Source):
 class PlaybackSource(Source):
     """A recording (npz of `tarsus run` or `tarsus scene`) or a clip, played as it is.
 
-    keyframe: of which mocap bodies have their places.
+    keyframe: keyframe that gives the poses of mocap bodies.
     """
 
     def __init__(self, model, times, qpos, qvel=None, target=None, name=None, keyframe=None):
@@ -296,7 +296,7 @@ CLIPS = (".json", ".bvh", ".txt", ".amc", ".pkl")
 PARTICLES = (".sys", ".xyz", ".extxyz", ".data", ".lmp", ".lammps")
 
 
-READING = ("lenient", "fix_balance", "floating_base", "package_paths")  # Model.load's, of a file
+READING = ("lenient", "fix_balance", "floating_base", "package_paths")  # options of Model.load, for a file
 OF_RECORDINGS = ("model", *READING)
 OF_CLIPS = ("model", "mapping", *READING)
 OF_PARTICLES = ("timestep", "name", "bonds", "temperature", "element")
@@ -304,17 +304,17 @@ NOT_OF_SCENES = (*READING, "data", "stepper", "model", "clip", "mapping", "world
 
 
 def refuse(kind, options, known=None, unknown=()):
-    """Raises ValueError for an option that has no effect on this kind: in `unknown`, or not in `known`."""
+    """Raises ValueError for an option without effect on this kind: one in `unknown`, or one not in `known`."""
     for name, value in options.items():
         if value is not None and (name in unknown if known is None else name not in known):
             raise ValueError(f"{name}: has no effect on {kind}" + (f", which takes {', '.join(known)}" if known else ""))
 
 
 def open_source(what, data=None, *, model=None, clip=None, mapping=None, **options):
-    """The Source for a model, a source, a file (model, recording, clip, particles), a scene or a built-in system.
+    """Returns the Source for a model, a source, a file (model, recording, clip, particles), a scene or a built-in system.
 
-    model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource, and of a
-    model's file those of Model.load; a recording has those of its run. Raises ValueError for an option that has no effect on what is opened.
+    model: the model file of a recording or a clip. The other options are those of ModelSource or RigidSource and, for a
+    model file, those of Model.load; a recording uses those of its run. Raises ValueError for an option without effect.
     """
     given = {"data": data, "model": model, "clip": clip, "mapping": mapping, **options}
     reading = {name: options.pop(name) for name in READING if name in options}
@@ -353,7 +353,7 @@ def particle_names():
 
 
 def clip_on(model, clip, mapping=None):
-    """The clip of a file, or what is none."""
+    """The clip in a file; anything else is returned as it is."""
     return tarsus.Clip.load(clip, model, mapping) if isinstance(clip, (str, Path)) else clip
 
 
@@ -365,7 +365,7 @@ def open_model(path, clip, mapping, reading, options):
         try:
             return RigidSource(model, Path(path).stem)
         except tarsus.InputError:
-            pass  # it has what such a scene does not simulate
+            pass  # it contains what a scene of free bodies does not simulate
     return ModelSource(model, clip=clip, name=model_name(model, path), **options)
 
 
@@ -374,16 +374,16 @@ def model_name(model, path):
 
 
 def is_motion(path):
-    """Whether an .npz has a motion of AMASS in it."""
+    """Whether an .npz contains an AMASS motion."""
     try:
         with np.load(path) as file:
             return "meta" not in file and ("poses" in file or "root_orient" in file)
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, TypeError):
-        return False  # open_recording() says what it is
+        return False  # open_recording() reports the error
 
 
 def arguments_of(meta):
-    """(option, value) of each argument of the run that a recording is of."""
+    """(option, value) for each argument of the run that made the recording."""
     try:
         return [str(word).partition("=")[::2] for word in json.loads(meta.get("arguments") or "[]")]
     except (TypeError, ValueError):
@@ -391,7 +391,7 @@ def arguments_of(meta):
 
 
 def reading_of(meta):
-    """Model.load's options among the arguments of the run that a recording is of."""
+    """The options of Model.load among the arguments of the run that made the recording."""
     given = arguments_of(meta)
     names = [name for name, _ in given]
     folders = [str(Path(meta.get("folder") or "") / value) for name, value in given if name == "--package-path"]
@@ -400,7 +400,7 @@ def reading_of(meta):
 
 
 def open_recording(path, model=None, reading=None):
-    """A recording; its model is the file that it names, or the one given, read as for its run or as is said here."""
+    """A recording. Its model is the file that it names, or the given one, read with the options of its run or the given ones."""
     try:
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
@@ -445,7 +445,7 @@ def open_recording(path, model=None, reading=None):
 
 
 def open_clip(path, model, mapping=None, reading=None):
-    """A clip as it is, without dynamics, on the model that it is for."""
+    """A clip without dynamics, on its model."""
     if model is None:
         beside = Path(path).parent.parent / f"{Path(path).stem.split('_')[0]}.xml"
         if not beside.exists():

@@ -1,4 +1,4 @@
-"""The live viewer: a source, the clock that plays it, and the server that shows it."""
+"""The live viewer: a source, the clock that plays it, and the server that sends it to pages."""
 
 import atexit
 import collections
@@ -23,9 +23,10 @@ LARGE_FRAME = 4096  # poses
 class Viewer:
     """Shows a model's data, a file or a scene in the browser, at `url`.
 
-    what: a tarsus.Model with its Data (and stepper=, that of your loop: its contacts are shown); the path of a model, recording,
-    clip or particle file; the name of a scene.
-    Shown from a loop of your own by update(), or played by run() until Ctrl-C, or by start() in the background.
+    what: a tarsus.Model with its Data (stepper=: the stepper of a user's loop, whose contacts are shown); the path of a
+    model, recording, clip or particle file; or the name of a scene.
+    The viewer shows the state at each update() of a user's loop. Otherwise run() plays until Ctrl-C, and start() plays in
+    the background.
     options: those of open_source(), e.g. clip=, dt=, contacts=, worlds=.
     """
 
@@ -34,14 +35,14 @@ class Viewer:
         self.source = open_source(what, data, **options)
         self.playing, self.speed, self.error = playing, 1.0, ""
         self.gallery, self.on_open = gallery, on_open  # scenes to choose from; called with a name, returns its source
-        self.reload_from = reload_from  # (file, function that opens it again): a file that changes is loaded anew
+        self.reload_from = reload_from  # (file, function that opens it again): a changed file is loaded again
         self.stamp, self.looked = self._file_time(), 0.0
         self.lock = threading.RLock()
         self.history = collections.deque()
-        self.due = 0.0  # when the next frame may be shown
+        self.due = 0.0  # earliest time of the next frame
         self.thread, self.stopping = None, threading.Event()
         self.server = Server(self._greeting, self._order, host, port, files)
-        atexit.register(self.close)  # while the interpreter is whole: its threads hold the data
+        atexit.register(self.close)  # while the interpreter is alive: its threads hold the data
         self._show()
 
     @property
@@ -69,9 +70,9 @@ class Viewer:
     # -- from a loop of one's own --
 
     def update(self, apply_push=True):
-        """Shows the data as it is now, at most 30 times a second: each frame costs the caller's loop its time. Returns at once.
+        """Shows the present data, at most 30 times a second, because each frame costs the caller's loop time. Returns at once.
 
-        apply_push: sets data.tau to the pull of a hand in the page, zero without one.
+        apply_push: sets data.tau to the pull of the hand in the page, or to zero without one.
         """
         due = clock.monotonic() >= self.due
         if not due and not apply_push:
@@ -108,7 +109,7 @@ class Viewer:
                 self._step()
                 due -= self.source.dt
                 stepped = True
-            due = min(due, self.source.dt)  # a simulation slower than real time makes no debts
+            due = min(due, self.source.dt)  # a simulation slower than real time does not accumulate delay
             if stepped and clock.monotonic() >= self.due:
                 stepped = False
                 with self.lock:
@@ -131,7 +132,7 @@ class Viewer:
         try:
             return os.stat(self.reload_from[0]).st_mtime_ns if self.reload_from else None
         except OSError:
-            return None  # being written
+            return None  # the file is being written
 
     def _reload(self):
         stamp = self._file_time()
@@ -163,13 +164,13 @@ class Viewer:
 
     def _show(self, spacing=None):
         now = clock.monotonic()
-        self.due = max(self.due + (spacing or self._spacing()), now)  # one that comes late does not delay the next
+        self.due = max(self.due + (spacing or self._spacing()), now)  # a late frame does not delay the next
         self.server.publish(self.source.snapshot())
 
     # -- talking to pages; in the server's thread --
 
     def _greeting(self):
-        with self.lock:  # a source that is stepping has no answers
+        with self.lock:  # a source cannot answer while it steps
             return self._scene_messages()
 
     def _scene_messages(self):
@@ -209,7 +210,7 @@ class Viewer:
                 self.source.reset(int(order["index"]) if what == "keyframe" else None)
                 self.history.clear()
                 self.error = ""
-                self.server.tell({"type": "controls", "controls": self.source.controls()})  # a keyframe has its own
+                self.server.tell({"type": "controls", "controls": self.source.controls()})  # a keyframe contains its own
                 self._show()
             elif what == "control":
                 self.source.control(str(order["name"]), order["value"])
@@ -246,7 +247,7 @@ class Viewer:
     # -- files --
 
     def save_page(self, path, duration=10.0):
-        """Plays so many seconds from now on and writes them as one HTML file."""
+        """Plays for this duration [s] from now on and writes the frames as one HTML file."""
         with self.lock:
             write_page(path, record(self.source, duration))
 
