@@ -5,8 +5,7 @@
 >>> tarsus.aba(model, data, data.qpos, data.qvel, data.tau, out=data.qacc)
 
 A :class:`Model` is immutable. A :class:`Data` is the state and workspace of one world or of a batch. Algorithms are
-functions
-``f(model, data, inputs..., outputs...)`` with the names and argument order of the C++ library.
+functions ``f(model, data, inputs..., outputs...)`` with the names and argument order of the C++ library.
 """
 
 import pathlib as _pathlib
