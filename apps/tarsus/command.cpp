@@ -88,9 +88,7 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
 }
 
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
-  std::optional<RigidScene> scene;
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) scene = named_scene(path);
+  const std::optional<RigidScene> scene = scene_unless_file(path);
   if (scene) refuse_read_options(options, "a model file: it says how to read one");
   Model model = compile(scene ? scene_spec(*scene) : read_model(path, options));
   if (!quiet) {

@@ -218,7 +218,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   outputs.energy(done.records.back());
   if (!quiet) print_header(system, verlet.thermostat() != nullptr), print_record(done.records.back(), system);
   Progress progress("md", quiet);
-  double rounds = 0;
+  double iterations = 0;
   using Clock = std::chrono::steady_clock;
   Clock::duration spent{};
   for (long step = 1; step <= o.steps && !interrupted(); ++step) {
@@ -232,7 +232,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
       done.records.back().shadow = done.records.back().total + (verlet.thermostat() ? 0.0 : verlet.shadow_shift());
     }
     done.steps = step;
-    rounds += done.last.position.iterations;
+    iterations += done.last.position.iterations;
     done.wrong_roots += done.last.position.wrong_root ? 1 : 0;
     done.pivot_ratio = std::min(done.pivot_ratio, done.last.position.pivot_ratio);
     done.most_iterations = std::max(done.most_iterations, done.last.position.iterations);
@@ -248,7 +248,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   }
   progress.finish();
   done.seconds = std::chrono::duration<double>(spent).count();
-  done.mean_iterations = done.steps > 0 ? rounds / done.steps : 0;
+  done.mean_iterations = done.steps > 0 ? iterations / done.steps : 0;
   done.stability = done.last.ok ? verlet.stability() : done.last.stability;
   return done;
 }

@@ -8,7 +8,6 @@
 
 #include <limits>
 #include <optional>
-#include <system_error>
 
 #include "bindings.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -72,9 +71,7 @@ ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, 
 }  // namespace
 
 Model load_model(const std::filesystem::path& path, const ReadOptions& options) {
-  std::optional<RigidScene> scene;
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) scene = named_scene(path.string());
+  const std::optional<RigidScene> scene = scene_unless_file(path);
   if (!scene) return compile(read_model(path, options));
   if (options.lenient || options.fix_balance || options.floating_base || !options.package_paths.empty())
     throw ValueError("lenient, fix_balance, floating_base or package_paths", "given",

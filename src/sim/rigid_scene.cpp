@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <random>
+#include <system_error>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
@@ -62,6 +63,12 @@ std::string scene_names() {
   std::string out;
   for (const auto& [name, what] : named_scenes()) out += (out.empty() ? "" : ", ") + name;
   return out;
+}
+
+std::optional<RigidScene> scene_unless_file(const std::filesystem::path& path) {
+  std::error_code failed;
+  if (std::filesystem::exists(path, failed)) return std::nullopt;
+  return named_scene(path.string());
 }
 
 std::optional<RigidScene> named_scene(const std::string& text) {

@@ -2,6 +2,7 @@
 // from which a RigidWorld, or a world of another engine, can be built.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,6 +61,9 @@ extern template RigidWorld<double> make_world<double>(const RigidScene&);
 /// A built-in scene from text such as "balls:20:20"; empty if no scene has that name.
 /// @throws ValueError for numbers out of range
 std::optional<RigidScene> named_scene(const std::string& text);
+/// The built-in scene of that name, if `path` is not a file that exists.
+/// @throws ValueError for numbers out of range
+std::optional<RigidScene> scene_unless_file(const std::filesystem::path& path);
 /// The built-in scenes: the text that named_scene() takes, and a description.
 std::vector<std::pair<std::string, std::string>> named_scenes();
 std::string scene_names();  ///< those names, separated by commas
