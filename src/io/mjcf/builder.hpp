@@ -220,7 +220,7 @@ class Builder {
     };
     std::vector<Replica> all{{}};                         ///< in the walk's order; the first: outside all replicas
     std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → replicas that declare it
-    int opened = 0;                                       ///< attachments and replicas
+    int opened = 0;                                       ///< number of attachments and replicas opened so far
     std::set<std::string> actuators_left_out;             ///< they refer to replicated and to other elements
   };
   Replicas replicas_;

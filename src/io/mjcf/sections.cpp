@@ -21,7 +21,6 @@ bool says_default(const std::vector<double>& given, std::span<const double> defa
   return given.size() <= defaults.size() && std::equal(given.begin(), given.end(), defaults.begin());
 }
 
-/// Sets the law of a gain or bias and its parameters.
 void settle_law(const std::string& type, const std::array<double, 10>& parameters, ActuatorLaw& law,
                 std::array<double, 3>& affine, std::array<double, 9>& muscle) {
   affine = {0, 0, 0};
@@ -343,7 +342,6 @@ void Builder::inherit_range(const XmlElement& e, ActuatorState& state) {
 
 namespace {
 
-/// Reads which controls a dcmotor or pid has.
 void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSpec& motor) {
   const std::pair<std::string_view, bool*> kinds[] = {
       {"pos", &motor.position}, {"vel", &motor.velocity}, {"ff", &motor.feedforward}, {"voltage", &motor.voltage}};
