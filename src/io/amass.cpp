@@ -14,7 +14,7 @@ namespace {
 struct SmplJoint {
   const char* name;
   int parent;
-  Vec3d offset;  ///< from the parent's joint, body upright with arms out: x left, y up, z ahead [m]
+  Vec3d offset;  ///< from the parent's joint in the T-pose: x left, y up, z ahead [m]
 };
 
 constexpr std::size_t kSmplJoints = 22;
@@ -55,7 +55,7 @@ double rate_of(NpzReader& file, const std::string& name) {
                    "the motion does not say its rate: there is no \"mocap_framerate\" or \"mocap_frame_rate\"");
 }
 
-/// Rotation vectors of the first 22 joints, and how many numbers a frame has in the file.
+/// Rotation vectors of the joints, in frames of `width` numbers as in the file. The first 22 joints are used.
 struct SmplPoses {
   std::size_t frames = 0, width = 0;
   std::vector<double> values;

@@ -17,9 +17,9 @@ namespace tarsus {
 namespace {
 
 constexpr std::size_t kMaxBones = 10'000;
-constexpr double kUsualRate = 120;  // [1/s] of CMU's database
+constexpr double kUsualRate = 120;  // [frames/s], that of CMU's database
 
-/// AmcLines with something on them, cut at blanks and brackets; comments are left out.
+/// Reads lines that are not empty and splits them into words at blanks. Comments and brackets around words are removed.
 class AmcLines {
  public:
   AmcLines(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
@@ -57,7 +57,7 @@ class AmcLines {
   Vec3d vector(std::size_t i) const { return {number(i), number(i + 1), number(i + 2)}; }
 
  private:
-  void add(std::string_view word) {  // "(-160.0" and "20.0)" of limits
+  void add(std::string_view word) {  // joint limits are written as "(-160.0 20.0)"
     while (!word.empty() && (word.front() == '(' || word.front() == ')')) word.remove_prefix(1);
     while (!word.empty() && (word.back() == '(' || word.back() == ')')) word.remove_suffix(1);
     if (!word.empty()) words_.push_back(word);
@@ -84,8 +84,8 @@ struct AmcFreedom {
 
 struct AmcBone {
   std::string name;
-  Vec3d way{0, 0, 0};      ///< from its begin to its end at rest: direction times length
-  Quatd axes{1, 0, 0, 0};  ///< C, at rest in the world
+  Vec3d way{0, 0, 0};      ///< from the bone's beginning to its end, at rest: direction times length
+  Quatd axes{1, 0, 0, 0};  ///< C: the bone's axes at rest, in the world
   std::vector<AmcFreedom> freedoms;
   int parent = -1;
   bool placed = false;
@@ -97,7 +97,7 @@ Quatd turn_about(int axis, double angle) {
   return axis_angle(v, angle);
 }
 
-/// A skeleton; bones[0] is the root, and parents come first.
+/// Reads a skeleton. bones[0] is the root, and parents precede their children.
 class AsfReader {
  public:
   AsfReader(std::string_view text, const std::string& name) : lines_(text, name) {}
@@ -142,7 +142,7 @@ class AsfReader {
     if (key == "orientation") bones_[0].axes = turned(lines_.vector(1), order_);
   }
 
-  /// From "begin" to "end". False at the end of the file.
+  /// Reads a bone from "begin" to "end". False at the end of the file.
   bool bone() {
     if (lower_case(lines_.key()) != "begin")
       lines_.fail(fmt::format("{} found where begin is expected", quote(lines_.key())));
@@ -209,7 +209,7 @@ class AsfReader {
     return out;
   }
 
-  /// "XYZ": about the fixed x first, then y, then z.
+  /// Rotation by Euler angles about fixed axes: order "XYZ" turns about x first, then y, then z.
   Quatd turned(const Vec3d& angles, const std::array<int, 3>& order) const {
     Quatd q{1, 0, 0, 0};
     for (std::size_t i = 0; i < 3; ++i) q = turn_about(order[i], angles[int(i)] * unit_) * q;
@@ -294,12 +294,12 @@ class AmcReader {
     }
   }
 
-  /// From its number's line to the next frame's. False at the end of the file.
+  /// Reads a frame, from the line with its number to the next frame's number. False at the end of the file.
   bool frame(double rate) {
     const Parsed<int> number = parse_integer(lines_.key());
     if (!number || lines_.words().size() != 1)
       lines_.fail(fmt::format("{} found where a frame's number is expected", quote(lines_.key())));
-    if (!rows_.empty() && number.value != last_number_ + 1 && gaps_++ == 0) {  // one says enough
+    if (!rows_.empty() && number.value != last_number_ + 1 && gaps_++ == 0) {  // only the first gap is reported
       clip_.diagnostics.push_back({Severity::warning, lines_.here(),
                                    fmt::format("frame {} follows frame {}: taken as the next one, {:.3g} s later",
                                                number.value, last_number_, 1 / rate)});
@@ -346,7 +346,7 @@ class AmcReader {
     const int column = columns_[std::size_t(i)];
     if (column < 0) return;
     Quatd q = normalized(b.axes * turn * conjugate(b.axes));
-    if (has_last) {  // angles beyond half a turn give the other sign: no fault of the file
+    if (has_last) {  // angles beyond half a turn give -q: choose the sign nearer to the last frame
       const double* last = frame - clip_.width + column;
       if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
     }
@@ -355,7 +355,7 @@ class AmcReader {
 
   AmcLines lines_;
   std::vector<AmcBone> bones_;
-  std::vector<int> columns_;  ///< of each bone's rotation; -1: it does not turn
+  std::vector<int> columns_;  ///< first column of each bone's rotation; -1 if it has none
   std::map<std::string, int> index_;
   std::vector<int> rows_;
   int last_number_ = 0, gaps_ = 0;
@@ -363,7 +363,7 @@ class AmcReader {
   MotionClip clip_;
 };
 
-/// The skeleton of a motion file; empty if there is none to be chosen.
+/// The path of a motion file's skeleton; empty if there is none or the choice is ambiguous.
 std::filesystem::path skeleton_beside(const std::filesystem::path& motion) {
   namespace fs = std::filesystem;
   const std::string stem = motion.stem().string();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxJoints = 10'000;
 
-/// What one number of a motion row is.
+/// The meaning of one number in a motion row: a rotation about or a translation along an axis.
 struct Column {
   bool rotates = false;
   int axis = 0;  ///< x, y, z
@@ -62,7 +62,7 @@ class BvhReader {
 
   static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-  /// Next word, or an empty one at the end. Sets the place that fail() reports.
+  /// The next word, or an empty one at the end. Sets the place that fail() reports.
   std::string_view word() {
     while (at_ < text_.size() && is_blank(text_[at_])) advance();
     token_line_ = line_, token_column_ = int(at_ - line_start_) + 1;
@@ -103,7 +103,8 @@ class BvhReader {
     return parsed.value;
   }
 
-  /// After ROOT. A loop with its own stack: no depth can overflow it. -1 stands for an End Site.
+  /// Reads what follows ROOT, in a loop with an explicit stack, so that no depth overflows the call stack. On it -1
+  /// stands for an End Site.
   void hierarchy() {
     std::vector<int> open = {begin_joint()};
     bool end_has_offset = false;
@@ -224,7 +225,7 @@ class BvhReader {
     for (int i = 0; i < frames; ++i) row(i, step);
   }
 
-  /// Counts before anything is stored: a wrong count costs no memory.
+  /// Counts the rows before anything is stored, so that a wrong count allocates no memory.
   void check_rows(int frames, const Location& frames_at) const {
     std::size_t rows = 0, from = at_;
     while (from < text_.size()) {
@@ -245,7 +246,7 @@ class BvhReader {
     scratch_.clear();
     std::string_view token = word();
     const int line = token_line_;
-    // Exactly one line: a row that is too short must not eat the next.
+    // Read exactly one line, so that a row that is too short does not consume the next.
     while (!token.empty() && token_line_ == line) {
       double value = 0;
       if (!quick_number(token, value)) {
@@ -293,7 +294,7 @@ class BvhReader {
       if (joint.position >= 0) std::copy(&p.x, &p.x + 3, frame + joint.position);
       if (joint.rotation < 0) continue;
       q = normalized(q);
-      if (start > 0) {  // Euler angles beyond half a turn give the other sign: no fault of the file
+      if (start > 0) {  // angles beyond half a turn give -q: choose the sign nearer to the last frame
         const double* last = frame - clip_.width + joint.rotation;
         if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
       }
@@ -301,7 +302,7 @@ class BvhReader {
     }
   }
 
-  /// Largest turn of a joint from a frame to the next [rad].
+  /// Largest rotation of any joint from this frame to the next [rad].
   double largest_turn(int frame) const {
     double most = 0;
     for (const ClipChannel& c : clip_.channels) {
@@ -313,9 +314,10 @@ class BvhReader {
     return most;
   }
 
-  /// Many programs write the rest pose as frame 0. Nobody moves so far in a frame as from there to frame 1.
+  /// Drops frame 0 if it is a rest pose, which many programs write there. It is taken for one if some joint turns much
+  /// further from frame 0 to frame 1 than between any later frames.
   void drop_rest_pose() {
-    constexpr double kLeastJump = 0.5, kJump = 2;  // [rad], and times any later frame's
+    constexpr double kLeastJump = 0.5, kJump = 2;  // least jump [rad]; least ratio to the largest later jump
     const int frames = clip_.frame_count();
     if (frames < 4) return;
     const double jump = largest_turn(0);
@@ -338,7 +340,7 @@ class BvhReader {
   std::size_t at_ = 0, line_start_ = 0;
   int line_ = 1, token_line_ = 1, token_column_ = 1;
   std::vector<BvhJoint> joints_;
-  std::vector<std::pair<int, Vec3d>> ends_;  ///< End Sites: the joint that they end, and OFFSET
+  std::vector<std::pair<int, Vec3d>> ends_;  ///< End Sites: the joint they belong to, and OFFSET
   std::set<std::string> names_;
   std::size_t row_width_ = 0;
   std::vector<double> scratch_;

@@ -16,7 +16,7 @@
 namespace tarsus {
 namespace {
 
-/// Our own kind.
+/// Reads the tarsus-clip format.
 class ClipReader {
  public:
   explicit ClipReader(const JsonDocument& document) : document_(document) {}
@@ -113,7 +113,7 @@ class ClipReader {
 
 constexpr std::string_view kZip = "PK\x03\x04";
 
-/// A BVH file begins with this word, a JSON file cannot.
+/// The first 9 characters after leading blanks. A BVH file begins with HIERARCHY; a JSON file cannot.
 std::string_view beginning(std::string_view text) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
   return trimmed(text.substr(0, 4096)).substr(0, 9);
@@ -149,7 +149,7 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {
   std::string text = read_file(file, std::max(JsonLimits{}.bytes, kMaxBvhBytes));
-  if (looks_like_acclaim(text)) return read_amc(file);  // it needs its skeleton, another file
+  if (looks_like_acclaim(text)) return read_amc(file);  // it also reads the skeleton's file
   return parse_clip(std::move(text), file.string(), mapping);
 }
 

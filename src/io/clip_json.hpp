@@ -1,4 +1,4 @@
-// Pieces of the JSON clip and mapping readers that they share.
+// Functions that the JSON readers of clips and mappings share.
 #pragma once
 
 #include "json_text.hpp"
@@ -6,11 +6,12 @@
 
 namespace tarsus {
 
-/// DeepMimic's kinds from a parsed document.
+/// Reads DeepMimic's format, or one derived from it, from a parsed document.
 MotionClip deepmimic_from(const JsonDocument& document, const std::string& name, std::span<const ClipChannel> layout);
-/// The member "up" or "forward" ("+x", "-z", "y", …); false if there is none or it is faulty, which is reported.
+/// Reads the member "up" or "forward" ("+x", "-z", "y", …). False if it is absent or invalid; an invalid one is
+/// reported.
 bool read_axis(JsonObject& object, std::string_view key, Vec3d& out);
-/// An array of {"name", "kind", "axis"?}: sets columns one after the other. @return their total width
+/// Reads an array of {"name", "kind", "axis"?} and assigns consecutive columns. @return their total width
 int read_channels(const JsonDocument& document, const JsonValue& value, const std::string& path, DiagnosticSink& sink,
                   std::vector<ClipChannel>& out);
 /// Text in quotes, as JSON writes it.

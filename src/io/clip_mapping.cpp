@@ -69,7 +69,7 @@ class MappingReader {
     }
     if (const JsonValue* layout = source.get("layout")) {
       read_channels(document_, *layout, "source/layout", sink_, out_.layout);
-      // what the reader calls clips with a layout from outside
+      // "custom" is the format of clips whose layout the mapping gives
       if (source.get("format") && out_.format != "custom") {
         source.fault(*source.get("format"), "format", "a source with its own \"layout\" is of format \"custom\"");
       }
@@ -212,7 +212,7 @@ std::vector<std::filesystem::path> mapping_folders(const Model& model) {
 ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped) {
   ClipMapping same_names = identity_mapping(model, clip);
-  // The name "root" alone says nothing: every skeleton has one.
+  // A match of the name "root" alone is no evidence: every skeleton has a root.
   const bool usable = same_names.joints.size() > (model.joints.size() > 1 ? 1 : 0);
   if (clip.format == "tarsus" && usable) return same_names;
   std::string tried;

@@ -12,7 +12,7 @@
 namespace tarsus {
 namespace {
 
-/// A record as Fortran writes it: its length in bytes before it and after it.
+/// A Fortran record: the data, with their length in bytes before and after them.
 class Record {
  public:
   template <class T>
@@ -40,7 +40,7 @@ std::int32_t counted(long value) {
   return static_cast<std::int32_t>(std::min<long>(value, std::numeric_limits<std::int32_t>::max()));
 }
 
-constexpr std::streamoff kFrameCount = 8;  // its place in the file: after the record's length and the word CORD
+constexpr std::streamoff kFrameCount = 8;  // offset of the frame count: after the record's length and "CORD"
 
 }  // namespace
 
@@ -63,7 +63,7 @@ DcdWriter::DcdWriter(std::ostream& out, const ParticleSystem& system, long every
   const auto step = static_cast<float>(timestep * picoseconds / kAkma);
   std::memcpy(&control[9], &step, sizeof step);
   control[10] = cell_ ? 1 : 0;
-  control[19] = 24;  // the version of CHARMM whose layout this is
+  control[19] = 24;  // the CHARMM version that defines this layout
   for (const std::int32_t word : control) header.put(word);
   header.write(out_);
   Record title;
@@ -88,7 +88,7 @@ void DcdWriter::frame(const ParticleSystem& system) {
       axis.put(static_cast<float>(angstrom_ * system.position[3 * static_cast<std::size_t>(i) + c]));
     axis.write(out_);
   }
-  // The header says how many frames there are, also of a run that is cut short.
+  // Update the header's frame count now, so that it is right even if the run is cut short.
   ++frames_;
   const auto end = out_.tellp();
   out_.seekp(kFrameCount);

@@ -85,7 +85,7 @@ Layout custom(std::span<const ClipChannel> channels) {
   return layout;
 }
 
-/// The joints of DeepMimic's humanoid3d character, right to +z, with the ends of its head and feet.
+/// The joints of DeepMimic's humanoid3d character and the ends of its head and feet. Its right is +z.
 std::vector<ClipBone> humanoid3d_skeleton() {
   std::vector<ClipBone> bones = {{"root", -1, {0, 0, 0}},
                                  {"chest", 0, {0, 0.236151, 0}},

@@ -42,7 +42,7 @@ void append_utf8(std::string& out, unsigned c) {
   }
 }
 
-/// Recursive descent; the depth limit bounds the recursion.
+/// Recursive-descent parser. The depth limit bounds the recursion.
 class Parser {
  public:
   Parser(std::string_view text, const JsonDocument& document, const JsonLimits& limits)
@@ -146,7 +146,7 @@ class Parser {
     v.numbers.shrink_to_fit(), v.offsets.shrink_to_fit();
   }
 
-  /// The array turns out to hold more than numbers.
+  /// Converts a packed array of numbers to values, when an element that is not a number follows.
   void unpack(JsonValue& v) {
     if (v.type == JsonValue::Type::array) return;
     v.type = JsonValue::Type::array;
@@ -167,7 +167,7 @@ class Parser {
       ++at_;
       return;
     }
-    constexpr std::size_t kMostKeys = 1000;  // looked up one by one
+    constexpr std::size_t kMostKeys = 1000;  // the look-up is linear
     while (true) {
       blanks();
       const std::size_t at = at_;

@@ -1,5 +1,5 @@
-// JSON with places: every value knows where it stands in the text, which common JSON libraries forget once a document
-// is parsed, and numbers are read by std::from_chars. Arrays of plain numbers (a clip is thousands of them) are stored
+// JSON with source positions. Every value keeps its place in the text, which common JSON libraries discard after
+// parsing. Numbers are read by std::from_chars. Arrays of plain numbers, of which a clip has thousands, are stored
 // packed. Depth, size and count are bounded, so that no text can overflow the stack or the memory.
 #pragma once
 
@@ -18,34 +18,34 @@ namespace tarsus {
 struct JsonLimits {
   std::size_t bytes = 8u << 20;
   int depth = 32;
-  std::size_t values = 200'000;  ///< other than numbers in arrays of numbers
+  std::size_t values = 200'000;  ///< numbers in packed arrays do not count
 };
 
 struct JsonValue {
   enum class Type : std::uint8_t { null, boolean, number, string, array, numbers, object };
   Type type = Type::null;
   bool boolean = false;
-  std::uint32_t offset = 0;  ///< of its first byte
+  std::uint32_t offset = 0;  ///< of the value's first byte in the text
   double number = 0;
   std::string text;
-  std::vector<JsonValue> items;        ///< array: elements; object: values
-  std::vector<std::string> keys;       ///< object, in the text's order
-  std::vector<double> numbers;         ///< numbers: an array of numbers only (an empty array too)
-  std::vector<std::uint32_t> offsets;  ///< of each of `numbers`
+  std::vector<JsonValue> items;        ///< elements of an array or values of an object
+  std::vector<std::string> keys;       ///< keys of an object, in the text's order
+  std::vector<double> numbers;         ///< elements of an array that has only numbers or is empty
+  std::vector<std::uint32_t> offsets;  ///< of the first byte of each of `numbers`
 
   bool is(Type t) const { return type == t; }
   bool is_array() const { return type == Type::array || type == Type::numbers; }
   std::size_t size() const { return type == Type::numbers ? numbers.size() : items.size(); }
-  /// nullptr if there is none or this is no object.
+  /// The value of a key; nullptr if there is none or this is not an object.
   const JsonValue* find(std::string_view key) const;
 };
 /// "an object", "a number", … for messages.
 const char* describe(const JsonValue& value);
 
-/// A parsed text, and what its readers say about it.
+/// A parsed text. where() gives the line and column of each value.
 class JsonDocument {
  public:
-  /// @throws InputError at the first thing that is not JSON, with line and column
+  /// @throws InputError at the first syntax error, with line and column
   JsonDocument(std::string text, std::string file, const JsonLimits& limits = {});
 
   const JsonValue& root() const { return root_; }
@@ -60,16 +60,16 @@ class JsonDocument {
   JsonValue root_;
 };
 
-/// Reads the members of one object by name and type; each fault goes to the sink with its place and path. Members that
-/// nobody asked for are reported by done().
+/// Reads the members of one object by name and type. Each fault goes to the sink with its place and path. done()
+/// reports the members that were not read.
 class JsonObject {
  public:
-  /// A `value` that is no object is reported, and reads as an empty one.
+  /// A `value` that is not an object is reported and treated as an empty object.
   JsonObject(const JsonDocument& document, const JsonValue& value, std::string path, DiagnosticSink& sink);
 
-  /// nullptr if there is none.
+  /// The member's value; nullptr if there is none.
   const JsonValue* get(std::string_view key);
-  /// True, with `out` set, if the member is there and of that type. A wrong type is reported.
+  /// Sets `out` and returns true if the member exists and has that type. A wrong type is reported.
   bool read(std::string_view key, std::string& out);
   bool read(std::string_view key, double& out);
   bool read(std::string_view key, bool& out);
@@ -77,7 +77,7 @@ class JsonObject {
   bool read(std::string_view key, std::vector<double>& out, std::size_t count);
   /// One string or an array of strings.
   bool read(std::string_view key, std::vector<std::string>& out);
-  /// Reports members never asked for, as `severity`.
+  /// Reports the members that were not read, as `severity`.
   void done(Severity severity, const std::string& expected);
 
   void fault(const JsonValue& at, std::string_view key, std::string message);

@@ -120,7 +120,7 @@ int LammpsReader::index_of(std::size_t word) const {
 }
 
 void LammpsReader::place_atom(AtomStyle style) {
-  const int first = style == AtomStyle::full ? 4 : style == AtomStyle::atomic ? 2 : 3;  // word of x
+  const int first = style == AtomStyle::full ? 4 : style == AtomStyle::atomic ? 2 : 3;  // index of the word with x
   const std::size_t words = text_.words().size(), bare = first + 3;
   if (words != bare && words != bare + 3) text_.expect_words(bare, "an atom of this style (and maybe 3 image flags)");
   const int id = text_.integer(0, "atom id", 1, 2147483647), index = static_cast<int>(index_.size());
@@ -128,7 +128,7 @@ void LammpsReader::place_atom(AtomStyle style) {
   const bool molecules = style == AtomStyle::full || style == AtomStyle::molecular;
   if (molecules) {
     const int molecule = text_.integer(1, "molecule", 0, 2147483647);
-    data_.system.molecule.push_back(molecule != 0 ? molecule : -id);  // 0: of none
+    data_.system.molecule.push_back(molecule != 0 ? molecule : -id);  // 0: the atom belongs to no molecule
   }
   data_.id.push_back(id);
   data_.type.push_back(text_.integer(molecules ? 2 : 1, "atom type", 1, counts_.atom_types));
@@ -199,7 +199,7 @@ void LammpsReader::title() {
                      fmt::format("the title says units = {}, expected real, lj or si: convert the file", name));
 }
 
-// `hint`: the style that write_data puts behind the section's name.
+// `hint` is the style that write_data puts after the section's name.
 void LammpsReader::coefficients(const std::string& name, int types, std::string_view hint,
                                 std::vector<LammpsCoefficients>& out) {
   out.assign(types, {});
@@ -262,8 +262,8 @@ void LammpsReader::section(const std::string& name, std::string_view hint) {
   }
 }
 
-// A molecule that crosses the box's face may be cut, with image flags too where they are all zero: follow the bonds by
-// the nearest image. One that is whole stays as it is.
+// A molecule that crosses a face of the box may be cut. It may be so even with image flags, if they are all zero. Its
+// atoms are moved to the nearest images along the bonds. A whole molecule stays as it is.
 void LammpsReader::make_whole() {
   const int n = data_.system.particles();
   std::vector<std::vector<int>> bonded(n);

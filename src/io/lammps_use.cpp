@@ -41,7 +41,7 @@ void use_bonds(LammpsData& data, const LammpsUse& use) {
   }
 }
 
-// A rigid angle between two rigid bonds is the distance of its ends.
+// A rigid angle between two rigid bonds becomes a distance constraint between its end atoms.
 void use_angles(LammpsData& data, const LammpsUse& use) {
   std::map<std::pair<int, int>, double> rigid;
   for (const LammpsTopology& bond : data.bonds) {
@@ -99,7 +99,7 @@ void note(LammpsData& data, std::string text) {
   data.notes.push_back({Severity::warning, {data.system.name, 0, 0, ""}, std::move(text)});
 }
 
-// What the file says about cutoffs and Coulomb's form, where that is not what will be computed.
+// Adds a note where the file's cutoffs or Coulomb form differ from those that will be used.
 void note_own_cutoffs(LammpsData& data, const LammpsUse& use) {
   for (std::size_t type = 0; type < data.pair_coefficients.size(); ++type) {
     const LammpsCoefficients& c = data.pair_coefficients[type];

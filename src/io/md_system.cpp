@@ -12,7 +12,7 @@
 namespace tarsus {
 namespace {
 
-// A count is believed only as far as the text can hold that many rows: two bytes a row at the very least.
+// Reads a row count. One larger than the text's number of bytes is an error, because a row takes at least two bytes.
 int believable(const MdText& text, std::size_t word, const char* what, std::size_t bytes) {
   const int count = text.integer(word, what, 0, 1 << 29);
   if (static_cast<std::size_t>(count) > bytes) {
@@ -28,8 +28,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The format has no line for units; the reference files name them in a comment, most of them after the word: what is
-// before it, as a file's name, does not count.
+// Takes the units from a comment. The format has no line for units, but the reference files name them in a comment,
+// most of them after the word "units". Text before that word, such as a file's name, is ignored.
 void note_units(const MdText& text, ParticleSystem& system) {
   std::string comment = lower(text.comment());
   if (const std::size_t word = comment.rfind("units "); word != std::string::npos) comment.erase(0, word);

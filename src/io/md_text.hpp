@@ -10,18 +10,18 @@
 
 namespace tarsus {
 
-inline constexpr std::size_t kMostBytes = std::size_t{2} << 30;  ///< of a file of particles that is read
+inline constexpr std::size_t kMostBytes = std::size_t{2} << 30;  ///< largest particle file that is read [bytes]
 
 class MdText {
  public:
-  /// `text` must outlive this. Lines end with LF or CRLF; a byte order mark is skipped. @throws InputError on a NUL
-  /// byte
+  /// `text` must outlive this object. Lines end with LF or CRLF. A byte order mark is skipped. @throws InputError on a
+  /// NUL byte
   MdText(std::string_view text, std::string file);
 
-  /// Moves to the next line and splits it; false at the end. Text from `comment` (0: none) on is cut off into
-  /// comment().
+  /// Moves to the next line and splits it into words; false at the end. The text after the character `comment` (0: no
+  /// comments) goes to comment().
   bool next_line(char comment);
-  /// As next_line, but lines without a word are passed over.
+  /// Like next_line(), but skips lines without words.
   bool next_words(char comment);
 
   const std::vector<std::string_view>& words() const { return words_; }
@@ -31,7 +31,7 @@ class MdText {
 
   Location place(std::size_t word) const;
   [[noreturn]] void fail(std::size_t word, const std::string& message) const;
-  /// The word as a number; the message names `what`.
+  /// The word as a number; an error message names `what`.
   double number(std::size_t word, const char* what) const;
   int integer(std::size_t word, const char* what, int least, int most) const;
   /// Fails unless the line has `count` words: "an atoms row has 8 numbers: index mass …".

@@ -22,7 +22,7 @@ std::string lower_extension(const std::filesystem::path& file) {
   return e;
 }
 
-/// Triangles that use one vertex twice enclose nothing and would confuse every count of edges.
+/// Drops triangles that use a vertex twice. They enclose no volume and would falsify the counts of edges.
 void drop_repeated_corners(MeshData& mesh, const std::string& name) {
   const auto repeated = [](const std::array<int, 3>& t) { return t[0] == t[1] || t[1] == t[2] || t[2] == t[0]; };
   std::size_t kept = 0;
@@ -70,7 +70,7 @@ void VertexMerger::grow() {
 }
 
 int VertexMerger::add(Vec3d v) {
-  for (int i = 0; i < 3; ++i) v[i] = static_cast<float>(v[i]) + 0.0f;  // + 0: no negative zero
+  for (int i = 0; i < 3; ++i) v[i] = static_cast<float>(v[i]) + 0.0f;  // + 0 turns -0 into 0
   std::size_t s = slot(v);
   if (table_[s] < 0) {
     table_[s] = static_cast<std::int32_t>(vertices_.size());

@@ -1,4 +1,4 @@
-// What the readers of the mesh formats share.
+// Declarations that the readers of the mesh formats share.
 #pragma once
 
 #include <cmath>
@@ -11,11 +11,12 @@
 
 namespace tarsus {
 
-/// Gathers vertices, giving equal positions one index. An open-addressing table of indices: meshes have millions.
+/// Collects vertices and gives equal positions one index. The table of indices uses open addressing, because meshes
+/// have millions of vertices.
 class VertexMerger {
  public:
   explicit VertexMerger(std::vector<Vec3d>& vertices) : vertices_(vertices), table_(64, -1) {}
-  /// Index of the vertex; coordinates are rounded to float first, -0 to 0.
+  /// Index of the vertex. Coordinates are rounded to float first; -0 becomes 0.
   int add(Vec3d v);
 
  private:
@@ -26,7 +27,7 @@ class VertexMerger {
   std::vector<std::int32_t> table_;
 };
 
-/// True if the value is finite also as a float.
+/// Whether the value is finite as a float.
 inline bool fits_float(double x) { return std::isfinite(static_cast<float>(x)); }
 
 [[noreturn]] void mesh_error(const std::string& name, int line, const std::string& message);
@@ -35,7 +36,7 @@ MeshData parse_stl(std::string_view bytes, const std::string& name);
 MeshData parse_obj(std::string_view text, const std::string& name);
 MeshData parse_msh(std::string_view bytes, const std::string& name);
 
-/// Splits text into lines without their ends (\n, \r\n), counting from 1.
+/// Splits text into lines without their line ends (\n, \r\n). Lines count from 1.
 class LineReader {
  public:
   explicit LineReader(std::string_view text) : text_(text) {}

@@ -1,4 +1,4 @@
-// Wavefront OBJ: v and f; normals, textures, groups and materials are passed over.
+// Wavefront OBJ. Only v and f are read; normals, textures, groups and materials are ignored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kMaxEarClipping = 64;  // sides; O(n²), so larger polygons are cut as fans
+constexpr std::size_t kMaxEarClipping = 64;  // sides; ear clipping is O(n²), so larger polygons are cut as fans
 
 struct ObjParser {
   explicit ObjParser(const std::string& file) : name(file) {}
@@ -41,7 +41,8 @@ struct ObjParser {
     index.push_back(merger.add(v));
   }
 
-  /// "7", "7/1", "7//3", "-2/…": numbers count from 1, or back from the last vertex so far.
+  /// The vertex that "7", "7/1", "7//3" or "-2/…" names. Numbers count from 1; negative ones count back from the last
+  /// vertex so far.
   int corner(std::string_view word) const {
     const std::string_view digits = word.substr(0, word.find('/'));
     long long n = 0;
@@ -72,7 +73,7 @@ struct ObjParser {
       mesh.triangles.push_back({polygon[0], polygon[i], polygon[i + 1]});
   }
 
-  /// Along the shorter diagonal, as the readers of other programs cut it.
+  /// Cuts a quadrilateral along its shorter diagonal, as other programs do.
   void quad() {
     const auto& p = polygon;
     const auto length = [&](int a, int b) { return norm(mesh.vertices[p[a]] - mesh.vertices[p[b]]); };
@@ -85,7 +86,8 @@ struct ObjParser {
     }
   }
 
-  /// Cuts off corners that turn left (seen along the polygon's normal) and hold no other corner.
+  /// Ear clipping: cuts off corners that turn left about the polygon's normal and whose triangle contains no other
+  /// corner.
   void clip_ears() {
     Vec3d normal = zero3<double>();
     for (std::size_t i = 0; i < polygon.size(); ++i) normal += cross(at(i), at((i + 1) % polygon.size()));
@@ -95,7 +97,7 @@ struct ObjParser {
       for (std::size_t i = 0; i < n && ear == 0; ++i) {
         if (is_ear(i, normal)) ear = i + 1;
       }
-      const std::size_t i = ear == 0 ? 0 : ear - 1;  // none: a twisted polygon; any cut is as good
+      const std::size_t i = ear == 0 ? 0 : ear - 1;  // a twisted polygon may have no ear: then any cut is as good
       mesh.triangles.push_back({polygon[(i + n - 1) % n], polygon[i], polygon[(i + 1) % n]});
       polygon.erase(polygon.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -137,7 +139,7 @@ MeshData parse_obj(std::string_view text, const std::string& name) {
   ObjParser parser{name};
   LineReader lines(text);
   std::string_view piece;
-  std::string joined;  // of lines that end in a backslash
+  std::string joined;  // lines continued by a backslash at their end
   while (lines.next(piece)) {
     piece = piece.substr(0, piece.find('#'));
     parser.line = lines.number();

@@ -1,4 +1,4 @@
-// STL, binary and ASCII, and MuJoCo's MSH: both are little-endian arrays.
+// STL, binary and ASCII, and MuJoCo's MSH. Both binary formats are little-endian arrays.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kHeader = 84, kFacet = 50;  // binary STL: 80 bytes of text and a count; normal, corners, 2 bytes
+constexpr std::size_t kHeader = 84, kFacet = 50;  // binary STL: text (80 bytes), count; facet: normal, corners, 2 bytes
 
 static_assert(std::numeric_limits<float>::is_iec559);
 
@@ -34,7 +34,7 @@ Vec3d read_point(std::string_view bytes, std::size_t at) {
 
 bool finite(const Vec3d& v) { return fits_float(v.x) && fits_float(v.y) && fits_float(v.z); }
 
-/// Many binary files begin with "solid" too, so the size decides first and the word only then.
+/// Whether an STL file is ASCII. Many binary files begin with "solid" too, so the size is checked before that word.
 bool is_ascii(std::string_view bytes) {
   if (bytes.size() >= kHeader && bytes.size() == kHeader + kFacet * read_u32(bytes, 80)) return false;
   const std::string_view head = trimmed(bytes.substr(0, 4096));
@@ -67,7 +67,7 @@ MeshData parse_binary(std::string_view bytes, const std::string& name) {
   return mesh;
 }
 
-/// facet … outer loop … vertex ×3 … endloop … endfacet, a word list; only the order of vertices matters here.
+/// Parses the words facet … outer loop … vertex ×3 … endloop … endfacet. Only the order of the vertices matters here.
 MeshData parse_ascii(std::string_view text, const std::string& name) {
   MeshData mesh;
   VertexMerger merger(mesh.vertices);
@@ -117,7 +117,8 @@ MeshData parse_stl(std::string_view bytes, const std::string& name) {
   return is_ascii(bytes) ? parse_ascii(bytes, name) : parse_binary(bytes, name);
 }
 
-/// Four counts (vertices, normals, texture coordinates, triangles), then the arrays: 3, 3 and 2 floats, 3 integers.
+/// MSH: four counts (vertices, normals, texture coordinates, triangles), then arrays with 3, 3 and 2 floats and 3
+/// integers an element.
 MeshData parse_msh(std::string_view bytes, const std::string& name) {
   if (bytes.substr(0, 11) == "$MeshFormat") mesh_error(name, 0, "is a Gmsh file; only MuJoCo's own MSH is read");
   if (bytes.size() < 16) mesh_error(name, 0, "is too short for an MSH header");

@@ -22,7 +22,7 @@ struct PickledRows {
   std::vector<double> values;
 };
 
-/// A list of lists of numbers, or an array.
+/// The rows of a list of lists of numbers or of an array.
 PickledRows motion_rows(const PickleValue& frames, const std::string& file) {
   PickledRows out;
   if (frames.kind == PickleKind::array && frames.shape.size() == 2) {
@@ -51,7 +51,7 @@ constexpr std::size_t kHumanoidWidth = 34;
 
 struct HumanoidJoint {
   const char* name;
-  Vec3d axis;  ///< of a hinge; zero: three freedoms
+  Vec3d axis;  ///< the axis of a hinge; zero for a joint with three degrees of freedom
 };
 
 const std::vector<HumanoidJoint>& humanoid_joints() {
@@ -63,7 +63,7 @@ const std::vector<HumanoidJoint>& humanoid_joints() {
   return kAll;
 }
 
-/// The lengths are those of DeepMimic's humanoid, arms out to the sides.
+/// MimicKit's humanoid with the lengths of DeepMimic's, arms stretched out to the sides.
 std::vector<ClipBone> humanoid_skeleton() {
   std::vector<ClipBone> bones = {{"root", -1, {0, 0, 0}},
                                  {"chest", 0, {0, 0, 0.236151}},

@@ -16,8 +16,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kLeastMoment = 1e-14;  // MuJoCo's, of a fullinertia
-constexpr double kNoEnd = 1e10;         // stands for an end that a range does not have; MJCF has no infinity
+constexpr double kLeastMoment = 1e-14;  // MuJoCo's least principal moment of a fullinertia
+constexpr double kNoEnd = 1e10;         // written for an infinite end of a range; MJCF has no infinity
 
 const char* type_name(GeomType type) {
   switch (type) {
@@ -38,7 +38,7 @@ std::array<double, 2> finite_range(const std::array<double, 2>& r) {
   return {std::isinf(r[0]) ? -kNoEnd : r[0], std::isinf(r[1]) ? kNoEnd : r[1]};
 }
 
-/// As the shortest texts that read back the same, a blank between two.
+/// Appends numbers in the shortest form that reads back to the same bits, separated by blanks.
 void append_numbers(std::string& text, std::initializer_list<double> numbers) {
   for (const double x : numbers) {
     char digits[32];
@@ -92,8 +92,7 @@ void write_solver(const XmlWriter& e, const T& spec) {
   e.set_list("solimp", spec.solver_impedance);
 }
 
-/// Whether bodies are numbered as a depth-first walk numbers them: each hangs on the one before or on one of its
-/// ancestors.
+/// Whether bodies are numbered depth first: each one's parent is the preceding body or one of that body's ancestors.
 bool depth_first(const std::vector<BodySpec>& bodies) {
   std::vector<int> branch{0};
   for (std::size_t i = 1; i < bodies.size(); ++i) {
@@ -124,7 +123,7 @@ void MjcfWriter::find_losses() {
   find_heavy_losses();
 }
 
-/// Bodies that readers of MJCF refuse.
+/// Lists bodies that MJCF readers refuse.
 void MjcfWriter::find_heavy_losses() {
   std::vector<char> heavy(spec_.bodies.size(), false);
   for (std::size_t i = spec_.bodies.size(); i-- > 1;) {
@@ -174,7 +173,7 @@ void MjcfWriter::write_option(const XmlWriter& root) const {
   for (const auto& [name, value] : o.kept_flags) flag.set(name.c_str(), value);
 }
 
-/// Attributes as they were read. "layer.x" were those of child elements <layer>, one after the other.
+/// Writes attributes as they were read. Attributes "layer.x" come from consecutive child elements <layer>.
 void MjcfWriter::write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, const char* element) const {
   const XmlWriter e = parent.child(element);
   e.set_name(c.name);
@@ -226,7 +225,7 @@ void MjcfWriter::write_height_field(const XmlWriter& asset, const HeightFieldSpe
   e.set("ncol", std::to_string(field.columns));
   if (field.elevation.empty()) return;
   std::string elevation;
-  for (int r = field.rows; r-- > 0;) {  // the text starts at +y
+  for (int r = field.rows; r-- > 0;) {  // the text begins with the row at +y
     for (int c = 0; c < field.columns; ++c) {
       const auto k =
           static_cast<std::size_t>(r) * static_cast<std::size_t>(field.columns) + static_cast<std::size_t>(c);
@@ -296,7 +295,8 @@ void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) cons
   e.set_list("user", joint.user);
 }
 
-/// Whether bodies' principal axes matter: to a fluid, which drags their boxes, or to a sensor with objtype="body".
+/// Whether the bodies' principal axes affect the result: through fluid drag on equivalent inertia boxes, or through a
+/// sensor with objtype="body".
 bool reads_principal_axes(const ModelSpec& spec) {
   if (spec.option.density > 0 || spec.option.viscosity > 0) return true;
   const auto is_body = [](const auto& a) {
@@ -307,7 +307,7 @@ bool reads_principal_axes(const ModelSpec& spec) {
   });
 }
 
-/// Names of materials that the document defines; URDF's have no definition of their own here.
+/// Whether the document defines a material of this name. Materials from URDF have no definition here.
 bool has_material(const ModelSpec& spec, const std::string& name) {
   return std::any_of(spec.cosmetics.begin(), spec.cosmetics.end(),
                      [&](const CosmeticSpec& c) { return c.kind == "material" && c.name == name; });
@@ -383,11 +383,12 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         const Eigen3 principal = eigen(s);
         const Quatd axes = inertial.axes ? *inertial.axes : quaternion(principal.vectors);
         const bool along_axes = s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1;
-        // What a sensor of a body reads: from a full tensor MuJoCo takes axes of its own, in the order of moments.
+        // Sensors of bodies read these axes. From a full tensor MuJoCo would choose axes itself, in the order of the
+        // moments.
         const bool own_axes = !along_axes && inertial.axes && reads_principal_axes(spec_);
         if (!along_axes && !own_axes && principal.values.z >= kLeastMoment) {
           mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
-        } else {  // MuJoCo takes moments of zero along axes only, and the triangle inequality without rounding
+        } else {  // MuJoCo accepts zero moments in diaginertia only, with no tolerance in the triangle inequality
           const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : own_axes ? axes : quaternion(principal.vectors);
           const Sym3d own = along_axes ? s : rotate(transpose(rotation(q)), s);
           Vec3d v = along_axes || own_axes ? Vec3d{own.xx, own.yy, own.zz} : principal.values;
@@ -449,7 +450,7 @@ void MjcfWriter::write_equalities(const XmlWriter& root) const {
     const std::string part = places ? (q.sites ? "site" : "body") : kind;
     const XmlWriter e = section.child(kind);
     e.set_name(q.name);
-    e.set((part + "1").c_str(), q.first.empty() ? "world" : q.first);  // a body: joints and tendons have a name
+    e.set((part + "1").c_str(), q.first.empty() ? "world" : q.first);  // only a body's name may be empty
     if (!q.second.empty()) e.set((part + "2").c_str(), q.second);
     e.set_unless("active", q.active, true);
     if (places && !q.sites && (q.type == EqualityType::connect || norm(q.anchor) > 0)) e.set("anchor", q.anchor);
@@ -538,7 +539,8 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
   }
 }
 
-/// A class with that range: <dcmotor> itself says only how far forces go both ways.
+/// Writes a default class with that force range and returns its name. <dcmotor> itself can express only symmetric
+/// ranges.
 std::string MjcfWriter::force_class(const XmlWriter& root, const std::array<double, 2>& range) {
   if (!default_) default_ = root.child("default");
   const std::string name = fmt::format("forces{}", ++force_classes_);
@@ -625,8 +627,8 @@ void MjcfWriter::write_keyframes(const XmlWriter& root) const {
   }
 }
 
-/// <visual>, <statistic> and <custom>, kept as they were read. The first two may have come in several pieces, of which
-/// MJCF wants one: what came later wins.
+/// Writes <visual>, <statistic> and <custom> as they were read. The model may have several <visual> and <statistic>,
+/// but MJCF allows one of each. They are merged; the later value of an attribute wins.
 void MjcfWriter::write_kept_settings(const XmlWriter& root) const {
   std::map<std::string, std::map<std::string, std::string>> merged;
   XmlWriter custom;
@@ -650,7 +652,7 @@ std::string MjcfWriter::write(std::vector<std::string>* losses) {
   check_order();
   pugi::xml_document document;
   const XmlWriter root = XmlWriter(document).child("mujoco");
-  root.set("model", spec_.name);  // even if empty: readers would give it a name of their own
+  root.set("model", spec_.name);  // even if empty, because readers would else choose a name
   const XmlWriter compiler = root.child("compiler");
   compiler.set("angle", "radian");
   compiler.set("inertiafromgeom", false);
@@ -679,7 +681,7 @@ std::uint64_t model_hash(ModelSpec spec) {
   spec.name.clear(), spec.cosmetics.clear(), spec.keyframes.clear(), spec.sensors.clear();
   spec.option.kept.clear(), spec.option.kept_flags.clear();
   std::uint64_t hash = kHashStart;
-  for (MeshSpec& mesh : spec.meshes) {  // many numbers: as they are
+  for (MeshSpec& mesh : spec.meshes) {  // hash vertices as bits, because they are many numbers
     hash = fnv1a<Vec3d>(mesh.vertices, hash);
     mesh.vertices.resize(std::min<std::size_t>(1, mesh.vertices.size())), mesh.triangles.clear();
   }

@@ -13,7 +13,7 @@
 namespace tarsus {
 namespace {
 
-/// Files that are given in a model's place: by what they begin with.
+/// Refuses files of other kinds given as a model. Detects them from their first bytes.
 void refuse_others(const std::filesystem::path& file) {
   char first[64] = {};
   std::ifstream(file, std::ios::binary).read(first, sizeof first - 1);
@@ -45,7 +45,7 @@ ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& optio
   Location where;
   std::string root;
   {
-    DiagnosticSink unused;  // the reader parses again and reports what it finds
+    DiagnosticSink unused;  // discarded: the reader parses the file again and reports its findings
     const XmlDocument document = XmlDocument::load(file, unused);
     root = document.root().name();
     where = document.root().where();

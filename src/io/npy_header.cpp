@@ -14,7 +14,7 @@ namespace {
 struct TypeRow {
   NpzType type;
   const char* name;
-  const char* code;  ///< numpy's, without the byte order
+  const char* code;  ///< numpy's type code without the byte order
   std::size_t size;
 };
 constexpr std::array<TypeRow, 11> kTypes{{{NpzType::float64, "float64", "f8", 8},
@@ -34,7 +34,7 @@ const TypeRow& row(NpzType type) { return kTypes[std::size_t(type)]; }
 
 std::string quoted(std::string_view text) { return fmt::format("'{}'", text.substr(0, 40)); }
 
-/// The dictionary's text, read token by token: just the part of Python that numpy writes.
+/// Reads the dictionary's text token by token. It knows only the part of Python's syntax that numpy writes.
 class Dictionary {
  public:
   explicit Dictionary(std::string_view text) : text_(text) {}
@@ -81,7 +81,7 @@ class Dictionary {
       if (error != std::errc{})
         throw Error(fmt::format("its header is damaged: 'shape' has something other than a size at byte {}", at_));
       at_ = std::size_t(end - text_.data());
-      accept('L');  // Python 2 wrote long integers so
+      accept('L');  // Python 2 wrote long integers as 5L
       if (shape.size() == kMaxDimensions)
         throw Error(fmt::format("its shape has more than {} dimensions", kMaxDimensions));
       shape.push_back(n);
@@ -128,7 +128,7 @@ std::string text(const NpzShape& shape) {
 }
 
 bool element_count(const NpzShape& shape, std::size_t& count) {
-  constexpr std::size_t kMost = std::size_t(1) << 60;  // so that bytes do not overflow either
+  constexpr std::size_t kMost = std::size_t(1) << 60;  // so that the number of bytes does not overflow either
   count = 1;
   for (const std::size_t n : shape) {
     if (n == 0) return count = 0, true;

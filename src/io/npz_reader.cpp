@@ -36,7 +36,7 @@ struct Directory {
   std::uint64_t start = 0, size = 0, count = 0;
 };
 
-/// A string without the bytes that would disturb a terminal.
+/// The first 60 bytes, with a '?' for each that is not printable ASCII, so that they cannot disturb a terminal.
 std::string printable(std::string_view text) {
   std::string out(text.substr(0, 60));
   for (char& c : out) c = c < ' ' || c > '~' ? '?' : c;
@@ -48,7 +48,7 @@ bool safe_name(std::string_view name) {
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < ' ' || c == 127) return false;
   }
-  for (std::size_t at = 0; at <= name.size();) {  // part by part between slashes
+  for (std::size_t at = 0; at <= name.size();) {  // the parts between slashes
     const std::size_t end = std::min(name.find('/', at), name.size());
     if (name.substr(at, end - at) == "..") return false;
     at = end + 1;
@@ -82,7 +82,7 @@ struct NpzReader::State {
   void read(std::string_view name, const std::function<void(const char* data, std::size_t bytes)>& take);
 };
 
-/// Precondition for callers: `count` is bounded by something smaller than the file.
+/// Precondition: the caller has bounded `count` by something smaller than the file.
 std::string NpzReader::State::bytes_at(std::uint64_t offset, std::uint64_t count, std::string_view member) {
   if (offset > file_size || count > file_size - offset) {
     fail(member, fmt::format("the zip is damaged or cut off: bytes {} to {} are beyond its end ({})", offset,
@@ -146,7 +146,8 @@ void NpzReader::State::read_directory(const Directory& d) {
   if (at != data.size()) fail({}, "the zip is damaged: its directory has more members than it claims");
 }
 
-/// One member of the directory; returns where the next begins. Data must lie before `before`.
+/// Reads one member of the directory and returns where the next begins. The member's data must lie before byte
+/// `before`.
 std::size_t NpzReader::State::read_entry(std::string_view data, std::size_t at, std::uint64_t before) {
   if (data.size() - at < zip::kCentralSize || zip::get(data, at, 4) != zip::kCentral)
     fail({}, "the zip is damaged: its directory ends in the middle");
@@ -178,7 +179,7 @@ std::size_t NpzReader::State::read_entry(std::string_view data, std::size_t at, 
   return name_at + name_size + extra_size + comment_size;
 }
 
-/// Numbers that did not fit stand in the zip64 field, in this order.
+/// Reads numbers that do not fit into 32 bits from the zip64 field, which has them in this order.
 void NpzReader::State::read_extra64(std::string_view extra, Entry& e) const {
   while (extra.size() >= 4) {
     const std::uint64_t id = zip::get(extra, 0, 2), size = zip::get(extra, 2, 2);
@@ -218,7 +219,7 @@ const Entry& NpzReader::State::entry(std::string_view name) const {
 
 namespace {
 
-/// The decoded bytes of one member, in order.
+/// Reads the decoded bytes of one member in order.
 class MemberStream {
  public:
   MemberStream(std::istream& in, const Entry& entry, std::uint64_t start)
@@ -235,7 +236,7 @@ class MemberStream {
   MemberStream(const MemberStream&) = delete;
   MemberStream& operator=(const MemberStream&) = delete;
 
-  /// Up to `size` bytes, fewer only at the end. @throws Error for damaged data
+  /// Reads up to `size` bytes; fewer only at the end. @throws Error for damaged data
   std::size_t read(char* out, std::size_t size) {
     const std::size_t n = z_ ? inflate_some(out, size) : raw(out, size);
     crc_ = std::uint32_t(crc32_z(crc_, reinterpret_cast<const Bytef*>(out), n));
@@ -285,7 +286,7 @@ class MemberStream {
   char buffer_[1 << 15];
 };
 
-/// An array opened up to its header; the data follow in `stream`.
+/// An array whose header is read. The stream is at the data.
 struct OpenArray {
   NpyHeader header;
   std::size_t bytes = 0;
@@ -328,7 +329,7 @@ bool matches(const NpzShape& shape, const NpzShape& pattern) {
 
 using Take = std::function<void(const char* data, std::size_t bytes)>;
 
-/// Hands the array's bytes over in pieces of whole elements: no second copy of the array in memory.
+/// Passes the array's bytes to `take` in pieces of whole elements, so that no second copy is in memory.
 void read_pieces(MemberStream& stream, std::size_t bytes, const Take& take) {
   std::vector<char> piece(std::min<std::size_t>(bytes, 1 << 16));
   for (std::size_t done = 0; done < bytes;) {
@@ -380,7 +381,7 @@ std::size_t NpzInfo::count() const {
   return element_count(shape, n) ? n : 0;
 }
 
-/// Opens a member and hands it to `use`; every complaint gets the names of file and member.
+/// Opens a member and passes it to `use`. Adds the names of file and member to every error.
 template <class Use>
 void NpzReader::State::with_array(std::string_view name, Use use) {
   const Entry& e = entry(name);

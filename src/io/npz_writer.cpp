@@ -25,10 +25,10 @@ struct Member {
   std::uint32_t crc = 0;
 };
 
-constexpr std::uint16_t kDosDate = 1 << 5 | 1;  // 1 January 1980: no clock in the file
-constexpr std::size_t kCrcField = 14;           // in the local header
+constexpr std::uint16_t kDosDate = 1 << 5 | 1;  // 1 January 1980, so that files do not depend on the clock
+constexpr std::size_t kCrcField = 14;           // offset of the CRC in the local header
 
-/// Local header. The zip64 field is written for large members only.
+/// A member's local header. Only large members get a zip64 field.
 std::string local_header(const Member& m) {
   const bool large = m.size >= zip::kMax32;
   std::string h;
@@ -61,7 +61,7 @@ std::string central_header(const Member& m) {
   return h;
 }
 
-/// The end of the directory, with the zip64 records before it where a number does not fit.
+/// The end of the directory. The zip64 records precede it if a number does not fit.
 std::string directory_end(std::uint64_t start, std::uint64_t size, std::uint64_t count) {
   std::string h;
   const bool large = start >= zip::kMax32 || size >= zip::kMax32 || count >= zip::kMax16;
@@ -87,7 +87,7 @@ struct NpzWriter::State {
   std::vector<Member> members;
   std::set<std::string, std::less<>> names;
   std::uint64_t at = 0;    ///< bytes written to the file
-  std::uint64_t left = 0;  ///< bytes that the open array still wants
+  std::uint64_t left = 0;  ///< bytes missing from the open array
   bool open = false;
 
   [[noreturn]] void fail(int error) {
@@ -107,7 +107,7 @@ struct NpzWriter::State {
   void close_array();
 };
 
-/// The CRC was not known when the header was written.
+/// Writes the CRC into the local header, which was written before the CRC was known.
 void NpzWriter::State::close_array() {
   const Member& m = members.back();
   std::string crc;
@@ -127,7 +127,7 @@ NpzWriter::NpzWriter(const std::filesystem::path& file) : state_(std::make_uniqu
   }
   if (!file.has_filename())
     throw Error(fmt::format("\"{}\": cannot be written: not the name of a file", file.string()));
-  // A link stays a link: the file that it points to is replaced.
+  // Replace the target of a symbolic link, not the link.
   state_->file = fs::is_symlink(fs::symlink_status(file, ignored)) ? fs::weakly_canonical(file, ignored) : file;
   if (state_->file.empty()) state_->file = file;
   state_->partial = state_->file;

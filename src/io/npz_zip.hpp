@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kMax32 = 0xffffffff;
 inline constexpr std::uint16_t kMax16 = 0xffff, kExtra64 = 0x0001;
 inline constexpr int kStored = 0, kDeflated = 8;
 
-/// Little-endian number of `bytes` bytes. Precondition: they are there.
+/// The little-endian number in `bytes` bytes from `at` on. Precondition: `data` has them.
 inline std::uint64_t get(std::string_view data, std::size_t at, int bytes) {
   std::uint64_t value = 0;
   for (int i = bytes - 1; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(data[at + std::size_t(i)]);

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLevels = 8;        // of folders below one of ROS_PACKAGE_PATH
-constexpr int kMostFolders = 20'000;  // looked into for one package
+constexpr int kMostLevels = 8;        // largest depth of folders below a searched folder
+constexpr int kMostFolders = 20'000;  // largest number of entries looked at below a searched folder
 constexpr std::size_t kMostManifest = 1u << 20;
 
 bool is_file(const fs::path& p) {
@@ -36,7 +36,7 @@ std::vector<fs::path> environment_paths(const char* variable) {
   return out;
 }
 
-/// What the folder's package.xml calls the package, or the folder's own name beside an old manifest.xml; else empty.
+/// The package's name in the folder's package.xml, or the folder's name if it has an old manifest.xml, else empty.
 std::string package_name(const fs::path& folder) {
   const fs::path manifest = folder / "package.xml";
   if (!is_file(manifest)) return is_file(folder / "manifest.xml") ? folder.filename().string() : "";
@@ -48,11 +48,11 @@ std::string package_name(const fs::path& folder) {
     const XmlElement name = document.root().child("name");
     return name ? std::string(name.content()) : "";
   } catch (const InputError&) {
-    return "";  // another tool's file of the same name
+    return "";  // a file of another tool with the same name
   }
 }
 
-/// `folder` holds the package, or is it, by its own name or by its manifest's.
+/// The file, if `folder` contains the package or is the package, by the folder's name or by the name in its manifest.
 std::optional<fs::path> in_folder(const fs::path& folder, const fs::path& package, const fs::path& rest) {
   if (is_file(folder / package / rest)) return folder / package / rest;
   if (!is_file(folder / rest)) return {};
@@ -60,7 +60,7 @@ std::optional<fs::path> in_folder(const fs::path& folder, const fs::path& packag
   return {};
 }
 
-/// The same for packages below `top`, as ROS looks for them: any depth, but none inside another package.
+/// The same for `top` and packages below it. As in ROS, packages inside other packages are not searched.
 std::optional<fs::path> below_folder(const fs::path& top, const fs::path& package, const fs::path& rest) {
   if (const auto found = in_folder(top, package, rest)) return found;
   std::error_code error;
@@ -76,7 +76,7 @@ std::optional<fs::path> below_folder(const fs::path& top, const fs::path& packag
   return {};
 }
 
-/// In the order of the header's comment.
+/// Searches in the order that resolve_uri() documents.
 ResolvedFile resolve_package(const fs::path& package, const fs::path& rest, const fs::path& directory,
                              const std::vector<fs::path>& package_paths) {
   for (const fs::path& folder : package_paths) {
@@ -97,7 +97,7 @@ ResolvedFile resolve_package(const fs::path& package, const fs::path& rest, cons
   fs::path folder = fs::absolute(directory.empty() ? fs::path(".") : directory, ignored).lexically_normal();
   for (const fs::path start = folder;; folder = folder.parent_path()) {
     if (const auto found = in_folder(folder, package, rest)) return {*found, ""};
-    if (is_file(folder / rest)) return {folder / rest, ""};  // a package whose own folder was renamed
+    if (is_file(folder / rest)) return {folder / rest, ""};  // a package whose folder was renamed
     if (folder == folder.parent_path()) {
       return {{},
               fmt::format("package {} with {} not found in {} package paths, ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, or "

@@ -22,11 +22,11 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 constexpr double kFrameSpacing = 1.0 / 60;
 constexpr int kPose = 7, kSegment = 6, kContact = 10;
-constexpr std::size_t kMostArrows = 400;  ///< more hide what they belong to
-/// Where a page has room for its recording.
+constexpr std::size_t kMostArrows = 400;  ///< a frame with more contacts has no arrows: they would hide the bodies
+/// The place of the recording in the page.
 constexpr std::string_view kRoom = "<script id=\"recording\" type=\"application/json\">null</script>";
 
-/// Mocap bodies where they are in all states, or in state i of n.
+/// Places the mocap bodies at the poses given for all states, or at those of state i of n.
 void place_mocap(Data& data, const MocapPoses& mocap, std::size_t i = 0, std::size_t n = 1) {
   const auto take = [&](const char* name, std::span<const double> from, AlignedVector<double>& to) {
     if (from.empty()) return;
@@ -56,7 +56,7 @@ void add_segments(const Model& model, const TendonSet& tendons, const Data& data
   }
 }
 
-/// JSON inside a script element: "<" could end it, or begin a comment that hides its end.
+/// Escapes "<" in JSON for a script element. It could end the element, or begin a comment that hides its end.
 std::string in_script(std::string json) {
   for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; ++at) json.replace(at, 1, "\\u003c");
   return json;
@@ -98,7 +98,7 @@ struct PageWriter::State {
     std::vector<float> rows, force, penetration, residual, iterations;
     std::vector<int> start{0};
   } contacts;
-  /// The last frame of all, while it is not kept: the next one may take its place.
+  /// The latest frame while it is not kept. The next frame may replace it.
   struct Last {
     double time;
     std::vector<double> qpos, qvel, target;
@@ -188,7 +188,7 @@ void PageWriter::write(const std::filesystem::path& file, std::string_view page)
   std::ofstream out(file, std::ios::binary);
   if (!out) fail();
   out << page.substr(0, at) << recording << page.substr(at + 4);
-  if (out) out.close();  // errno is that of what failed first
+  if (out) out.close();  // errno is that of the first failure
   if (!out) fail();
 }
 

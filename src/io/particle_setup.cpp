@@ -27,7 +27,7 @@ class SetupReader {
   SetupReader(const JsonDocument& document, ParticleSystem& system)
       : document_(document), system_(system), root_(document, document.root(), "", sink_) {}
 
-  /// Returns whether there are forces in it.
+  /// Returns whether the text has forces.
   bool read() {
     if (std::string units; root_.read("units", units) && units != system_.units.name) {
       root_.fault(*root_.get("units"), "units",
@@ -69,9 +69,9 @@ class SetupReader {
     const auto at = std::find(type_names_.begin(), type_names_.end(), name);
     return at == type_names_.end() ? -1 : static_cast<int>(at - type_names_.begin());
   }
-  /// Calls `take` for each row of a list: `indices` whole numbers below `limit`, then plain numbers, `count` in all.
+  /// Calls `take` for each row of a list. A row has `count` numbers; the first `indices` are indices below `limit`.
   void rows(const char* key, std::size_t count, std::size_t indices, int limit, const TakeRow& take);
-  /// The same for every molecule: take() gets the indices moved to each.
+  /// The same, repeated for every molecule with the indices shifted to its particles.
   void molecule_rows(const char* key, std::size_t count, std::size_t indices, const TakeRow& take);
   bool read_positive(JsonObject& object, const char* key, double& out);
 
@@ -329,7 +329,7 @@ void SetupReader::read_outer() {
 
 void SetupReader::read_places() {
   ConstraintSet& set = system_.constraints;
-  double length = 1;  // of the rows that have none of their own
+  double length = 1;  // length scale of rows without one: the shortest distance, else 1
   for (int k = 0; k < set.nrow(); ++k) {
     if (set.kind(k) == RowKind::distance) length = k == 0 ? set.value(k) : std::min(length, set.value(k));
   }
@@ -356,7 +356,7 @@ bool apply_particle_setup(ParticleSystem& system, const std::string& text, const
   } catch (const Error& error) {
     throw InputError({file, 0, 0, ""}, error.what());
   }
-  // Not the state, of which others may have views.
+  // Not the state: others may have views of it.
   system.molecule = std::move(changed.molecule), system.pinned = std::move(changed.pinned);
   system.constraints = std::move(changed.constraints), system.force_field = std::move(changed.force_field);
   return forces;

@@ -90,7 +90,7 @@ std::string made_whole(int moved) {
 }
 
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) {
-  // A name with the form of a built-in one wins over a file unless there is such a file.
+  // A name in the form of a built-in system's is one, unless a file of that name exists.
   const bool builtin = is_builtin_system(source.system) && !std::filesystem::exists(source.system);
   if (builtin || !is_lammps(extension_of(source.system))) refuse_lammps_options(source);
   ParticleSystem system =

@@ -78,7 +78,8 @@ class PickleMachine {
     marks_.pop_back();
     return out;
   }
-  /// Into the container below, which is never inside of itself: recall() gives no lists.
+  /// Adds values to the container on top of the stack. No container can contain itself, because recall() refuses lists
+  /// and dicts.
   void add(PickleKind kind, std::vector<Pickled> values) {
     if (stack_.empty() || stack_.back()->kind != kind) fail("a list or dict is missing");
     PickleValue& to = *stack_.back();
@@ -108,7 +109,7 @@ class PickleMachine {
     const auto found = memo_.find(key);
     if (found == memo_.end()) fail("a value is used before it is there");
     if (found->second->kind == PickleKind::dict ||
-        found->second->kind == PickleKind::list)  // it might come to hold itself
+        found->second->kind == PickleKind::list)  // it could be put inside itself
       fail("a list or dict that is there twice is not read");
     push(found->second);
   }
@@ -122,7 +123,7 @@ class PickleMachine {
   }
 
   void global(const std::string& module, const std::string& name) {
-    // numpy moved its modules in version 2.
+    // numpy 2 renamed these modules.
     const bool core = module == "numpy.core.multiarray" || module == "numpy._core.multiarray";
     const bool numeric = module == "numpy.core.numeric" || module == "numpy._core.numeric";
     if (module == "numpy" && (name == "ndarray" || name == "dtype")) return push_text(PickleKind::type, name);
@@ -202,7 +203,7 @@ class PickleMachine {
     push_number(value);
   }
 
-  /// The functions that global() let through, of the arguments that NumPy writes.
+  /// Evaluates a call of a function that global() accepted, with the arguments that NumPy writes.
   void call() {
     const Pickled arguments = pop(), function = pop();
     const std::vector<Pickled>& a = arguments->items;
@@ -223,7 +224,8 @@ class PickleMachine {
     fail("arguments that NumPy does not write");
   }
 
-  /// NumPy's state of an array (version, shape, type, Fortran's order, bytes) or of a type (version, byte order, …).
+  /// Applies NumPy's state: (version, shape, type, Fortran order, bytes) of an array, (version, byte order, …) of a
+  /// type.
   void build() {
     const Pickled state = pop();
     const std::vector<Pickled>& s = state->items;

@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-/// What must outlive libpng's long jumps.
+/// State that must outlive libpng's long jumps.
 struct Decoder {
   std::string_view bytes;
   long long most = 0;
@@ -37,7 +37,8 @@ void keep_error(png_structp png, png_const_charp text) {
 
 void pass_over(png_structp, png_const_charp) {}
 
-/// Every pixel as 8-bit red, green, blue. An error jumps out of here: nothing in it may need a destructor.
+/// Decodes every pixel to 8-bit red, green, blue. An error leaves this function by a long jump, so nothing in it may
+/// need a destructor.
 void decode(png_structp png, png_infop info, Decoder& d) {
   png_set_read_fn(png, &d, take_bytes);
   png_read_info(png, info);
@@ -57,7 +58,7 @@ void decode(png_structp png, png_infop info, Decoder& d) {
   png_read_image(png, d.rows.data());
 }
 
-/// False after an error, which is then in `d`.
+/// Decodes; false after an error, whose text is then in `d`.
 bool run(png_structp png, png_infop info, Decoder& d) {
   if (setjmp(png_jmpbuf(png))) return false;
   decode(png, info, d);

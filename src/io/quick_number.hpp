@@ -1,4 +1,4 @@
-// The common case of parse_number() for files of millions of numbers: no message is made ready.
+// The common case of parse_number(), without an error message, for files of millions of numbers.
 #pragma once
 
 #include <charconv>
@@ -7,8 +7,8 @@
 
 namespace tarsus {
 
-/// False if the token is anything but a plain finite number; parse_number() then says what is wrong with it, or takes
-/// what it takes beyond that (a leading '+').
+/// False if the token is not a plain finite number. parse_number() then accepts it (as with a leading '+') or says what
+/// is wrong.
 inline bool quick_number(std::string_view token, double& value) {
   const auto [stop, status] = std::from_chars(token.data(), token.data() + token.size(), value);
   return status == std::errc() && stop == token.data() + token.size() && std::isfinite(value);

@@ -116,7 +116,7 @@ void RecordingWriter::finish(const MetaPairs& extra) {
   s.time.write(s.npz, "time", false), s.qpos.write(s.npz, "qpos", true), s.qvel.write(s.npz, "qvel", true);
   if (s.has_target) s.target.write(s.npz, "target", true);
   s.npz.add<std::uint64_t>("hash", s.hash, {s.hash.size()});
-  // A path or a name in another encoding must not lose the run: bytes that are no UTF-8 become U+FFFD.
+  // A path or name in another encoding must not make the write fail: bytes that are not UTF-8 become U+FFFD.
   s.npz.add_text("meta", s.meta.dump(1, ' ', false, Json::error_handler_t::replace));
   s.npz.finish();
 }
@@ -139,7 +139,7 @@ std::span<const double> Recording::target_at(int frame) const {
 
 namespace {
 
-/// Reads one recording; each of its steps throws InputError naming file and member.
+/// Reads one recording. Each step throws InputError naming file and member.
 class RecordingParser {
  public:
   RecordingParser(NpzReader& npz, const std::string& file) : npz_(npz) { out_.file = file; }
@@ -208,7 +208,7 @@ class RecordingParser {
       case JsonValue::Type::boolean: out_.extra.emplace_back(key, value.boolean); break;
       case JsonValue::Type::number: out_.extra.emplace_back(key, value.number); break;
       case JsonValue::Type::string: out_.extra.emplace_back(key, value.text); break;
-      default: break;  // nested: stays in `meta` alone
+      default: break;  // nested values are in `meta` only
     }
   }
 

@@ -1,4 +1,4 @@
-// A model's looks: who draws what, where and in which colour.
+// A model as JSON for the viewer: shapes, their poses and colours, joints, loops, keyframes.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ std::string_view attribute(const CosmeticSpec& c, std::string_view name) {
 }
 
 const CosmeticSpec* find(const ModelSpec& spec, std::string_view kind, std::string_view name) {
-  if (name.empty()) return nullptr;  // not the one without a name, as skies are
+  if (name.empty()) return nullptr;  // an empty name must not find an unnamed asset, such as a sky
   for (const CosmeticSpec& c : spec.cosmetics) {
     if (c.kind == kind && c.name == name) return &c;
   }
@@ -64,7 +64,7 @@ Colour colour_of(const ModelSpec& spec, const Colour& own, const std::string& ma
   return out;
 }
 
-/// A height field as triangles, two a cell.
+/// A height field as a mesh with two triangles a cell.
 OrderedJson mesh_of(const HeightFieldSpec& field) {
   std::vector<float> vertices;
   std::vector<std::int32_t> triangles;
@@ -135,7 +135,7 @@ class SceneBuilder {
     if (!g.name.empty()) shape["name"] = g.name;
     shape["position"] = numbers(g.position), shape["orientation"] = numbers(g.orientation);
     shape["rgba"] = numbers(colour_of(model_.spec, g.rgba, g.material));
-    // What MuJoCo's viewer shows at first: groups 0 to 2; of a URDF link with visuals, these.
+    // Shown at first are groups 0 to 2, as in MuJoCo's viewer, and of a URDF link with visuals only those.
     if (g.group > 2 || (body_has_looks && !g.visual_only)) shape["hidden"] = true;
     scene["shapes"].push_back(std::move(shape));
   }
@@ -147,7 +147,7 @@ class SceneBuilder {
     scene["joints"].push_back(std::move(joint));
   }
 
-  /// Where a loop holds two bodies: the same point at qpos0, in both bodies' frames.
+  /// The point where a loop closure connects two bodies at qpos0, in both bodies' frames.
   void add_loop(OrderedJson& scene, const EqualitySpec& e) {
     if (e.type != EqualityType::connect && e.type != EqualityType::weld) return;
     const auto [a, site_a] = attached(e, e.first);
@@ -185,7 +185,7 @@ class SceneBuilder {
     }
     return -1;
   }
-  /// Each once, however many geoms it has.
+  /// Adds a mesh once, however many geoms use it, and returns its index.
   template <class Asset>
   int add_mesh(const std::string& key, const Asset& asset) {
     const int index = int(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());

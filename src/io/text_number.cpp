@@ -13,12 +13,12 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::size_t kMostNumbers = 5'000'000;  // 40 MB; a height field of 2,000 by 2,000 is less
 
-// A lambda, so that searches are compiled with it inside.
+// A lambda, so that it is inlined into searches.
 constexpr auto kIsBlank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// `token` holds no blanks and is not empty.
+/// The error message for a token. Precondition: it has no blanks and is not empty.
 std::string number_error(std::string_view token) {
   if (token.find(',') != std::string_view::npos) {
     return fmt::format("{} is not a number: write numbers with a point and separate them by blanks, not commas",
@@ -65,7 +65,7 @@ std::string count_error(std::string_view text, std::size_t got, Count count) {
   return fmt::format("{} has {} number{}, expected {}", quote(text), got, got == 1 ? "" : "s", expected);
 }
 
-/// The next piece between blanks from `at` on, which moves behind it; empty at the end.
+/// The next word from `at` on; empty at the end. Moves `at` behind the word.
 std::string_view next_piece(std::string_view text, std::size_t& at) {
   const auto begin = std::find_if_not(text.begin() + std::ptrdiff_t(at), text.end(), kIsBlank);
   const auto end = std::find_if(begin, text.end(), kIsBlank);
@@ -93,7 +93,7 @@ std::string quote(std::string_view text, std::size_t most) {
   std::string out = "'";
   std::size_t cut = std::min(text.size(), most);
   while (cut > 0 && cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80)
-    --cut;  // keep UTF-8 whole
+    --cut;  // do not cut a UTF-8 sequence
   for (const char c : text.substr(0, cut)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7F)

@@ -90,7 +90,7 @@ class Reader {
   MeshCache meshes_;
   std::vector<Link> links_;
   std::vector<Joint> joints_;
-  std::map<int, std::string> negative_;  ///< by body, what read_link() found
+  std::map<int, std::string> negative_;  ///< by body: Link::negative
 };
 
 void Reader::read_parts() {
@@ -105,7 +105,7 @@ void Reader::read_parts() {
   if (spec_.name.empty()) robot_.warn("the robot has no name");
   const bool macros = std::any_of(elements.begin(), elements.end(),
                                   [](const XmlElement& e) { return e.name().substr(0, 6) == "xacro:"; });
-  if (macros) {  // every other finding would be about text that is not final
+  if (macros) {  // other findings would concern unexpanded text
     return robot_.error(
         "this is xacro, a language of macros: expand it with \"xacro FILE.xacro > FILE.urdf\" (ROS's package xacro, or "
         "pip install xacro) and read what comes out");
@@ -135,7 +135,7 @@ void Reader::read_parts() {
   report_rest(robot_);
 }
 
-/// Joints may hang on "world" without a <link> of that name.
+/// Adds a link "world" if a joint has it as parent and the file does not define it.
 void Reader::add_world() {
   const auto is_world = [](const Link& link) { return link.body.name == "world"; };
   if (std::any_of(links_.begin(), links_.end(), is_world)) return;
@@ -155,7 +155,7 @@ void Reader::name_unused(const std::map<std::string, int>& unused, const std::ma
   }
 }
 
-/// Depth first with a stack of our own: a chain may have any length.
+/// Adds the bodies depth first, with an explicit stack, so that a chain may have any length.
 void Reader::lay_out(int root) {
   struct Entry {
     int link, parent;
@@ -209,7 +209,7 @@ void Reader::add_body(int index, int parent, bool parent_is_static) {
   spec_.bodies.push_back(std::move(body));
 }
 
-/// A free joint's qpos is a pose in the world, so its body hangs on the world itself.
+/// Makes the world the parent of a body with a free joint, because the joint's qpos is a pose in the world.
 void Reader::place_free(BodySpec& body, const Location& where, bool parent_is_static) {
   if (!parent_is_static) {
     sink_.add(Severity::error, where, "a floating joint below a link that moves is not supported");
@@ -257,7 +257,7 @@ void Reader::add_mimics() {
 }
 
 void Reader::check_mimic_loops(const std::unordered_map<std::string, const Joint*>& joints) {
-  std::unordered_map<const Joint*, int> seen;  // → number of the walk that saw it first
+  std::unordered_map<const Joint*, int> seen;  // number of the walk that first visited the joint
   int walk = 0;
   for (const Joint& start : joints_) {
     ++walk;
@@ -271,8 +271,8 @@ void Reader::check_mimic_loops(const std::unordered_map<std::string, const Joint
   }
 }
 
-/// Inertias that are not positive definite do no harm where the links fixed to one another have one together that is,
-/// or where nothing moves; else they are refused.
+/// Reports inertias that are not positive definite. They are a warning if the link does not move, or if the total
+/// inertia of the links fixed to it is positive definite. Otherwise they are an error.
 void Reader::check_negative() {
   for (const auto& [body, message] : negative_) {
     const WeldedInertia welded = welded_inertia(spec_, body);
@@ -284,7 +284,7 @@ void Reader::check_negative() {
   }
 }
 
-/// Names moving links that have no mass, graver if nothing that hangs on them has any either.
+/// Reports moving links without mass: a note if the link or its subtree has mass or inertia, else a warning.
 void Reader::check_masses() {
   std::vector<char> massive(spec_.bodies.size(), false);
   for (std::size_t i = spec_.bodies.size(); i-- > 1;) {
@@ -304,7 +304,7 @@ void Reader::check_masses() {
   }
 }
 
-/// Geoms are named once or not at all.
+/// Clears the names of geoms whose name an earlier geom has.
 void Reader::check_geom_names() {
   std::set<std::string> seen;
   for (BodySpec& body : spec_.bodies) {

@@ -89,7 +89,7 @@ std::optional<Mimic> read_mimic(const XmlElement& joint) {
   return out;
 }
 
-/// <drake:joint type="screw">: a cylindrical joint's parts, whose turning alone is damped, and the coupling of the two.
+/// <drake:joint type="screw">: a slide, a hinge and the equality that couples them. Only the hinge is damped.
 void make_screw(const XmlElement& element, JointSpec spec, Joint& out) {
   const XmlElement thread = element.child("drake:screw_thread_pitch");
   double pitch = 0;
@@ -99,7 +99,7 @@ void make_screw(const XmlElement& element, JointSpec spec, Joint& out) {
     thread.error("a pitch of 0 is no screw", "value");
   }
   if (thread) report_rest(thread);
-  Diagnostics none;  // the axis is a unit vector
+  Diagnostics none;  // stays empty: the axis is a unit vector
   out.joints = joint_parts(spec, none);
   JointSpec &slide = out.joints[0], &hinge = out.joints[1];
   slide.damping = slide.friction_loss = 0, hinge.force_limited = slide.force_limited = false;
@@ -109,19 +109,19 @@ void make_screw(const XmlElement& element, JointSpec spec, Joint& out) {
   thread_row.polynomial = {0, pitch / (2 * kPi), 0, 0, 0};
 }
 
-/// The spec's joints for one URDF joint: none if fixed, two and their coupling if a screw.
+/// Makes the joints for one URDF joint: none for a fixed joint, two with their coupling for a screw.
 void make_joints(const XmlElement& element, Joint& out) {
   const std::string& type = out.type;
   JointSpec spec;
   spec.name = out.name;
   spec.where = element.where();
-  if (type == "fixed") return element.mark_all_children();  // axis, limit and the like mean nothing here
+  if (type == "fixed") return element.mark_all_children();  // axis, limit and the like have no meaning for it
   read_limit(element, type, spec);
   read_dynamics(element, spec);
   const std::string known = type == "continuous" ? "revolute" : type == "ball" ? "spherical" : type;
   const bool screw = type == "screw", universal = type == "universal";
   spec.type = find_urdf_joint_type(screw ? "drake:cylindrical" : universal ? "drake:universal" : known)->type;
-  if (universal)  // as Drake has it, whatever <axis> says
+  if (universal)  // Drake's axes; <axis> is ignored
     spec.axis = {1, 0, 0}, spec.second_axis = {0, 1, 0};
   else if (traits(spec.type).axes > 0)
     spec.axis = read_axis(element);
@@ -145,7 +145,8 @@ std::unordered_map<std::string, int> index_links(const std::vector<Link>& links,
   return out;
 }
 
-/// "a → b → a" for the loop that link i is in or hangs below; every link on the way has a parent.
+/// "a → b → a" for the loop that contains link i or an ancestor of it. Precondition: every link on the way has a
+/// parent.
 std::string loop_text(const std::vector<Link>& links, const std::vector<Joint>& joints, int i) {
   std::vector<bool> seen(links.size(), false);
   const auto parent = [&](int k) { return joints[links[k].parent_joint].parent_link; };
@@ -238,7 +239,7 @@ int connect(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink
     return -1;
   }
   attach(links, joints, sink, index_links(links, sink));
-  if (sink.failed()) return -1;  // the tree below would only repeat what was said
+  if (sink.failed()) return -1;  // building the tree would only repeat these errors
   std::vector<int> roots;
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (links[i].parent_joint < 0) roots.push_back(static_cast<int>(i));

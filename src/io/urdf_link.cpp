@@ -14,19 +14,20 @@ namespace tarsus::urdf {
 
 namespace {
 
-constexpr double kMostMass = 1e12;       // [kg] beyond, the number is a mistake
+constexpr double kMostMass = 1e12;       // [kg] a larger number is a mistake
 constexpr double kMostInertia = 1e15;    // [kg m²]
 constexpr double kLeastInertia = 1e-15;  // [kg m²]
-constexpr double kSlack = 1e-6;          // of the largest principal moment: rounding in files of six digits
+constexpr double kSlack = 1e-6;          // relative to the largest principal moment: rounding in files with six digits
 
-/// Reports a tensor that no body has. Mends it if asked to: MuJoCo's rule, all three moments become their mean.
-/// @param negative_found what is wrong with one that is not positive definite; what is fixed to the link may mend it
+/// Reports an inertia tensor that no body can have. With `fix` all three moments become their mean, as in MuJoCo.
+/// @param negative_found set to the message if the tensor is not positive definite. check_negative() reports it,
+///   because links fixed to this one may make the total positive definite
 void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix, std::string& negative_found) {
   const Eigen3 e = eigen(inertial.inertia);
   const Vec3d& d = e.values;
   const std::string moments = fmt::format("principal moments {:.6g}, {:.6g}, {:.6g}", d.z, d.y, d.x);
   const double most = std::max(std::abs(d.x), std::abs(d.z)), mean = (d.x + d.y + d.z) / 3;
-  if (most < kLeastInertia) {  // exporters leave rounding where zero was meant, even with negative moments
+  if (most < kLeastInertia) {  // exporters write rounding errors, even negative moments, for zero
     if (inertial.mass > 0) {
       element.warn(fmt::format("the inertia is {}: the link is a point mass",
                                most == 0 ? "zero" : "under 1e-15 kg m², taken as zero"));
@@ -53,7 +54,7 @@ void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix, s
   element.warn(fmt::format("the inertia is singular: {}; kept as it is", moments));
 }
 
-/// None without a mass, which is said.
+/// Reads <inertial>. Without <mass> it warns and returns nothing.
 std::optional<InertialSpec> read_inertial(const XmlElement& element, bool fix, std::string& negative) {
   InertialSpec out;
   out.where = element.where();
@@ -87,7 +88,8 @@ std::optional<InertialSpec> read_inertial(const XmlElement& element, bool fix, s
   return out;
 }
 
-/// A length of a shape. Files mark "no shape" by a size of zero: such a one is named and left out.
+/// Whether a shape's length is positive. Files mark "no shape" by a size of zero: it gets a warning and the shape is
+/// left out.
 bool extends(const XmlElement& shape, const char* attribute, double length) {
   if (length > 0) return true;
   if (length == 0) {
@@ -102,7 +104,7 @@ bool positive(const XmlElement& shape, const char* attribute, double& out) {
   return require(shape, attribute, out) && extends(shape, attribute, out);
 }
 
-/// False if there is no shape to be made; why was said.
+/// Reads a shape; false if there is none. The reason is then already reported.
 bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
   const std::vector<XmlElement> shapes = geometry.children();
   if (shapes.empty()) return geometry.error("<geometry> without a shape"), false;
@@ -141,9 +143,9 @@ bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
     good = extends(shape, "scale", std::min({std::abs(scale.x), std::abs(scale.y), std::abs(scale.z)}));
     good = require(shape, "filename", file) && good;
     if (good) geom.mesh = meshes.name_of(shape, file, scale, geom.visual_only);
-  } else if (kind == "plane") {  // Bullet's
+  } else if (kind == "plane") {  // Bullet's extension
     geom.type = GeomType::plane;
-    geom.size = {0, 0, 1};  // no end; the spacing of its grid, which MJCF needs
+    geom.size = {0, 0, 1};  // infinite; 1 is the spacing of the grid, which MJCF needs
     Vec3d normal{0, 0, 1};
     shape.read("normal", normal);
     good = norm(normal) > 0;
@@ -177,7 +179,7 @@ std::optional<std::array<float, 4>> read_color(const XmlElement& material) {
 
 void read_shapes(const XmlElement& link, const char* kind, const Materials& materials, MeshCache& meshes, Link& out) {
   for (const XmlElement& element : link.children(kind)) {
-    std::optional<DiagnosticSink::Cap> looks;  // nothing in <visual> keeps a robot from loading
+    std::optional<DiagnosticSink::Cap> looks;  // no fault in <visual> prevents loading
     if (element.is("visual")) looks.emplace(link.sink(), Severity::note);
     GeomSpec geom;
     geom.where = element.where();
@@ -230,7 +232,7 @@ std::string MeshCache::name_of(const XmlElement& element, const std::string& uri
     spec_.meshes.push_back(read(element, uri, scale, known));
   }
   if (!known.missing.empty() && !looks && !known.told) {
-    // No inertia of a URDF needs a mesh, so the robot's motion is whole but for contact.
+    // No inertia of a URDF needs a mesh, so a missing mesh affects only contact.
     element.warn(fmt::format("mesh without a surface, it touches nothing: {}", known.missing), "filename");
     known.told = true;
   } else if (!known.missing.empty() && fresh) {

@@ -1,4 +1,5 @@
-// The typed tree between URDF text and ModelSpec: what the file's elements say, with places and without a tree yet.
+// The links and joints of a URDF file, between its text and a ModelSpec. They have source positions and are not yet
+// connected to a tree.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace tarsus::urdf {
 
-constexpr double kNoLimit = 1e10;  ///< from here on a limit is none: urdfdom reads no "inf"
+constexpr double kNoLimit = 1e10;  ///< a limit of at least this means no limit, because urdfdom does not read "inf"
 
 struct Pose {
   Vec3d position{0, 0, 0};
@@ -24,7 +25,7 @@ struct Pose {
 struct Link {
   BodySpec body;  ///< name, inertial, geoms
   bool has_inertial = false;
-  std::string negative;  ///< what is wrong with an inertia that is not positive definite; empty if nothing is
+  std::string negative;  ///< the message about an inertia that is not positive definite, else empty
   std::vector<int> child_joints;
   int parent_joint = -1;
 };
@@ -41,23 +42,23 @@ struct Joint {
   std::string parent, child;
   int parent_link = -1, child_link = -1;
   Pose origin;
-  std::vector<JointSpec> joints;         ///< none if fixed, two if a screw
-  std::optional<EqualitySpec> coupling;  ///< of a screw
+  std::vector<JointSpec> joints;         ///< none for a fixed joint, two for a screw
+  std::optional<EqualitySpec> coupling;  ///< the equality of a screw
   std::optional<Mimic> mimic;
 };
 
-/// Meshes that several geoms share, read once.
+/// Reads each mesh once, even if several geoms share it.
 class MeshCache {
  public:
   MeshCache(ModelSpec& spec, const ReadOptions& options) : spec_(spec), options_(options) {}
-  /// Name of the MeshSpec for this file and scale; reads it on the first call. Reports to the element's sink what
-  /// cannot be read: a note for looks, a warning for the first <collision> that uses it.
+  /// Name of the MeshSpec for this file and scale. Reads the file on the first call. A mesh that cannot be read is
+  /// reported to the element's sink: as a note for looks, as a warning for the first <collision> that uses it.
   std::string name_of(const XmlElement& mesh, const std::string& uri, const Vec3d& scale, bool looks);
 
  private:
   struct Known {
     std::string name;
-    std::string missing;  ///< why there is no surface; empty if there is one
+    std::string missing;  ///< the reason why there is no surface; empty if there is one
     bool told = false;
   };
   std::string unused_name(const std::string& uri);
@@ -74,13 +75,13 @@ struct Material {
 };
 using Materials = std::map<std::string, Material>;
 
-/// Attribute `xyz` and `rpy` of a child <origin>, identity if there is none.
+/// The pose of a child <origin> (`xyz`, `rpy`); the identity if there is none.
 Pose read_origin(const XmlElement& owner);
 /// Rotation about fixed axes: roll about x, then pitch about y, then yaw about z.
 Quatd from_rpy(const Vec3d& rpy);
-/// Unread attributes and children, as warnings; names the children's kinds once for each.
+/// Warns about unread attributes and children; each kind of child once.
 void report_rest(const XmlElement& element);
-/// The attribute, or an error and false if it is missing or bad.
+/// Reads the attribute. If it is missing or invalid, reports an error and returns false.
 bool require(const XmlElement& element, const char* attribute, std::string& out);
 bool require(const XmlElement& element, const char* attribute, double& out);
 
@@ -88,7 +89,7 @@ Link read_link(const XmlElement& element, const Materials& materials, MeshCache&
 Joint read_joint(const XmlElement& element);
 void read_material(const XmlElement& element, Materials& materials);
 
-/// Connects links and joints and checks that they make one tree. Reports to `sink`.
+/// Connects links and joints and checks that they form one tree. Reports to `sink`.
 /// @return index of the root link, -1 if there is none
 int connect(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink& sink, const Location& robot);
 

@@ -14,7 +14,7 @@ namespace tarsus {
 
 namespace {
 
-/// Roll, pitch, yaw about fixed axes: R = Rz(yaw) Ry(pitch) Rx(roll). At pitch ±90° roll is taken as zero.
+/// Roll, pitch, yaw about fixed axes: R = Rz(yaw) Ry(pitch) Rx(roll). At pitch ±90° roll is zero.
 Vec3d to_rpy(const Quatd& q) {
   const Mat3d r = rotation(normalized(q));
   const double cosine = elementary::hypot(r.xx, r.yx);
@@ -42,7 +42,7 @@ class UrdfWriter {
   void check_joint(const BodySpec& body, const JointSpec& joint);
   void check_equality(const EqualitySpec& equality);
   void name_everything();
-  /// The names that are taken, each with the number to try next where it is wished for again.
+  /// Names in use. The value is the suffix to try next if the name is requested again.
   using Names = std::map<std::string, int>;
   static std::string unused(Names& used, const std::string& wish);
   void write_body(const XmlWriter& robot, std::size_t index);
@@ -57,7 +57,7 @@ class UrdfWriter {
   Names used_{{"world", 2}}, joint_names_;
   std::vector<std::string> links_;
   std::map<const JointSpec*, std::string> joints_;
-  std::vector<Vec3d> anchors_;  ///< [body] origin of its link in the body's frame
+  std::vector<Vec3d> anchors_;  ///< [body] origin of the body's link in the body's frame
 };
 
 void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
@@ -133,7 +133,7 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
   e.set("type", type);
   Vec3d p = position;
   Quatd q = orientation;
-  if (axial && joint->reference != 0) {  // URDF draws the pose at zero
+  if (axial && joint->reference != 0) {  // a URDF shows the pose at position 0
     if (turns_on_axis(joint->type))
       q = q * axis_angle(joint->axis, -joint->reference);
     else
@@ -144,7 +144,7 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
   e.child("child").set("link", child);
   if (!joint) return;
   if (axial) e.child("axis").set("xyz", joint->axis);
-  const bool slides = slides_on_axis(joint->type);  // urdfdom wants a range of each
+  const bool slides = slides_on_axis(joint->type);  // urdfdom requires a range for each slide
   if (axial && (slides || joint->limited || joint->force_limited || std::isfinite(joint->velocity_limit))) {
     const XmlWriter l = e.child("limit");
     const auto set = [&](const char* name, double x) { l.set(name, std::clamp(x, -urdf::kNoLimit, urdf::kNoLimit)); };
@@ -226,7 +226,7 @@ void UrdfWriter::write_body(const XmlWriter& robot, std::size_t index) {
     link.set("name", "world");
     return write_contents(link, body, {0, 0, 0});
   }
-  // The chain of links below this body's own: one for each joint, massless but for the last.
+  // A chain of links, one for each joint. All but the last, which is the body, are massless.
   const std::size_t parent_body = static_cast<std::size_t>(body.parent);
   std::string parent = links_[parent_body];
   Vec3d from = body.position - anchors_[parent_body];

@@ -25,7 +25,7 @@ int make_molecules_whole(ParticleSystem& system, const std::vector<std::vector<i
         for (int c = 0; c < 3; ++c) {
           const double length = system.box.length[c];
           const double images = length > 0 ? std::round((x[3 * j + c] - x[3 * i + c]) / length) : 0.0;
-          if (images == 0 || !(std::abs(images) < 1e9)) continue;  // so far away no digit of the place is left
+          if (images == 0 || !(std::abs(images) < 1e9)) continue;  // so far away the position has no digit left
           x[3 * j + c] -= images * length, moved = true;
         }
         count += moved ? 1 : 0;

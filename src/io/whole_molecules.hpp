@@ -1,4 +1,4 @@
-// Molecules that a box's faces cut.
+// Makes molecules whole that a periodic box cuts.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace tarsus {
 
-/// Follows the links of each particle to others, linked[i] by their numbers, and puts each at its nearest image.
-/// @return how many particles it moved
+/// Follows the links between particles (linked[i]: the particles linked to i). Moves each particle to the image nearest
+/// to the one from which it is reached.
+/// @return the number of particles moved
 int make_molecules_whole(ParticleSystem& system, const std::vector<std::vector<int>>& linked);
 
 }  // namespace tarsus

@@ -14,10 +14,10 @@ namespace tarsus {
 
 struct XmlDocument::State {
   std::string file;
-  std::string text;                  ///< the tree's names and values point into it
-  std::size_t begin = 0;             ///< behind a byte order mark
+  std::string text;                  ///< names and values in the tree point into it
+  std::size_t begin = 0;             ///< offset behind a byte order mark
   std::vector<std::uint32_t> lines;  ///< offset of each line's first byte
-  mutable std::vector<bool> read;    ///< by offset of a name: somebody read this element or attribute
+  mutable std::vector<bool> read;    ///< [offset of a name] whether the element or attribute was read
   pugi::xml_document tree;
   DiagnosticSink* sink = nullptr;
 
@@ -30,7 +30,7 @@ struct XmlDocument::State {
 
 namespace {
 
-/// Removes what real files have and XML forbids, with a note for each.
+/// Passes over NUL bytes at the end and blanks before <?xml, which occur in real files, with a note for each.
 void clean_ends(XmlDocument::State& state) {
   std::string& text = state.text;
   const std::size_t last = text.find_last_not_of('\0');
@@ -284,7 +284,8 @@ bool XmlElement::read(const char* attribute, std::string& out) const {
   return value.has_value();
 }
 
-/// An attribute without any number, such as rgba="", counts as absent: files say so by the hundred, and MuJoCo agrees.
+/// An attribute without any number, such as rgba="", counts as absent, as in MuJoCo. Such attributes are common in
+/// files.
 bool XmlElement::is_empty(const char* attribute) const {
   const auto value = this->attribute(attribute);
   if (!value || !trimmed(*value).empty()) return !value;

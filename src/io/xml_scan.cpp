@@ -18,7 +18,7 @@ bool is_name_start(char c) {
 
 bool is_name(char c) { return is_name_start(c) || (c >= '0' && c <= '9') || c == '-' || c == '.'; }
 
-/// Length of the UTF-8 sequence at `at`, 0 if it is none (overlong, surrogate, beyond U+10FFFF, cut off).
+/// Length of the UTF-8 sequence at `at`; 0 if it is invalid (overlong, surrogate, beyond U+10FFFF, cut off).
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
@@ -180,7 +180,7 @@ class Scanner {
     ++at_;
   }
 
-  /// Stops at the '>' or '/' that ends the tag.
+  /// Reads attributes up to the '>' or '/' that ends the tag.
   void attributes() {
     names_.clear();
     while (true) {
@@ -239,7 +239,7 @@ class Scanner {
     }
   }
 
-  /// #65 or #x41, and a character that XML allows: no NUL smuggled in, no surrogate.
+  /// Whether an entity is a reference such as #65 or #x41 to a character that XML allows, so not to NUL or a surrogate.
   static bool is_character_reference(std::string_view entity) {
     if (entity.size() < 2 || entity[0] != '#') return false;
     const bool hex = entity[1] == 'x';

@@ -1,4 +1,5 @@
-// Well-formedness, before a tree is built: a loop over the bytes with a stack of open tags, no recursion.
+// Checks that XML is well-formed before a tree is built. It loops over the bytes with a stack of open tags, without
+// recursion.
 #pragma once
 
 #include <string_view>

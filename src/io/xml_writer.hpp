@@ -47,7 +47,7 @@ class XmlWriter {
   void set(const char* name, const Vec3d& v) const { set(name, to_text(v)); }
   void set(const char* name, const Quatd& q) const { set(name, to_text(q)); }
 
-  /// Only if the value is not what a reader assumes.
+  /// Sets the attribute unless its value is the one that readers assume.
   template <class T, class U>
   void set_unless(const char* name, const T& value, const U& usual) const {
     if (!(value == usual)) set(name, value);
@@ -68,8 +68,8 @@ class XmlWriter {
   pugi::xml_node node_;
 };
 
-/// Puts every element on a line of its own, two blanks further in for each level, up to a depth: as deep as the tree, a
-/// chain of n bodies would have n² blanks.
+/// Puts every element on a separate line, indented by two blanks a level up to a maximum depth. With unlimited
+/// indentation a chain of n bodies would have n² blanks.
 class XmlIndentation : public pugi::xml_tree_walker {
   bool for_each(pugi::xml_node& node) override {
     if (node.type() == pugi::node_pcdata || depth() == 0) return true;
@@ -81,7 +81,7 @@ class XmlIndentation : public pugi::xml_tree_walker {
   static constexpr int kDeepest = 20;
 };
 
-/// Names what a document lacks, and how often, in a comment at its top; appends the same to `losses`, if given.
+/// Lists what a document lacks, and how often, in a comment at its top. Appends the same lines to `losses`, if given.
 inline void write_losses(pugi::xml_document& document, const std::map<std::string, int>& lost,
                          std::vector<std::string>* losses) {
   std::string text;
@@ -94,7 +94,7 @@ inline void write_losses(pugi::xml_document& document, const std::map<std::strin
   if (!text.empty()) document.prepend_child(pugi::node_comment).set_value(text.append("\n").c_str());
 }
 
-/// Changes the document.
+/// Indents the document in place and returns its text.
 inline std::string to_text(pugi::xml_document& document) {
   XmlIndentation indentation;
   document.traverse(indentation);

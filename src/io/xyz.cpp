@@ -23,10 +23,10 @@ struct Property {
 
 struct Value {
   std::string_view key, text;
-  std::size_t column;  // of the text, from 1
+  std::size_t column;  // column of the text, from 1
 };
 
-// key=value, key="value with blanks", or a bare word.
+// Splits a comment line into key=value and key="value with blanks". Bare words are skipped.
 std::vector<Value> key_values(std::string_view line, const Location& where) {
   std::vector<Value> out;
   std::size_t at = 0;
@@ -80,7 +80,7 @@ std::vector<Property> properties(const Value& value, Location where) {
   return out;
 }
 
-/// pbc="T T F": whether each direction is periodic.
+/// Reads pbc="T T F": whether each direction is periodic.
 std::array<bool, 3> periodic_directions(const Value& value, Location where) {
   where.column = static_cast<int>(value.column);
   std::array<bool, 3> out{};
@@ -96,7 +96,7 @@ std::array<bool, 3> periodic_directions(const Value& value, Location where) {
   return out;
 }
 
-/// @param periodic of each direction: an open one has no length, whatever the cell's is
+/// @param periodic whether each direction is periodic; an open direction gets length 0, whatever the cell says
 Box lattice(const Value& value, const std::array<bool, 3>& periodic, Location where) {
   where.column = static_cast<int>(value.column);
   const auto numbers = parse_numbers(value.text, Count::exactly(9));
@@ -236,7 +236,8 @@ void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::strin
     if (box.x == 0 || box.y == 0 || box.z == 0)
       out << fmt::format("pbc=\"{} {} {}\" ", mark(box.x), mark(box.y), mark(box.z));
   }
-  // A species is a chemical symbol, X where it is none: other programs look it up. The name itself is a label then.
+  // Other programs look a species up, so it must be a chemical symbol. For any other name the species is X and the name
+  // goes into the column label.
   const auto is_element = [](const std::string& name) { return element_mass(name) > 0; };
   const bool labels = !std::all_of(system.species.begin(), system.species.end(), is_element);
   out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1" << (labels ? ":label:S:1" : "");

@@ -15,15 +15,15 @@
 
 namespace tarsus {
 
-/// Reads an AMC file and its skeleton: the .asf file of the same name, of the part of its name before the last '_'
-/// (11_01.amc: 11.asf), or the only one beside it.
-/// @throws InputError with file and line: no skeleton, not the grammar, a frame without one of the bones, …
+/// Reads an AMC file and its skeleton. The skeleton is the .asf file of the same name, else of the name up to the last
+/// '_' (11.asf for 11_01.amc), else the only .asf file in the folder.
+/// @throws InputError with file and line: no skeleton, a syntax error, a frame that lacks a bone, …
 MotionClip read_amc(const std::filesystem::path& file);
 /// The same from memory; the names stand for the files in messages.
 MotionClip parse_amc(std::string_view motion, const std::string& name, std::string_view skeleton,
                      const std::string& skeleton_name);
 
-/// Whether a text begins like one of the two files: with ':', or with '#' comments and then ':' or a frame number.
+/// Whether a text begins like an .asf or .amc file: with ':', or with '#' comments and then ':' or a frame number.
 bool looks_like_acclaim(std::string_view text);
 
 }  // namespace tarsus

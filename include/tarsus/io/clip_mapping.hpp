@@ -29,8 +29,8 @@ ClipMapping read_clip_mapping(const std::filesystem::path& file);
 /// The same from memory; `name` stands for the file in messages.
 ClipMapping parse_clip_mapping(std::string text, const std::string& name);
 
-/// Folders that are searched for mappings: `mappings` beside the model file, and those of TARSUS_MAPPINGS (separated
-/// by ':').
+/// Folders that are searched for mappings: `mappings` beside the model file, and the folders that TARSUS_MAPPINGS
+/// lists, separated by ':'.
 std::vector<std::filesystem::path> mapping_folders(const Model& model);
 
 /// The mapping to use when none is named. The first of these that applies:
@@ -39,7 +39,8 @@ std::vector<std::filesystem::path> mapping_folders(const Model& model);
 /// 3. map_skeleton(), for a clip with a skeleton;
 /// 4. equal names, for any other clip.
 /// Files that cannot be read are skipped with a warning in `skipped`.
-/// @throws InputError when nothing fits; the message lists what was tried, the clip's channels and the model's joints
+/// @throws InputError when no mapping fits; the message lists what was tried, the clip's channels and the model's
+///   joints
 ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped = nullptr);
 inline ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip) {

@@ -46,7 +46,7 @@ class DiagnosticSink {
   bool failed() const { return errors_ > 0; }
   /// @throws InputError with all findings if there was an error
   void throw_if_failed() const;
-  /// Adds a warning that something is computed by another law (Diagnostic::other_law).
+  /// Adds a warning that something is computed by another law than that of the file's format (Diagnostic::other_law).
   void add_other_law(Location where, std::string message);
   /// Notes and warnings in the order found, with a count of the repeats.
   Diagnostics take();

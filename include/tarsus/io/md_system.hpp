@@ -1,8 +1,8 @@
 // The `.sys` and `.frames` text formats of particle systems.
 //
 // .sys     `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`, 0 in an open direction; `atoms` and N rows
-//          `index mass x y z vx vy vz`; `constraints` and K rows `i j length`. Indices count from 0. `#` comments run
-//          to the line's end, blank lines may be anywhere.
+//          `index mass x y z vx vy vz`; `constraints` and K rows `i j length`. Indices count from 0. Comments run from
+//          `#` to the line's end. Blank lines may be anywhere.
 // .frames  `frame STEP`, then one row `x y z vx vy vz` (or `x y z`) for each particle.
 #pragma once
 

@@ -27,13 +27,13 @@ enum class MeshFormat { stl, obj, msh };
 /// Largest file that is read: 1.3 million triangles of binary STL.
 inline constexpr std::size_t kMaxMeshBytes = std::size_t{64} << 20;
 
-/// Whether the file's extension, whatever its case, is that of a supported format.
+/// Whether the file's extension is that of a supported format. Case does not matter.
 bool is_mesh_file(const std::filesystem::path& file);
 
-/// Reads a mesh in the format of the file's extension, whatever its case.
-/// @param used_at where the model names the file: the place of errors about the file as a whole
+/// Reads a mesh in the format of the file's extension. Case does not matter.
+/// @param used_at where the model names the file; errors about the file as a whole are reported there
 /// @throws InputError if the file is missing, not a regular file or too large, if its extension is not supported (such
-///         as Collada's), or if the contents are no mesh, with the line for text formats
+///         as Collada's), or if the contents are not a mesh; for text formats with the line
 MeshData read_mesh(const std::filesystem::path& file, const Location& used_at = {});
 
 /// The same from memory; `name` stands for the file in messages.

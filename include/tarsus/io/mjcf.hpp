@@ -1,6 +1,6 @@
 // Reads MJCF, MuJoCo's model format, into a ModelSpec. src/io/README.md says what is supported.
 //
-// There are two layers. XmlDocument gives a typed tree with lines and columns and without physics. The reader resolves
+// There are two layers. XmlDocument gives a typed tree with lines and columns. It knows no physics. The reader resolves
 // includes, compiler settings, default classes, frames, replicas and attached models. It writes a ModelSpec in SI units
 // and radians with every body's final mass properties. Nothing is dropped silently: known but unsupported parts get a
 // warning at their line in ModelSpec::diagnostics, unknown parts are errors.

@@ -43,7 +43,7 @@ constexpr NpzType npz_type() {
 }
 
 using NpzShape = std::vector<std::size_t>;
-/// "(300, 43)", as numpy writes a tuple.
+/// The shape as numpy writes a tuple: "(300, 43)".
 std::string text(const NpzShape& shape);
 
 /// Writes FILE.partial and renames it in finish(), so that FILE is either complete or unchanged. Every function throws

@@ -1,4 +1,4 @@
-// A model and a run as text for the viewer in a browser. docs/viewer.md has the keys.
+// A model and a run as text for the browser viewer. docs/viewer.md has the keys.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@ namespace tarsus {
 /// float32 or int32.
 std::string scene_json(const Model& model);
 
-/// Poses of the mocap bodies, as in Data; empty: those of the file.
+/// Poses of the mocap bodies, as in Data. If empty, the bodies have the file's poses.
 struct MocapPoses {
   std::span<const double> position = {};     ///< [nmocap][3] [m]
   std::span<const double> orientation = {};  ///< [nmocap][4] w x y z, of any length
 };
 
 /// World poses of all bodies in n states: position [m] and orientation w x y z.
-/// @param qpos [n][nq]  @param poses [n][nbody][7]  @param mocap one for all states, or one for each  @throws
-///   ShapeError
+/// @param qpos [n][nq]  @param poses [n][nbody][7]  @param mocap one set of poses for all states, or one for each state
+///    @throws ShapeError
 void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses, const MocapPoses& mocap = {});
 
 /// Straight segments of the spatial tendons in one state, in the world [m]: start (3 numbers), end (3).
@@ -50,9 +50,9 @@ class PageWriter {
 
   /// Adds a frame. Frames less than 1/60 s after the last one kept are left out, except for the run's last frame.
   /// @param time [s], increasing   @param qpos [nq]   @param qvel [nv]
-  /// @param target [nq] the reference's pose, drawn as a ghost, or empty: in all frames or in none
+  /// @param target [nq] the reference's pose, drawn as a ghost, or empty. Given in all frames or in none
   /// @param tracking_error [m], plotted if there is a target
-  /// @param contacts plotted, and drawn in frames with at most 400 of them; or null: in all frames or in none
+  /// @param contacts plotted, and drawn in frames with at most 400 contacts; or null. Given in all frames or in none
   /// @throws ShapeError
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
              std::span<const double> target = {}, double tracking_error = 0, const PageContacts* contacts = nullptr);

@@ -13,8 +13,8 @@ namespace tarsus {
 
 struct ParticleSource {
   std::string system = {};  ///< a file (.sys, .xyz, .extxyz, .data, .lmp, .lammps) or a name of builtin_systems()
-  /// Name of the units to convert to, or empty. For .xyz and .data files that do not name their units, the units of the
-  /// file (empty: Å, fs).
+  /// Name of the units to convert to, or empty. A .xyz or .data file that does not name its units is read in these
+  /// units (if empty, in Å and fs).
   std::string units = {};
   std::string forces = {};  ///< name of force_field_names(), or empty
   std::string setup = {};   ///< JSON file for apply_particle_setup(), or empty
@@ -25,11 +25,11 @@ struct ParticleSource {
   std::function<void(double)> on_settling = {};          ///< see make_builtin_system()
 };
 
-/// Makes molecules whole that a periodic box cuts, for files and arrays whose particles are all within the box. Takes
-/// the nearest image along constraints and bonds, and within its molecule for a particle that has neither. Returns the
-/// number of particles moved.
+/// Makes molecules whole that a periodic box cuts: for files and arrays whose particles are all inside the box. Each
+/// particle moves to the image nearest to the one that it shares a constraint or bond with. A particle with neither
+/// moves to the image nearest to the previous particle of its molecule. Returns the number of particles moved.
 int make_whole(ParticleSystem& system);
-/// A sentence with that number.
+/// A sentence for the user with the number of particles moved.
 std::string made_whole(int moved);
 
 /// Loads the system and makes molecules whole that a periodic box cuts. Appends the reader's notes to `notes`.

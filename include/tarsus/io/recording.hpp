@@ -42,7 +42,7 @@ class RecordingWriter {
   RecordingWriter& operator=(RecordingWriter&&) noexcept;
 
   /// @param time [s], larger than the last frame's   @param qpos [nq]   @param qvel [nv]
-  /// @param target [nq], or empty: in all frames or in none
+  /// @param target [nq], or empty; given in all frames or in none
   /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, or targets in some
   ///   frames only
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,

@@ -14,9 +14,8 @@ namespace tarsus {
 /// keyframes, lights, contact rules.
 /// @param losses gets the lines of that comment
 /// @throws InputError naming everything that affects the motion and that URDF cannot express: springs, armature,
+///   gravity compensation, mocap, limits of balls, equalities other than linear couplings of joints, tendons, another
 ///   gravity
-///         compensation, mocap, limits of balls, equalities other than linear couplings of joints, tendons, another
-///         gravity
 std::string write_urdf(const ModelSpec& spec, std::vector<std::string>* losses = nullptr);
 
 }  // namespace tarsus

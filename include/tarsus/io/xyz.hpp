@@ -3,8 +3,8 @@
 // Supported keys: Lattice="ax 0 0 0 by 0 0 0 cz" (rectangular), pbc="T T F" (open along z),
 // Properties=species:S:1:pos:R:3[:velo:R:3][:masses:R:1][:label:S:1][:other:…, skipped]; without Properties the columns
 // are species x y z. A species may be any word; without a masses column it must be an element's symbol. A particle
-// whose species is no symbol is named by its label; written files then have the species X and a label. units=NAME is a
-// name of units_by_name(); written files have it.
+// whose species is no symbol is named by its label; written files then have the species X and a label. units=NAME takes
+// a name of units_by_name(); written files contain it.
 #pragma once
 
 #include <iosfwd>
@@ -18,7 +18,7 @@ namespace tarsus {
 
 struct XyzFrame {
   std::string comment;
-  std::string units;  ///< name in the comment, or empty
+  std::string units;  ///< the units' name in the comment line, or empty
   Box box;
   std::vector<std::string> species;
   std::vector<double> position, velocity;  ///< [3 n]; velocity empty where the file has none

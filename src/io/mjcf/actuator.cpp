@@ -1,4 +1,4 @@
-// Actuators: what each shortcut element means in terms of gain, bias and activation, MuJoCo's rules.
+// Actuators: the gain, bias and activation that each shortcut element stands for, by MuJoCo's rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,8 @@ void motor(const XmlElement&, ActuatorState& state) {
   set(state, "fixed", "none", "none");
 }
 
-/// inheritrange and the range that it stands for: of a class and what is inside it the inner one counts.
+/// Reads inheritrange, which replaces a range. If a class or element gives either of the two, the other one from an
+/// outer class no longer applies.
 void inherit_range(const XmlElement& e, bool own, std::array<double, 2>& range, ActuatorState& state) {
   double factor = 0;
   if (e.read("inheritrange", factor) || own) state.inherit_range = factor;
@@ -50,7 +51,7 @@ void inherit_range(const XmlElement& e, bool own, std::array<double, 2>& range, 
   range = {0, 0};
 }
 
-/// position, and intvelocity, which integrates its control into a position.
+/// Reads <position> and <intvelocity>; the latter integrates its control to a position.
 void position(const XmlElement& e, ActuatorState& state) {
   double kp = state.gain_parameters[0], kv = 0, ratio = 0, time = 0;
   if (e.read("kp", kp)) refuse_negative(e, "kp", kp);
@@ -63,9 +64,9 @@ void position(const XmlElement& e, ActuatorState& state) {
   if (e.read("dampratio", ratio)) {
     refuse_negative(e, "dampratio", ratio);
     if (has_kv) e.error("'kv' and 'dampratio' exclude each other", "dampratio");
-    state.bias_parameters[2] = ratio;  // positive: a ratio, turned into a damping when the inertia is known
+    state.bias_parameters[2] = ratio;  // a positive value is a ratio, converted to a damping once the inertia is known
   }
-  const bool integrates = e.is("intvelocity");  // its activation is the position
+  const bool integrates = e.is("intvelocity");  // its activation is the target position
   inherit_range(e, e.has(integrates ? "actrange" : "ctrlrange"),
                 integrates ? state.spec.activation_range : state.spec.control_range, state);
   if (integrates) return set(state, "fixed", "affine", "integrator");
@@ -85,7 +86,7 @@ void velocity(const XmlElement& e, ActuatorState& state) {
   set(state, "fixed", "affine", "none");
 }
 
-/// Of a damper and of adhesion, whose controls are always within their range and never negative.
+/// For <damper> and <adhesion>: the control is always limited to its range and must not be negative.
 void hold_control(const XmlElement& e, ActuatorState& state) {
   state.control_limited = Limited::yes;
   if (state.spec.control_range[0] < 0)
@@ -134,7 +135,7 @@ void adhesion(const XmlElement& e, ActuatorState& state) {
   hold_control(e, state);
 }
 
-/// Its constants, settled in each class; Builder::settle_motor() makes a law of them.
+/// Reads the constants of <dcmotor>, in each class. Builder::settle_motor() makes the law from them.
 void dc_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& motor = state.motor;
   std::array<double, 2> constant{motor.constant, 0};
@@ -142,7 +143,7 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
   e.read("motorconst", constant, 1);
   e.read("resistance", motor.resistance);
   e.read("nominal", nominal, 1);
-  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
+  // A motor's torque and back-EMF constants are equal. If two numbers are given, their geometric mean is used.
   const auto& [voltage, stall, speed] = nominal;
   const double back = constant[1] > 0 ? constant[1] : speed > 0 ? voltage / speed : constant[0];
   motor.constant = std::sqrt(constant[0] > 0 ? constant[0] * back : back * back);
@@ -188,7 +189,7 @@ void pid(const XmlElement& e, ActuatorState& state) {
   state.of_pid = true;
 }
 
-/// Kinds without an affine law: kept by name, nothing is computed from their attributes.
+/// Reads elements without an affine law. The kind is kept by name, and nothing is computed from the attributes.
 void opaque(const XmlElement& e, ActuatorState& state) {
   if (e.is("orientation")) {
     check_value(e, "kp", "1"), check_value(e, "kv", "1"), check_value(e, "dampratio", "1");
@@ -225,7 +226,7 @@ void common(const XmlElement& e, ActuatorState& state) {
 struct Element {
   std::string_view name;
   void (*read)(const XmlElement&, ActuatorState&);
-  std::string_view gain;  ///< of a <general> default whose numbers this kind takes over
+  std::string_view gain;  ///< gain type of a <general> default class whose parameters this kind inherits
 };
 constexpr Element kKinds[] = {{"general", general, ""},
                               {"motor", motor, "fixed"},
@@ -241,11 +242,12 @@ constexpr Element kKinds[] = {{"general", general, ""},
                               {"orientation", opaque, ""},
                               {"plugin", opaque, ""}};
 
-/// A default class has one law, that of the last element in it. An element of another kind begins with that of the
-/// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
-/// <general> changes the law that is there.
+/// Sets the law that an element begins with. A default class has one law, that of its last element. A <general> and an
+/// element of the law's kind change that law. An element of another kind begins with the law of the nearest enclosing
+/// class that has its kind, or a <general> with the same gain type. If there is none, it begins with the defaults of
+/// its kind.
 void begin(const Element& kind, ActuatorState& state) {
-  if (kind.name != "general") {  // whose alone they are: MuJoCo passes over what an intvelocity says
+  if (kind.name != "general") {  // only <general> has these: MuJoCo ignores them in an <intvelocity>
     state.activation_count = -1;
     state.activation_limited = Limited::automatic;
     state.spec.activation_early = false;

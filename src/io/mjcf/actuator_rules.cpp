@@ -1,4 +1,4 @@
-// What MuJoCo refuses of actuators: attributes that an element does not have, states and parameters that cannot be.
+// Actuators that MuJoCo refuses: attributes that an element does not have, invalid states and parameters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace tarsus::mjcf {
 namespace {
 
-/// An attribute of most actuators: those that do not have it, or, with `only`, all that do.
+/// An attribute and the actuator elements without it, or, if `only` is set, the only elements with it.
 struct Owners {
   const char* attribute;
   bool only;
@@ -47,7 +47,7 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
     e.error("scale, vmax, fpmax and fvmax of a muscle are positive", "scale");
 }
 
-/// The laws of <dcmotor> and <pid> in a <general>, as MuJoCo saves them.
+/// Checks the laws of <dcmotor> and <pid> written as <general>, as MuJoCo saves them.
 void check_motor_law(const XmlElement& e, const ActuatorState& state) {
   const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
   if (dc || state.of_pid)
@@ -85,7 +85,7 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
     e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
-  if (e.is("pid") && state.spec.activation_limited) {  // its class's, for it has none of its own
+  if (e.is("pid") && state.spec.activation_limited) {  // from the class: <pid> has no such attribute
     if (!state.spec.motor || state.spec.motor->activations() == 0)
       e.error("'actrange' is given and there is no activation: no ki and no slewmax", "actrange");
     else

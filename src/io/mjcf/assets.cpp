@@ -1,4 +1,4 @@
-// <asset>: meshes and height fields are read, the rest is kept for viewers.
+// <asset>: reads meshes and height fields and keeps the rest for viewers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace tarsus::mjcf {
 
 namespace {
 
-/// Where it lies, or as it was written if it is not there.
+/// The path of a texture's file, or the path as written if there is no such file.
 std::string texture_file(const XmlElement& e, const Source& source, const std::string& file) {
   std::error_code error;
   const auto path =
@@ -36,7 +36,7 @@ void Builder::keep(const XmlElement& e, const Scope& scope, Kind kind, int body,
   spec_.cosmetics.push_back(std::move(cosmetic));
 }
 
-/// Looks name what may come after them in the file.
+/// Resolves references in materials, cameras and lights, after all elements are read.
 void Builder::check_looks() {
   for (const CosmeticSpec& look : spec_.cosmetics) {
     for (const auto& [attribute, name] : look.attributes) {
@@ -115,7 +115,7 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   }
   e.mark_all_children();
   std::vector<int> objects;
-  if (e.has("builtin") || e.child("plugin"))  // what needs its surface says so
+  if (e.has("builtin") || e.child("plugin"))  // elements that need its surface report it
     e.warn(fmt::format("meshes made by {} are not generated: it has no surface",
                        e.has("builtin") ? "'builtin'" : "a plugin"));
   else if (mesh.file.empty())
@@ -217,7 +217,7 @@ namespace {
 
 constexpr long long kMostFieldPoints = 20'000'000;
 
-/// From 0 to 1, as MuJoCo scales whatever is given; a flat field is 0.
+/// Scales elevations to 0 … 1, as MuJoCo does. A flat field becomes 0.
 void normalize(std::vector<float>& elevation) {
   if (elevation.empty()) return;
   const auto [low, high] = std::minmax_element(elevation.begin(), elevation.end());
@@ -225,7 +225,7 @@ void normalize(std::vector<float>& elevation) {
   for (float& z : elevation) z = range > 0 ? (z - least) / range : 0;
 }
 
-/// MuJoCo's own format: rows, columns (32-bit integers), then as many floats, little-endian.
+/// Parses MuJoCo's format: rows and columns (32-bit integers), then rows × columns floats, little-endian.
 /// @throws InputError
 void parse_field_file(std::string_view bytes, const std::string& file, HeightFieldSpec& field) {
   const auto fail = [&](const std::string& message) {
@@ -253,7 +253,7 @@ void parse_field_file(std::string_view bytes, const std::string& file, HeightFie
   }
 }
 
-/// A picture seen from above: its first row is the one at +y.
+/// Reads a picture as a height field seen from above: its first row is at +y.
 void parse_field_picture(std::string_view bytes, const std::string& file, HeightFieldSpec& field) {
   const GrayImage image = parse_png_gray(bytes, file, kMostFieldPoints);
   if (image.width < 2 || image.height < 2) {
@@ -301,7 +301,7 @@ void Builder::read_height_field(const XmlElement& e, const Scope& scope) {
   } else {
     field.rows = rows;
     field.columns = columns;
-    // The text is a picture seen from above: its first row is the one at +y.
+    // The text is a view from above: its first row is at +y.
     for (std::size_t r = static_cast<std::size_t>(rows); !elevation.empty() && r-- > 0;) {
       const auto first = elevation.begin() + static_cast<std::ptrdiff_t>(r * static_cast<std::size_t>(columns));
       for (int c = 0; c < columns; ++c) field.elevation.push_back(static_cast<float>(first[c]));
@@ -342,15 +342,16 @@ void Builder::load_height_field(const XmlElement& e, const Scope& scope, const s
 
 namespace {
 
-/// The legacy volume measures from one centroid and is right for one body only: of a file with several closed objects,
-/// each gets its own. (MuJoCo 4 reads the first object and drops the rest.)
+/// Sums the legacy mass properties of a file's objects. The legacy volume is measured from one centroid and is right
+/// for a single closed object only, so each object gets its own centroid. (MuJoCo 4 reads the first object and drops
+/// the rest.)
 ShapeInertia inertia_of_objects(const MeshSpec& mesh, const std::vector<int>& object) {
   std::map<int, MeshData> parts;
   for (std::size_t t = 0; t < mesh.triangles.size(); ++t) parts[object[t]].triangles.push_back(mesh.triangles[t]);
   std::vector<ShapeInertia> found;
   for (auto& [number, part] : parts) {
     part.vertices = mesh.vertices;
-    if (!mesh_defects(part).empty())  // a surface cut into objects, by material or the like
+    if (!mesh_defects(part).empty())  // one surface divided into objects, for example by material
       return mesh_inertia(mesh.vertices, mesh.triangles, MeshInertia::legacy);
     found.push_back(mesh_inertia(mesh.vertices, part.triangles, MeshInertia::legacy));
   }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kLeast = 1e-15;       // MuJoCo's mjMINVAL
 constexpr double kMostMass = 1e12;     // [kg]
-constexpr double kMostInertia = 1e18;  // [kg m²]: that mass, a kilometre away
-constexpr double kRounding = 1e-6;     // of the triangle inequality, relative: numbers in files have few digits
-constexpr double kWorstRatio = 1e8;    // of principal moments, worth a warning
+constexpr double kMostInertia = 1e18;  // [kg m²] kMostMass at a distance of 1 km
+constexpr double kRounding = 1e-6;     // relative, of the triangle inequality: numbers in files have few digits
+constexpr double kWorstRatio = 1e8;    // ratio of principal moments from which on there is a warning
 
 Sym3d from_principal(const Eigen3& e, const Vec3d& values) {
   return rotate(e.vectors, diagonal3(values.x, values.y, values.z));
@@ -32,7 +32,7 @@ std::optional<ShapeType> shape_type(GeomType type) {
 
 }  // namespace
 
-/// Mass properties with the geom's own mass or density in them, in the geom's frame: volume is then its mass.
+/// Mass properties of a geom by its mass or density, in the geom's frame. `volume` is the mass.
 std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
   ShapeInertia shape;
   if (geom.mass ? *geom.mass == 0 : geom.density == 0) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
   } else if (const auto type = shape_type(geom.type)) {
     shape = shape_inertia(*type, geom.size, geom.shell_inertia);
   } else if (geom.type ==
-             GeomType::height_field) {  // MuJoCo's: a box of half its height and base, about the geom's place
+             GeomType::height_field) {  // as in MuJoCo: a box of half the height and base, at the geom's position
     const auto& size = spec_.height_fields[static_cast<std::size_t>(find(Kind::height_field, geom.height_field))].size;
     shape = shape_inertia(ShapeType::box, {size[0], size[1], size[2] / 4 + size[3] / 2}, geom.shell_inertia);
   } else {
@@ -79,7 +79,7 @@ std::optional<InertialSpec> Builder::from_geoms(int body) {
     const auto shape = geom_mass(geom);
     if (!shape) continue;
     const Mat3d r = rotation(geom.orientation);
-    if (parts.empty()) {  // along a geom's, if it is the only one; a mesh's are its principal axes
+    if (parts.empty()) {  // axes of the only geom; of a mesh its principal axes
       sum.axes = geom.orientation;
       if (geom.type == GeomType::mesh) *sum.axes = *sum.axes * quaternion(eigen(shape->inertia).vectors);
     }
@@ -106,7 +106,7 @@ void Builder::check_inertia(int index) {
   }
   if (compiler.bound_mass > 0) inertial.mass = std::max(inertial.mass, compiler.bound_mass);
   const Eigen3 principal = eigen(inertial.inertia);
-  Vec3d values = principal.values;  // descending
+  Vec3d values = principal.values;  // in descending order
   if (!std::isfinite(values.z) || !(values.x <= kMostInertia)) {
     return report(Severity::error,
                   fmt::format("the largest principal moment of inertia is {:.6g} kg m^2, expected 0 to {:g}", values.x,
@@ -173,7 +173,7 @@ void Builder::settle_inertias() {
     check_inertia(static_cast<int>(i));
     total += body.inertial->mass;
   }
-  if (sink_.failed()) return;  // what follows would only repeat it
+  if (sink_.failed()) return;  // the checks below would only repeat the errors
   const double wanted = body_compiler_.front() ? body_compiler_.front()->total_mass : -1;
   if (wanted > 0 && total > 0) {
     for (BodySpec& body : spec_.bodies) {
@@ -185,7 +185,7 @@ void Builder::settle_inertias() {
   check_moving_bodies();
 }
 
-/// A body that moves needs mass and inertia, its own or that of what is welded to it.
+/// Reports moving bodies that, with the bodies welded to them, have no mass or no inertia.
 void Builder::check_moving_bodies() {
   std::vector<bool> heavy(spec_.bodies.size(), false);
   for (std::size_t i = spec_.bodies.size(); i-- > 1;) {

@@ -53,8 +53,8 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
     const std::string original = name.substr(0, name.size() - scope->naming.suffix.size());
     replicas_.made[fmt::format("{}/{}", static_cast<int>(kind), original)].insert(scope->replica);
   }
-  // Bodies and joints are numbered in the order of the spec; for the others only presence counts, or the caller sets
-  // it.
+  // Bodies, joints and tendons are numbered in the order in which they are read. Of other kinds only the presence is
+  // used, or the caller sets the number.
   const int number = kind == Kind::body     ? static_cast<int>(spec_.bodies.size())
                      : kind == Kind::joint  ? static_cast<int>(joint_place_.size())
                      : kind == Kind::tendon ? static_cast<int>(spec_.tendons.size())
@@ -66,7 +66,8 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
 
 namespace {
 
-/// Whether a body's name means the world itself. Equalities of a model whose world was attached as a body mean it too.
+/// Whether a body's name means the world. If a model's world was attached as a body, "world" means the world only in
+/// that model's equalities.
 bool is_world(const XmlElement& e, const Scope& scope, std::string_view name) {
   return name == "world" && (!scope.world_is_body || e.is("connect") || e.is("weld"));
 }
@@ -155,17 +156,17 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
     out.back().replica = replica;
     out.back().naming.suffix = replicas_.all[static_cast<std::size_t>(replica)].suffix;
   }
-  if (!found) return {scope};  // whose reader says what is not there
+  if (!found) return {scope};  // the element's reader reports what is missing
   if (out.empty()) {
     e.all_attributes();
     if (const auto name = e.peek("name"))
-      replicas_.actuators_left_out.insert(scope.naming.of(*name));  // equalities: unused
+      replicas_.actuators_left_out.insert(scope.naming.of(*name));  // not used for equalities
     e.warn(fmt::format("this <{}> refers to what is replicated and to what is not, and is left out", e.name()));
   }
   return out;
 }
 
-/// The scopes of the main model and of what it attaches.
+/// Reads the bodies. Returns the scopes of the main model and of the models that it attaches.
 std::vector<Scope> Builder::read_bodies(const Source& main) {
   body_compiler_.front() = &main.compiler();
   names_[static_cast<int>(Kind::body)].emplace("world", 0);
@@ -207,7 +208,7 @@ ModelSpec read(XmlDocument document, DiagnosticSink& sink, const std::filesystem
   return Builder(options, sink).build(source, directory.string());
 }
 
-/// An error thrown half-way takes the ones collected before with it.
+/// Runs `read`. An InputError that it throws also gets the errors collected before.
 template <class Read>
 ModelSpec with_all_errors(Read&& read) {
   DiagnosticSink sink;

@@ -1,4 +1,4 @@
-// Typed tree → ModelSpec. One Builder for a model; a Source for each file that it attaches.
+// Typed tree → ModelSpec. A model has one Builder, and a Source for each file that it attaches.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tarsus::mjcf {
 
-/// What attaching and replicating do to names.
+/// The prefix and suffix that <attach> and <replicate> add to names.
 struct Naming {
   std::string prefix, suffix;
   auto operator<=>(const Naming&) const = default;
@@ -24,14 +24,14 @@ struct Naming {
   }
 };
 
-/// A source as it appears in the model: the main one, or one attachment of another.
+/// A source as it is used in the model: the main model, or one attachment of another.
 struct Scope {
   const Source* source = nullptr;
   Naming naming;
-  int level = 0;               ///< of attachment; above 0, elements that refer to what was not attached are left out
-  int replica = 0;             ///< the innermost that it lies in, in the order of the walk; 0: none
-  int order = 0;               ///< of the attachment among all attachments and replicas of the walk
-  bool world_is_body = false;  ///< its model's world was attached as a body, which "world" then names
+  int level = 0;               ///< depth of attachment; above 0, elements with unattached references are left out
+  int replica = 0;             ///< index of the innermost enclosing replica, in the order of the walk; 0: none
+  int order = 0;               ///< index of the attachment among all attachments and replicas of the walk
+  bool world_is_body = false;  ///< the model's world was attached as a body, which "world" then names
 };
 
 enum class Kind {
@@ -65,34 +65,35 @@ struct Reference {
   const char* attribute;
   Kind kind;
 };
-/// Those that an element of a section has, a tendon's among its parts left out. Marks nothing as read.
+/// The references in an element of a section, without those in a tendon's child elements. Marks nothing as read.
 std::vector<Reference> references(const XmlElement& e);
 
 class Builder {
  public:
   Builder(const ReadOptions& options, DiagnosticSink& sink) : options_(options), sink_(sink) {}
-  /// @throws InputError with all that was found
+  /// @throws InputError with all findings
   ModelSpec build(const Source& main, std::string directory);
 
  private:
-  /// An element waiting to be visited. The walk keeps these on a stack of its own.
+  /// An element waiting to be visited. The walk keeps tasks on an explicit stack.
   struct Task {
     XmlElement element;
     Scope scope;
     int body = 0;
-    Pose frame;                          ///< in the body
-    const Defaults* defaults = nullptr;  ///< of the nearest childclass
-    int replica = -1;                    ///< of a <replicate>: which one, -1 before it is opened
+    Pose frame;                          ///< pose of the element's frame in the body
+    const Defaults* defaults = nullptr;  ///< those of the nearest childclass
+    int replica = -1;                    ///< index of the copy in its <replicate>; -1 before the <replicate> is opened
   };
 
-  /// What makes a body, joint or actuator: the same in a model read alone and where it is attached, but for the names.
+  /// Identifies a body, joint or actuator by its element and names. The element is the same in a model read by itself
+  /// and where that model is attached; the names differ.
   struct Origin {
     const void* element;
     Naming naming;
     auto operator<=>(const Origin&) const = default;
   };
   static Origin origin(const XmlElement& e, const Scope& scope) { return {e.id(), scope.naming}; }
-  /// Where its numbers are in the two lists of a key that are of its kind.
+  /// The place of an element's numbers in the two lists of a keyframe that belong to its kind.
   struct KeyPart {
     Origin origin;
     std::size_t kind, at[2], size[2];
@@ -170,7 +171,7 @@ class Builder {
   KeyframeSpec drawn_key() const;
   KeyframeSpec key_numbers(const XmlElement& e);
   KeyframeSpec attached_key(const XmlElement& e, const Scope& scope);
-  /// Quaternions of a keyframe are brought to unit length; one of no length is the identity, as in MuJoCo, and named.
+  /// Normalises the quaternions of a keyframe. A zero quaternion becomes the identity, as in MuJoCo, with a warning.
   void check_rotations(const XmlElement& e, KeyframeSpec& key);
   Builder& stand_alone(const Source& source);
 
@@ -185,20 +186,20 @@ class Builder {
   void settle_by_inertia();
 
   // Names.
-  /// False (and an error) if the name is taken. With a scope, remembers what a replica was made
-  /// from.
+  /// Registers a name; false (and an error) if it is taken. With a scope, also records that the scope's replica
+  /// declares the original name.
   bool declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope = nullptr);
   int find(Kind kind, const std::string& name) const;
-  /// By number in document order.
+  /// The joint with this number in document order.
   JointSpec& joint(int number);
-  /// Index of what `attribute` names; -1 if absent; -2 (and an error unless the scope is attached) if there is no such
-  /// thing.
+  /// Index of the element that `attribute` names. -1 if the attribute is absent. -2 if there is no such element, with
+  /// an error or, in an attached scope, a note.
   int reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope,
                 std::string* full_name = nullptr);
-  /// The scopes in which to read an element of a section: its own, or one for each replica that has what it refers to.
-  /// `whole`: only where all that it refers to lies in the replica itself.
+  /// The scopes in which to read an element of a section: its own, or one for each replica with the elements that it
+  /// refers to. With `whole`, only replicas that contain all of them.
   std::vector<Scope> instances(const XmlElement& e, const Scope& scope, bool whole);
-  /// Replicas in which the name was declared; null if none.
+  /// Replicas in which the name was declared; null if there are none.
   const std::set<int>* made_in(Kind kind, const std::string& name) const;
 
   const ReadOptions& options_;
@@ -217,14 +218,14 @@ class Builder {
       int outer = 0;
       int order = 0;  ///< among all attachments and replicas of the walk
     };
-    std::vector<Replica> all{{}};                         ///< in the order of the walk; the first is what is in none
-    std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → which of them
-    int opened = 0;                                       ///< attachments and replicas
-    std::set<std::string> actuators_left_out;             ///< that refer to what is replicated and to what is not
+    std::vector<Replica> all{{}};                         ///< in the walk's order; the first: outside all replicas
+    std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → replicas that declare it
+    int opened = 0;                                       ///< number of attachments and replicas opened so far
+    std::set<std::string> actuators_left_out;             ///< they refer to replicated and to other elements
   };
   Replicas replicas_;
 
-  // Beside spec_.bodies: what compiler they follow, and whether <inertial> was given.
+  // Parallel to spec_.bodies: the compiler settings, and whether <inertial> was given.
   std::vector<const Compiler*> body_compiler_{nullptr};
   std::vector<bool> explicit_inertia_{false};
   struct Origins {
@@ -234,13 +235,13 @@ class Builder {
     };
     std::vector<OfBody> bodies{{}};
     std::vector<Origin> actuators;
-    std::map<const Source*, std::unique_ptr<Builder>> alone;  ///< attached models, each read as if it were the main one
+    std::map<const Source*, std::unique_ptr<Builder>> alone;  ///< attached models, each read as a main model
   };
   Origins origins_;
-  std::vector<std::pair<int, int>> joint_place_;  ///< by number in document order: (body, index in it)
+  std::vector<std::pair<int, int>> joint_place_;  ///< [number in document order] (body, index in the body)
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
-  std::vector<std::vector<int>> mesh_objects_;  ///< of each triangle, where a file has several
-  struct Springs {                              ///< a joint whose spring is given by a time and a ratio
+  std::vector<std::vector<int>> mesh_objects_;  ///< [mesh] object of each triangle, if the file has several objects
+  struct Springs {                              ///< a joint whose spring has a time constant and a ratio
     int joint;
     std::array<double, 2> spring_damper;
   };

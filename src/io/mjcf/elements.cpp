@@ -1,4 +1,4 @@
-// What stands in a body: joints, inertial, geoms, sites, cameras and lights.
+// The elements of a body: joints, inertial, geoms, sites, cameras and lights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void Builder::add_joint(const Task& task) {
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(task.body)];
   if (state.spring_damper[0] != 0 || state.spring_damper[1] != 0) {
     if (state.spring_damper[0] > 0 && state.spring_damper[1] > 0) {
-      joint.stiffness = joint.damping = 0;  // settle_by_inertia() finds them; actuators add to the damping
+      joint.stiffness = joint.damping = 0;  // settle_by_inertia() sets them; actuators add to the damping
       springs_.push_back({static_cast<int>(joint_place_.size()), state.spring_damper});
     } else
       e.error("attribute 'springdamper': both numbers must be positive", "springdamper");
@@ -71,7 +71,7 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
     joint.reference = compiler.radians(joint.reference);
     joint.spring_reference = compiler.radians(joint.spring_reference);
   }
-  if (moves_freely(joint.type)) {  // limits, springs' references and the anchor mean nothing
+  if (moves_freely(joint.type)) {  // limits, spring references and the anchor have no meaning
     joint.limited = joint.force_limited = false;
     joint.reference = joint.spring_reference = 0;
     return;
@@ -84,7 +84,7 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
   if (turns_on_axis(joint.type) || turns_freely(joint.type)) {
     for (double& end : joint.range) end = compiler.radians(end);
   }
-  joint.force_limited =  // of hinges and slides only, as in MuJoCo
+  joint.force_limited =  // only for hinges and slides, as in MuJoCo
       has_axis(joint.type) &&
       settle_limit(e, compiler, state.force_limited, "actuatorfrclimited", "actuatorfrcrange", joint.force_range);
 }
@@ -172,7 +172,7 @@ void Builder::add_geom(const Task& task) {
   }
   if (state.ends && !place_between(e, *state.ends, geom.type, geom.size, geom.position, geom.orientation)) return;
   if (!geom.mesh.empty() && geom.type != GeomType::mesh)
-    fit_to_mesh(e, *body_compiler_.front(), state.fit_scale, geom);  // MuJoCo: fitaabb is the main model's
+    fit_to_mesh(e, *body_compiler_.front(), state.fit_scale, geom);  // as in MuJoCo, the main model's fitaabb applies
   else if (!check_size(e, geom.type, geom.size))
     return;
   if (!is_identity(task.frame)) {
@@ -205,7 +205,7 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
     }
     half = (high - low) * 0.5;
     centre = mass->com + axes * ((low + high) * 0.5);
-    round = cap = std::max(half.x, half.y);  // of the box, not of what is in it
+    round = cap = std::max(half.x, half.y);  // of the bounding box, not of the mesh in it
     ball = std::max(round, half.z);
   }
   switch (geom.type) {
@@ -251,7 +251,7 @@ void Builder::add_camera_or_light(const Task& task) {
   const Defaults& defaults = source.defaults(e, *task.defaults);
   const auto look = defaults.looks.find(e.name());
   Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
-  // Places are written in the body's frame, as a position and a quaternion (camera) or a direction (light).
+  // Poses are kept in the body's frame, as a position and a quaternion (camera) or a direction (light).
   const bool camera = e.is("camera");
   Pose pose = camera ? defaults.camera : defaults.light;
   Vec3d direction = defaults.light_direction;

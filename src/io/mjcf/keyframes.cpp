@@ -1,4 +1,5 @@
-// <keyframe>: the main model's keys, and those of attached models spread over what was attached.
+// <keyframe>: the keys of the main model and of attached models. The latter's numbers are mapped to the attached
+// elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace tarsus::mjcf {
 namespace {
 
-/// The lists of a key in pairs: those of joints, of actuators and of mocap bodies.
+/// Pairs of lists in a keyframe: those of joints, of actuators and of mocap bodies.
 using List = std::vector<double> KeyframeSpec::*;
 constexpr List kLists[3][2] = {{&KeyframeSpec::qpos, &KeyframeSpec::qvel},
                                {&KeyframeSpec::ctrl, &KeyframeSpec::act},
@@ -19,7 +20,7 @@ constexpr List kLists[3][2] = {{&KeyframeSpec::qpos, &KeyframeSpec::qvel},
 }  // namespace
 
 void Builder::read_keyframes(const std::vector<Scope>& scopes) {
-  std::vector<Scope> once;  // the first of an attachment's replicas, as in MuJoCo
+  std::vector<Scope> once;  // only the first replica of each attachment, as in MuJoCo
   std::set<std::pair<const Source*, std::string>> known;
   for (const Scope& scope : scopes) {
     if (known.insert({scope.source, scope.naming.prefix}).second) once.push_back(scope);
@@ -67,7 +68,7 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
       e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
              attribute);
       q[0] = 1, q[1] = q[2] = q[3] = 0;
-    } else if (std::abs(length - 1) > 1e-14) {  // what has been brought to unit length stays as it is
+    } else if (std::abs(length - 1) > 1e-14) {  // already normalised quaternions keep their bits
       for (int i = 0; i < 4; ++i) q[i] /= length;
     }
   };
@@ -128,7 +129,7 @@ std::vector<Builder::KeyPart> Builder::key_parts() const {
   return out;
 }
 
-/// The attached model, without its assets, as if it were the main one: its keys are of all that it has.
+/// Reads the attached model as a main model, without its assets, because its keys cover the whole model.
 Builder& Builder::stand_alone(const Source& source) {
   auto& alone = origins_.alone[&source];
   if (alone) return *alone;

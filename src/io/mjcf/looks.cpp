@@ -1,4 +1,4 @@
-// Elements whose attributes are kept as they are written, or passed over: the names that MJCF has for them.
+// Elements whose attributes are kept as written or ignored: the attributes that MJCF allows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace tarsus::mjcf {
 namespace {
 
-/// Each with what its value is, where nothing else reads it; see check_value().
+/// The attributes of each element. If no other code reads an attribute, its kind of value follows '='; see
+/// check_value().
 constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {
     {"material",
      "class name emission=1 metallic=1 reflectance=1 rgba=4 roughness=1 shininess=1 specular=1 texrepeat=2 texture "

@@ -8,7 +8,7 @@
 namespace tarsus::mjcf {
 namespace {
 
-constexpr double kLargest = 1e12;  // beyond it squares lose all digits beside ordinary values
+constexpr double kLargest = 1e12;  // a larger value's square would swamp the digits of ordinary values
 
 void read_non_negative(const XmlElement& e, const char* attribute, double& out) {
   double value = 0;
@@ -20,7 +20,7 @@ void read_non_negative(const XmlElement& e, const char* attribute, double& out) 
   out = value;
 }
 
-/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it; those that it leaves out are the class's.
+/// Reads a coefficient and up to two higher-order ones, which MuJoCo 4 allows. Omitted ones keep the class's values.
 void read_coefficient(const XmlElement& e, const char* attribute, double& out, std::array<double, 2>& polynomial) {
   const auto text = e.attribute(attribute);
   if (!text) return;
@@ -176,7 +176,7 @@ void overlay(const XmlElement& e, TendonState& state) {
     check_value(e, reference, "1-2"), check_value(e, impedance, "1-5");
   e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
   e.ignore({"name", "class"});
-  if (e.is("fixed")) return;  // which is not drawn
+  if (e.is("fixed")) return;  // a fixed tendon is not drawn
   check_value(e, "width", "1"), check_value(e, "rgba", "4");
   e.ignore({"material"});
 }

@@ -14,7 +14,7 @@ void Builder::settle_by_inertia() {
   const ActuatorSet actuators(model, tendons);
   ReferencePose pose(model, tendons, actuators);
   for (const Springs& spring : springs_) {
-    // Joints are numbered as they were read, which may be after the joints of bodies that are written before them.
+    // Find the joint by body: the numbers follow the order of reading, which may differ from the order of the bodies.
     const auto [body, place] = joint_place_[static_cast<std::size_t>(spring.joint)];
     const Joint& moved =
         model.joints[static_cast<std::size_t>(model.bodies[static_cast<std::size_t>(body)].joint_first + place)];

@@ -1,4 +1,4 @@
-// Sections that refer to bodies: contact, equality, tendon, actuator; for others see sensors.cpp and keyframes.cpp.
+// Sections that refer to bodies: contact, equality, tendon, actuator. sensors.cpp and keyframes.cpp have the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,6 @@ bool says_default(const std::vector<double>& given, std::span<const double> defa
   return given.size() <= defaults.size() && std::equal(given.begin(), given.end(), defaults.begin());
 }
 
-/// A gain or bias: which law, and its numbers.
 void settle_law(const std::string& type, const std::array<double, 10>& parameters, ActuatorLaw& law,
                 std::array<double, 3>& affine, std::array<double, 9>& muscle) {
   affine = {0, 0, 0};
@@ -62,7 +61,7 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
   each("actuator", [&](const XmlElement& e, const Scope& s) { read_actuator(e, s); });
   each("sensor", [&](const XmlElement& e, const Scope& s) { read_sensor(e, s); });
   for (const XmlElement& custom : scopes.front().source->section("custom")) {
-    for (const XmlElement& e : custom.children("element")) {  // of a tuple
+    for (const XmlElement& e : custom.children("element")) {  // elements of a <tuple>
       for (const auto& [attribute, kind] : references(e)) {
         if (!made_in(kind, std::string(*e.peek(attribute)))) reference(e, attribute, kind, scopes.front());
       }
@@ -70,7 +69,8 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
   }
 }
 
-/// MuJoCo's order: the main model's own, then attachment by attachment and replica by replica, as the walk opens them.
+/// A section's elements in MuJoCo's order: those of the main model, then those of each attachment and replica in the
+/// order in which the walk opens them.
 std::vector<std::pair<XmlElement, Scope>> Builder::elements(std::string_view section,
                                                             const std::vector<Scope>& scopes) {
   const bool whole = section == "equality" || section == "actuator";
@@ -148,7 +148,7 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
       spec.relative_position = {pose[0], pose[1], pose[2]};
       const Quatd q{pose[3], pose[4], pose[5], pose[6]};
       spec.has_relative_pose =
-          q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // MuJoCo: all zero asks for the reference pose
+          q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // as in MuJoCo, a zero quaternion means the reference pose
       if (spec.has_relative_pose) spec.relative_orientation = normalized(q);
     }
     if (!missing(first) && !missing(second) && !spec.sites && std::max(first, 0) == std::max(second, 0)) {
@@ -194,7 +194,7 @@ bool wraps(const ModelSpec& spec, const std::string& geom) {
 
 }  // namespace
 
-/// The sites, geoms and pulleys of a spatial tendon; MuJoCo's rules. False if the tendon cannot be.
+/// Reads the sites, geoms and pulleys of a spatial tendon by MuJoCo's rules. False if the tendon is invalid.
 bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& tendon) {
   using Kinds = TendonSpec::PathKind;
   bool complete = true;
@@ -342,7 +342,6 @@ void Builder::inherit_range(const XmlElement& e, ActuatorState& state) {
 
 namespace {
 
-/// Which controls a dcmotor or pid has.
 void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSpec& motor) {
   const std::pair<std::string_view, bool*> kinds[] = {
       {"pos", &motor.position}, {"vel", &motor.velocity}, {"ff", &motor.feedforward}, {"voltage", &motor.voltage}};
@@ -360,7 +359,7 @@ void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSp
   }
 }
 
-/// Constants of a dcmotor's winding, bristle and heat.
+/// Reads the constants of a dcmotor's winding, LuGre bristle, cogging and heat.
 void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorSpec& motor) {
   motor.constant = given.constant, motor.resistance = given.resistance, motor.electric_time = given.electric_time;
   if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
@@ -385,12 +384,13 @@ void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorS
 
 }  // namespace
 
-/// A dcmotor or pid of one input and without states of its own is affine: u its input, l and v of what it drives,
+/// A dcmotor or pid with one input and no activation becomes an affine law. With input u, length l and velocity v of
+/// the transmission it is
 ///
 ///     voltage   K/R (u - K v)         pos   kp (u - l) - kd v
 ///     ff        u - kp l - kd v       vel   kd (u - v) - kp l
 ///
-/// Every other one is a MotorSpec.
+/// Any other dcmotor or pid becomes a MotorSpec.
 void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& given = state.motor;
   ActuatorSpec& spec = state.spec;
@@ -411,13 +411,13 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   if (motor.ki > 0 && !motor.position) e.error("an integral needs the input pos", dc ? "controller" : "ki");
   if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs the input pos", "slewmax");
   if (!motor.position) state.inherit_range = 0;
-  if (!dc && !motor.position) {  // 'ctrlrange' and 'ctrllimited' are of the input pos, the other ranges hold if given
+  if (!dc && !motor.position) {  // 'ctrlrange' and 'ctrllimited' concern the input pos; the other ranges apply if given
     spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
     state.control_limited = spec.control_range == std::array{0.0, 0.0} ? Limited::no : Limited::yes;
   }
 
   const double K = motor.constant;
-  const bool by_ratio = !dc && motor.kd < 0;  // a damping ratio, known when the inertia is
+  const bool by_ratio = !dc && motor.kd < 0;  // kd is a damping ratio, which needs the inertia
   if (motor.controls() == 1 && motor.activations() == 0 && (!motor.controlled() || affine_torque(motor)) &&
       motor.cogging[0] == 0 && (!by_ratio || motor.position)) {
     const double kp = motor_stiffness(motor), kd = motor_damping(motor);
@@ -433,7 +433,7 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   const auto more = [&](bool there, const std::array<double, 2>& range) {
     if (there) spec.more_control_ranges.push_back(range);
   };
-  // MuJoCo: one range for all controls of a dcmotor, one for each of a pid.
+  // As in MuJoCo, all controls of a dcmotor share a range, and each control of a pid has one.
   more(motor.velocity, dc ? spec.control_range : given.velocity_range);
   more(motor.feedforward, dc ? spec.control_range : given.feedforward_range);
   more(motor.voltage, spec.control_range);
@@ -473,7 +473,7 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
                      quote(state.gain_type), quote(state.bias_type)));
 }
 
-/// Armature and damping of a motor, seen through its gear, belong to what it drives.
+/// Adds a motor's armature and damping, times the square of its gear, to the joint or tendon that it drives.
 void Builder::add_motor(const ActuatorState& state) {
   const ActuatorSpec& spec = state.spec;
   const double square = spec.gear[0] * spec.gear[0];
@@ -503,7 +503,7 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   e.report_unread(Severity::error);
   if (!found) return;
   settle_actuator(e, source.compiler(), state);
-  // MuJoCo's mark of a damping ratio: a positive last coefficient in a position servo.
+  // A positive last coefficient of a position servo is a damping ratio, as in MuJoCo.
   const double kp = state.gain_parameters[0];
   const bool ratio = spec.bias[2] > 0 && kp >= 0 && kp == -spec.bias[1];
   if (ratio) {
@@ -520,8 +520,8 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   spec_.actuators.push_back(std::move(spec));
 }
 
-/// One warning for all constraints that say nothing of their softness, or what MuJoCo's default says: they are harder
-/// here (decisions 405, 504), so that a run differs from MuJoCo's by the depth or the creep of its own.
+/// Adds one warning for all constraints without solref and solimp or with MuJoCo's defaults. They are harder here
+/// (decisions 405, 504), so a run differs from MuJoCo's by the penetration or creep that MuJoCo's softness causes.
 void Builder::name_default_softness(const XmlElement& root) {
   const OptionSpec& option = spec_.option;
   const auto plain = [](const std::vector<double>& solref, const std::vector<double>& solimp) {
@@ -544,7 +544,7 @@ void Builder::name_default_softness(const XmlElement& root) {
   for (const EqualitySpec& e : spec_.equalities)
     equalities += option.equality_enabled && e.active && plain(e.solver_reference, e.solver_impedance);
   if (joints == 0) return;
-  if (geoms == 1 && pairs == 0) geoms = 0;  // nothing to touch
+  if (geoms == 1 && pairs == 0) geoms = 0;  // a single geom has no contact partner
   std::string what;
   for (const auto& [count, one, many] :
        {std::tuple(geoms, "geom", "geoms"), std::tuple(pairs, "pair", "pairs"), std::tuple(ranges, "range", "ranges"),

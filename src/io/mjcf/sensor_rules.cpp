@@ -1,4 +1,4 @@
-// What MuJoCo refuses of sensors: attributes that an element lacks or does not have, and values that cannot be.
+// Sensors that MuJoCo refuses: missing attributes, attributes that the element does not have, and invalid values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +9,8 @@
 namespace tarsus::mjcf {
 namespace {
 
-/// Attributes beside those of every sensor: of each list an element has exactly one, at most one, or all or none.
+/// Attributes beside those that all sensors have. An element has exactly one of each list in `needed`, at most one of
+/// each in `possible`, and all or none of each in `together`.
 struct Parts {
   std::vector<std::vector<const char*>> needed, possible, together;
 };
@@ -38,7 +39,7 @@ Parts parts_of(const XmlElement& e, const SensorTraits* traits) {
   return {};
 }
 
-/// Some of these words in this order, each at most once.
+/// Checks that the attribute has only these words, in this order, each at most once.
 void check_order(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> all) {
   const auto text = e.attribute(attribute);
   const auto* next = all.begin();

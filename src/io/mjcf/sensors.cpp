@@ -1,4 +1,4 @@
-// <sensor>: what its elements refer to and what they are of.
+// <sensor>: reads the elements and resolves the objects that they refer to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace tarsus::mjcf {
 
-/// False where something is missing that the sensor names.
+/// Resolves the objects that the sensor names. False if one is missing or of the wrong kind.
 bool Builder::find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor) {
   bool complete = true;
   for (const auto& [attribute, kind] : references(e)) {
     std::string full;
     complete = reference(e, attribute, kind, scope, &full) >= 0 && complete;
-    // MuJoCo attaches no sensor of the world itself.
+    // MuJoCo does not attach sensors of the world.
     const std::string_view named = attribute;
     if (scope.level > 0 && full.empty() && (named == "body" || named == "objname")) complete = false;
     for (auto& [name, value] : sensor.attributes) {
@@ -38,7 +38,7 @@ bool Builder::find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& s
   return complete;
 }
 
-/// The joint or tendon is of the type that the sensor is for, and has a limit where that is what it measures.
+/// Checks that the joint or tendon has the sensor's type, and a limit if the sensor measures one.
 void Builder::check_sensed(const XmlElement& e, const SensorTraits& traits, const SensorSpec& sensor) {
   const bool limit = e.name().find("limit") != std::string_view::npos, ball = e.name().starts_with("ball");
   const auto refuse = [&](const char* what, const char* attribute) {
@@ -60,7 +60,7 @@ void Builder::check_sensed(const XmlElement& e, const SensorTraits& traits, cons
   if (!of.limited) refuse("tendons with a limit", "tendon");
 }
 
-/// MuJoCo's frame of a mesh geom: its mesh's centre of mass and principal axes.
+/// Sets MuJoCo's frame of a mesh geom: the mesh's centre of mass and principal axes.
 void Builder::find_mesh_frame(const XmlElement& e, GeomSpec& geom) {
   if (geom.type != GeomType::mesh) return;
   const int mesh = index_of(spec_.meshes, geom.mesh);
@@ -69,7 +69,7 @@ void Builder::find_mesh_frame(const XmlElement& e, GeomSpec& geom) {
   if (mass) geom.mesh_centre = mass->com, geom.mesh_axes = quaternion(eigen(mass->inertia).vectors);
 }
 
-/// The frames of the mesh geoms that it names.
+/// Sets the frames of the mesh geoms that a sensor names.
 void Builder::find_mesh_frames(const XmlElement& e, const SensorSpec& sensor) {
   for (const auto& [type, name] : {std::pair{"objtype", "objname"}, std::pair{"reftype", "refname"}}) {
     if (attribute(sensor, type) != "geom") continue;

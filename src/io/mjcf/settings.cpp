@@ -44,7 +44,7 @@ void Builder::read_option(const XmlElement& e) {
   double number = 0;
   for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations",
                            "ccd_tolerance", "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
-    read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
+    read_in(e, name, 0.0, 1e9, number);  // settings of MuJoCo's algorithms
     keep_attribute(e, name, option.kept);
   }
   check_value(e, "jacobian", "dense|sparse|auto");
@@ -94,7 +94,7 @@ void Builder::read_flags(const XmlElement& e) {
     if (enabled(flag, false)) e.unsupported({flag});
     keep_attribute(e, flag, option.kept_flags);
   }
-  // Of MuJoCo's own algorithms, without a meaning here.
+  // Flags of MuJoCo's algorithms, which have no meaning here.
   for (const char* flag : {"warmstart", "refsafe", "midphase", "nativeccd", "eulerdamp", "autoreset", "energy",
                            "island", "multiccd", "diagexact", "ipc", "speculative"}) {
     enabled(flag, true);
@@ -103,7 +103,7 @@ void Builder::read_flags(const XmlElement& e) {
   e.report_unread(Severity::error);
 }
 
-/// Of an attached model custom data count alone, under its prefix; the rest is checked.
+/// Reads the settings. Of an attached model only custom data are kept, with its prefix; the rest is only checked.
 void Builder::read_settings(const Scope& scope) {
   const auto full_name = [&](const XmlElement& e) {
     const std::string name = e.text("name");

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostIncludes = 1'000, kMostClasses = 10'000;
 constexpr std::size_t kMostIncludedBytes = 64u << 20;
 
-/// With forward slashes, for paths that were written on Windows.
+/// Replaces backslashes in paths that were written on Windows.
 std::filesystem::path portable(std::string text) {
   for (char& c : text) {
     if (c == '\\') c = '/';
@@ -47,7 +47,7 @@ Source::Source(XmlDocument main, std::filesystem::path directory, const ReadOpti
 }
 
 void Source::load_includes(const ReadOptions& options, DiagnosticSink& sink) {
-  for (std::size_t i = 0; i < documents_.size(); ++i) {  // grows while we read
+  for (std::size_t i = 0; i < documents_.size(); ++i) {  // documents_ grows in the loop
     for (const XmlElement& e : documents_[i].root().below("include")) load_include(e, options, sink);
   }
 }
@@ -99,7 +99,7 @@ std::vector<XmlElement> Source::items(const XmlElement& parent) const {
       continue;
     }
     const auto file = included_.find(e.id());
-    if (file == included_.end()) continue;  // reported when it was not loaded
+    if (file == included_.end()) continue;  // already reported by load_include()
     std::vector<XmlElement> inner = file->second.children();
     open.insert(open.end(), inner.rbegin(), inner.rend());
   }
@@ -218,7 +218,7 @@ const Defaults& Source::defaults(const XmlElement& e, const Defaults& otherwise,
   return otherwise;
 }
 
-/// Text without a file lies in the main folder.
+/// The folder of the file that names a path. Text without a file counts as in the main folder.
 std::filesystem::path Source::folder_of(const Location& used_at) const {
   const std::filesystem::path folder = std::filesystem::path(used_at.file).parent_path();
   return folder.empty() ? directory_ : folder;

@@ -25,7 +25,7 @@ class Source {
   const Compiler& compiler() const { return compiler_; }
   const Defaults& main_defaults() const { return *classes_.find("")->second; }
 
-  /// Child elements with every <include> replaced by what its file holds.
+  /// Child elements, with every <include> replaced by its file's contents.
   std::vector<XmlElement> items(const XmlElement& parent) const;
   /// The contents of all top-level elements of one name, in order.
   std::vector<XmlElement> section(std::string_view name) const;
@@ -35,10 +35,11 @@ class Source {
   /// The class named by `attribute` ("class" or "childclass"), or `otherwise` if the element names none.
   const Defaults& defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute = "class") const;
 
-  /// Where a mesh or texture lies: in the compiler's folder, relative to the main file; else beside the file that names
-  /// it, as in MuJoCo; else in that folder relative to it, or beside the main file.
+  /// The path of a mesh or texture. It is searched in the compiler's folder relative to the main file, then as in
+  /// MuJoCo beside the file that names it, then in the compiler's folder relative to that file, then beside the main
+  /// file.
   std::filesystem::path asset_path(const std::string& file, const std::string& folder, const Location& used_at) const;
-  /// Where an attached model lies: beside the file that names it, as in MuJoCo, else relative to the main file.
+  /// The path of an attached model: beside the file that names it, as in MuJoCo, else relative to the main file.
   std::filesystem::path model_path(const std::string& file, const Location& used_at) const;
 
  private:
@@ -55,7 +56,7 @@ class Source {
   std::map<const void*, XmlElement> included_;  ///< <include> element → root of its file
   std::size_t included_bytes_ = 0;
   Compiler compiler_;
-  std::map<std::string, std::unique_ptr<Defaults>, std::less<>> classes_;  ///< "" is the top one, whatever its name
+  std::map<std::string, std::unique_ptr<Defaults>, std::less<>> classes_;  ///< "" is the top class, whatever its name
 };
 
 }  // namespace tarsus::mjcf

@@ -1,5 +1,5 @@
-// What MJCF elements say while default classes are being overlaid: the spec's fields plus what can only be settled when
-// the whole element is known (angles, limits left to "auto", fromto, gains of shortcuts).
+// The state of MJCF elements while default classes are overlaid: the spec's fields, and values that can be settled only
+// when the element is complete (angles, "auto" limits, fromto, gains of shortcuts).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace tarsus::mjcf {
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
-/// <compiler>, MuJoCo's defaults.
+/// Settings of <compiler>, with MuJoCo's defaults.
 struct Compiler {
   bool degrees = true;
   std::string euler_sequence = "xyz";
@@ -37,7 +37,7 @@ struct Compiler {
   double radians(double angle) const { return degrees ? angle * (kPi / 180) : angle; }
 };
 
-/// A frame in another: p_outer = position + R(orientation) p_inner.
+/// Pose of a frame in another: p_outer = position + R(orientation) p_inner.
 struct Pose {
   Vec3d position{0, 0, 0};
   Quatd orientation{1, 0, 0, 0};
@@ -47,7 +47,7 @@ bool is_identity(const Pose& pose);
 
 enum class Limited { automatic, no, yes };
 
-/// Angles as written, not yet radians.
+/// Angles are as written, not yet in radians.
 struct JointState {
   JointSpec spec;
   Limited limited = Limited::automatic, force_limited = Limited::automatic;
@@ -65,25 +65,25 @@ struct SiteState {
   std::optional<std::array<double, 6>> ends;
 };
 
-/// What the elements of actuators say in different ways.
+/// The law that the different actuator elements express in different ways.
 struct ActuatorLawState {
   ActuatorLawState() { gain_parameters[0] = 1; }
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
-  bool of_pid = false;  ///< a <pid> wrote some of it
-  /// dcmotor and pid: what their law is made of when the element is complete.
+  bool of_pid = false;  ///< a <pid> wrote a part of the law
+  /// Constants of dcmotor and pid, from which their law is made when the element is complete.
   struct Motor {
     double constant = 0;                 ///< [N m/A], [V s/rad]
     double resistance = 0;               ///< [Ohm]
-    double electric_time = 0;            ///< inductance over resistance
-    std::array<double, 3> saturation{};  ///< torque, current, the current's rate
+    double electric_time = 0;            ///< inductance over resistance [s]
+    std::array<double, 3> saturation{};  ///< torque, current, rate of current
     std::array<double, 6> controller{};  ///< kp ki kd slewmax imax vmax
-    std::array<double, 6> thermal{};     ///< resistance, capacity, time constant, dR/dT / R, at, around
-    std::array<double, 5> lugre{};       ///< bristle's stiffness and damping, Coulomb, static, Stribeck's speed
-    std::array<double, 3> cogging{};     ///< torque, periods in a turn, phase
+    std::array<double, 6> thermal{};     ///< resistance, capacity, time constant, dR/dT / R, its temperature, ambient
+    std::array<double, 5> lugre{};       ///< bristle stiffness and damping, Coulomb and static friction, Stribeck speed
+    std::array<double, 3> cogging{};     ///< torque, periods a turn, phase
     double integral = 0, integral_max = 0, slew_max = 0;  ///< pid's ki, imax, slewmax
-    std::string input;                                    ///< which of its inputs there are; empty: its default
+    std::string input;                                    ///< the inputs that are present; empty: the default
     std::array<double, 2> velocity_range{0, 0}, feedforward_range{0, 0};
   };
   Motor motor;
@@ -93,13 +93,14 @@ struct ActuatorState : ActuatorLawState {
   ActuatorSpec spec;
   Limited control_limited = Limited::automatic, force_limited = Limited::automatic,
           activation_limited = Limited::automatic;
-  double armature = 0;  ///< of the motor, before its gear
+  double armature = 0;  ///< of the motor, before the gear
   std::array<double, 3> damping{};
   int activation_count = -1;     ///< actdim; -1: what dyntype needs
-  std::string kind = "general";  ///< of the element that wrote the law last
-  /// The last law of each default class that has one, its own last, with the kind of the element that wrote it.
+  std::string kind = "general";  ///< element that last wrote the law
+  /// The final law of each default class that has one, with the kind of the element that wrote it, from the outermost
+  /// class to this one.
   std::vector<std::pair<std::string, ActuatorLawState>> laws;
-  std::size_t outer_laws = 0;  ///< how many are of the classes around its own
+  std::size_t outer_laws = 0;  ///< number of these laws from enclosing classes
 };
 
 struct EqualityState {
@@ -112,7 +113,7 @@ struct TendonState {
   Limited limited = Limited::automatic, force_limited = Limited::automatic;
 };
 
-/// One default class, with everything inherited from its parents already in it.
+/// A default class, including all that it inherits.
 struct Defaults {
   JointState joint;
   GeomState geom;
@@ -124,62 +125,62 @@ struct Defaults {
   Vec3d mesh_scale{1, 1, 1};
   std::string mesh_inertia = "legacy";
   std::map<std::string, Attributes, std::less<>> looks;  ///< material, texture, camera, light
-  Pose camera, light;                                    ///< their places
+  Pose camera, light;                                    ///< their poses
   Vec3d light_direction{0, 0, -1};
 };
 
 /// Attributes of `own` replace those of the same name.
 void overlay(const Attributes& own, Attributes& attributes);
 
-// Overlays: what the element says replaces what the state holds. `compiler` for the units of orientations.
+// Overlays: an element's attributes replace the values in the state. `compiler` has the units of orientations.
 void overlay(const XmlElement& e, const Compiler& compiler, JointState& state);
 void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state);
 void overlay(const XmlElement& e, const Compiler& compiler, SiteState& state);
 void overlay(const XmlElement& e, TendonState& state);
 void overlay(const XmlElement& e, EqualityState& state);
 void overlay(const XmlElement& e, ContactPairSpec& state);
-/// Any of the actuator elements; the element's name decides what the parameters mean.
+/// Any actuator element. The element's name determines the meaning of the parameters.
 void overlay(const XmlElement& e, ActuatorState& state);
 bool is_actuator(std::string_view element);
-/// Errors at attributes that MJCF does not give to an element of looks, sizes or custom data, at values that are not
-/// theirs, and at other elements.
+/// For elements of looks, sizes or custom data: reports as errors attributes that MJCF does not have, invalid values,
+/// and other elements.
 void refuse_unknown(const XmlElement& e);
-/// An error where the value of an attribute without effect here is not what MJCF has there. `kind`: how many numbers
-/// ("4", "1-5", "*" for any; with i behind it whole ones: "2i"), "bool", words ("none|edge|cross"), or several of them
-/// ("+rgb|depth").
+/// Reports an invalid value of an attribute that has no effect here. `kind` is a count of numbers ("4", "1-5", "*" for
+/// any; "2i" for integers), "bool", one of several words ("none|edge|cross"), or any number of them ("+rgb|depth").
 void check_value(const XmlElement& e, const char* attribute, std::string_view kind);
-/// Errors at elements whose name an earlier one of the list has.
+/// Reports elements with the same tag as an earlier one in the list.
 void refuse_repeated(const std::vector<XmlElement>& elements);
-/// Errors at attributes that MJCF gives to other actuators.
+/// Reports attributes that only other actuators have.
 void refuse_others_attributes(const XmlElement& e);
-/// Errors for what MuJoCo refuses of a complete one.
+/// Reports what MuJoCo refuses of a complete actuator.
 void check_actuator(const XmlElement& e, const ActuatorState& state);
-/// Errors for what MuJoCo refuses of a sensor's attributes; false where it lacks one. `traits`: null for other kinds.
+/// Reports what MuJoCo refuses of a sensor's attributes; false if one is missing. `traits` is null for kinds without
+/// traits.
 bool check_sensor(const XmlElement& e, const SensorTraits* traits);
 
 void read_compiler(const XmlElement& e, Compiler& compiler);
 /// @param angles in the compiler's unit, about the axes of its eulerseq
 Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler);
-/// quat, axisangle, euler, xyaxes or zaxis; at most one.
+/// Reads quat, axisangle, euler, xyaxes or zaxis, of which at most one is allowed.
 bool read_orientation(const XmlElement& e, const Compiler& compiler, Quatd& out);
 bool read_limited(const XmlElement& e, const char* attribute, Limited& out);
-/// Numbers in the place of the first ones of `out`, a class's: what a shorter list leaves out stays.
+/// Replaces the first numbers of `out`, which are a class's. A shorter list leaves the others as they are.
 bool read_over(const XmlElement& e, const char* attribute, Count count, std::vector<double>& out);
-/// solref and solimp under their various names.
+/// Reads solref and solimp under their various names.
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out);
-/// One of `words`, else an error; false if absent or bad.
+/// Reads one of `words`; any other word is an error. False if absent or invalid.
 bool read_word(const XmlElement& e, const char* attribute, const std::vector<std::string_view>& words,
                std::string& out);
 /// Reports an error if the attribute is missing.
 bool require(const XmlElement& e, const char* attribute);
-/// "auto" settled by the range, and a limit without a range is an error.
+/// Settles "auto" by the presence of a range. A limit without a range is an error.
 bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited, const char* limited_name,
                   const char* range_name, const std::array<double, 2>& range);
-/// A capsule's, cylinder's, box's or ellipsoid's place from its two ends.
+/// The pose and size of a capsule, cylinder, box or ellipsoid from its two ends.
 bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomType type, Vec3d& size, Vec3d& position,
                    Quatd& orientation);
-/// Sizes that the type needs are there and positive; a plane's grid gets its spacing.
+/// Checks that the sizes that the type needs are present and positive. A plane without grid spacing gets spacing 1.
 bool check_size(const XmlElement& e, GeomType type, Vec3d& size);
 
 }  // namespace tarsus::mjcf

@@ -1,5 +1,5 @@
-// The walk over <worldbody>: bodies, frames, replicas, attached models. A loop with a stack of its own, so that no
-// nesting can overflow the program's.
+// The walk over <worldbody>: bodies, frames, replicas, attached models. It is a loop with an explicit stack, so that no
+// nesting can overflow the call stack.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr std::size_t kMostElements = 500'000;
 constexpr int kMostReplicas = 100'000;
 constexpr int kMostAttachLevels = 20;
 
-/// How many elements a <replicate> makes, those inside it included; counting ends beyond kMostElements.
+/// Number of elements that a <replicate> makes, with all nested ones. Counting stops above kMostElements.
 double expanded_size(const Source& source, const XmlElement& replicate) {
   const auto count = [](const XmlElement& e) {
     return e.is("replicate") ? std::max(1, parse_integer(e.attribute("count").value_or("1")).value) : 1;
@@ -126,7 +126,7 @@ void Builder::open_body(const Task& task) {
   push_children(e, inside);
 }
 
-/// What lies inside it.
+/// Adds a body and returns the task for its children.
 Builder::Task Builder::add_body(BodySpec body, const XmlElement& e, const Task& task) {
   declare(Kind::body, body.name, e, &task.scope);
   spec_.bodies.push_back(std::move(body));
@@ -161,7 +161,7 @@ void Builder::open_replicate(const Task& task) {
   const bool counted = require(e, "count") && e.read("count", count);
   e.read("offset", offset);
   e.read("euler", angles);
-  e.ignore({"sep", "prefix"});  // MuJoCo 4 takes a prefix and does not use it
+  e.ignore({"sep", "prefix"});  // MuJoCo 4 accepts a prefix and ignores it
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
@@ -172,13 +172,13 @@ void Builder::open_replicate(const Task& task) {
     return e.error(fmt::format("replicas would make more than {} elements", kMostElements), "count");
   }
   std::vector<Pose> poses(static_cast<std::size_t>(count));
-  for (std::size_t i = 1; i < poses.size(); ++i) {  // turned by i times the angles, not i times by the rotation
+  for (std::size_t i = 1; i < poses.size(); ++i) {  // i times the angles, not i times the rotation
     const double times = static_cast<double>(i);
     poses[i].position = compose(poses[i - 1], {offset, {}}).position;
     poses[i].orientation =
         from_euler({times * angles[0], times * angles[1], times * angles[2]}, task.scope.source->compiler());
   }
-  const std::size_t width = std::to_string(count).size();  // of all suffixes: 00 … 17
+  const std::size_t width = std::to_string(count).size();  // all suffixes have this width: 00 … 17
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
@@ -196,7 +196,8 @@ void Builder::open_replica(const Task& task) {
   push_children(task.element, inside);
 }
 
-/// The text of a <model> asset, read once; its name is the asset's or, as in MuJoCo, what the file calls itself.
+/// The source of a <model> asset, read once. It is found by the asset's name or, if there is none, by the file's model
+/// name, as in MuJoCo.
 const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, const std::string& model) {
   for (const XmlElement& asset : scope.source->section("asset")) {
     if (!asset.is("model")) continue;
@@ -233,7 +234,7 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
 
 namespace {
 
-/// The body or frame of that name and the childclass that holds where it stands.
+/// The body or frame with that name, and the childclass that applies there.
 std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::string_view tag, const std::string& name) {
   std::vector<std::pair<XmlElement, const Defaults*>> open;
   for (const XmlElement& e : source.items(source.root())) {

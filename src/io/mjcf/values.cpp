@@ -1,4 +1,4 @@
-// Values that many elements share: orientations, limits, words, solver parameters; and <compiler>.
+// Values that many elements have: orientations, limits, words, solver parameters. Also <compiler>.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ bool read_word(const XmlElement& e, const char* attribute, const std::vector<std
   if (!value) return false;
   std::string expected;
   for (const std::string_view w : words) {
-    if (w == *value) return out = w, true;  // MuJoCo takes no blanks around it
+    if (w == *value) return out = w, true;  // MuJoCo accepts no blanks around a word
     expected += fmt::format("{}'{}'", expected.empty() ? "" : ", ", w);
   }
   e.error(fmt::format("attribute '{}': {} is not one of {}", attribute, quote(*value), expected), attribute);
@@ -95,7 +95,7 @@ Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler) 
   Quatd q{1, 0, 0, 0};
   for (std::size_t i = 0; i < 3; ++i) {
     const char letter = compiler.euler_sequence[i];
-    const bool moving = letter >= 'x';  // lower case: about the axes of the frame turned so far
+    const bool moving = letter >= 'x';  // lower case: about the axes of the frame as rotated so far
     Vec3d axis{0, 0, 0};
     axis[letter - (moving ? 'x' : 'X')] = 1;
     const Quatd turn = axis_angle(axis, compiler.radians(angles[i]));
@@ -148,7 +148,7 @@ std::optional<Quatd> from_xy_axes(const XmlElement& e) {
       y = y * (1 / norm(y));
       const Vec3d z = cross(x, y);
       const Quatd q = quaternion(from_columns(x, y, z));
-      // Of both signs MuJoCo's, which qpos shows: this one is positive.
+      // Choose MuJoCo's sign of the quaternion, because it is visible in qpos: the leading component is positive.
       const double lead = x.x + y.y + z.z > 0 ? q.w : x.x > y.y && x.x > z.z ? q.x : y.y > z.z ? q.y : q.z;
       return lead < 0 ? Quatd{-q.w, -q.x, -q.y, -q.z} : q;
     }
@@ -218,7 +218,7 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
 }
 
 bool check_size(const XmlElement& e, GeomType type, Vec3d& size) {
-  if (type == GeomType::plane) {  // x and y: where the drawn part ends, nowhere if they are not positive
+  if (type == GeomType::plane) {  // x, y: half sizes of the drawn part, infinite if not positive
     const std::string message = "the third number of a plane's size, the spacing of its grid, must be positive";
     if (size.z < 0) e.error(message, "size");
     if (size.z == 0) e.warn(message + ": 1 is taken, MuJoCo refuses the file", "size"), size.z = 1;
@@ -279,7 +279,7 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("fitaabb", compiler.fit_bounding_box);
   e.read("alignfree", compiler.align_free);
   if (compiler.align_free) e.unsupported({"alignfree"});
-  // Of no effect on the result: bodies weld anyway, and looks are kept anyway.
+  // These do not affect the result: bodies are welded and looks are kept in any case.
   for (const char* attribute :
        {"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
     check_value(e, attribute, "bool");
