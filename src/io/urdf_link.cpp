@@ -15,7 +15,7 @@ namespace tarsus::urdf {
 namespace {
 
 constexpr double kMostMass = 1e12;       // [kg] a larger number is a mistake
-constexpr double kMostInertia = 1e15;    // [kg m²]
+constexpr double kMostInertia = 1e18;    // [kg m²] kMostMass at a distance of 1 km
 constexpr double kLeastInertia = 1e-15;  // [kg m²]
 constexpr double kSlack = 1e-6;          // relative to the largest principal moment: rounding in files with six digits
 

@@ -279,7 +279,10 @@ TEST(UrdfBadInput, Inertia) {
   EXPECT_FALSE(parse(with("", good)).bodies.at(2).inertial.has_value());
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1'/>"), "attribute 'izz' is missing");
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
-  expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+15");
+  expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+18");
+  const std::string ship =
+      "<mass value='1e12'/><inertia ixx='9e17' iyy='9e17' izz='9e17'/>";  // MJCF has the same limit
+  EXPECT_EQ(parse(with(ship, "")).bodies.at(2).inertial->inertia.zz, 9e17);
   expect_urdf_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "not positive definite");
   expect_urdf_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "--fix balance");
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='1' ixy='2'/>"),
