@@ -142,6 +142,10 @@ def test_datas_arrays_are_views_without_copies(arm):
     assert data.qvel.tolist() == [0, 3, 0, 0, 0]
     data.time = 1.5
     assert data.time == 1.5 and data.model is arm
+    for time in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"time: is (nan|inf), expected finite \[s\]"):
+            data.time = time
+    assert data.time == 1.5
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
