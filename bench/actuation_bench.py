@@ -20,7 +20,7 @@ ROUNDS, STEPS = 41, 200
 
 
 def drives_of(model, data):
-    """Drives that do what the model's position servos do, their targets and the data's controls as qpos."""
+    """Drives equivalent to the model's position servos, the servos' targets, and the data's controls as qpos."""
     unit = tarsus.actuation(model, data)
     drives, target = tarsus.Drives.none(model), data.qpos.copy()
     limits, floors = np.full(model.nv, np.inf), np.full(model.nv, -np.inf)

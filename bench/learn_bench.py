@@ -25,7 +25,7 @@ import tarsus.gym
 
 
 class Timed:
-    """A VectorTask that knows how much processor time its steps take."""
+    """A VectorTask that measures the processor time of its steps."""
 
     def __init__(self, worlds):
         self.worlds, self.seconds = worlds, 0.0
@@ -72,7 +72,7 @@ def threads_give(worlds, threads, dtype, turns=30, steps=10):
     for envs in pair:
         envs.reset(seed=0)
     seconds = np.zeros((turns + 1, 2))
-    for turn in range(turns + 1):  # the first does not count
+    for turn in range(turns + 1):  # the first is not counted
         for side, envs in enumerate(pair):
             began = time.perf_counter()
             for k in range(steps):

@@ -63,7 +63,7 @@ nstlog = 1000000
 
 
 def run(command, **options):
-    """Processor and wall seconds of a command that must succeed, and its output."""
+    """Processor time and wall time [s] of a command that must succeed, and its output."""
     begin = time.perf_counter()
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, **options)
@@ -94,7 +94,7 @@ def read_sys(path):
 
 
 def copies(box, atoms, bonds, times):
-    """A box of times³ of these boxes."""
+    """A box of times³ copies of this box."""
     many, links = [], []
     for cell in range(times**3):
         shift = [box * (cell // times**c % times) for c in range(3)]
@@ -153,7 +153,7 @@ class Tarsus:
 
 
 def best(sides, steps, rounds, which):
-    """{name: the least time of a step in µs}: runs of `steps` and of twice as many, in turns."""
+    """{name: minimum time of a step [µs]}, from alternating runs of `steps` and of twice as many steps."""
     least = {}
     for number in range(rounds):
         names = list(sides)

@@ -33,7 +33,7 @@ def hermite(u, x0, v0, x1, v1):
 
 
 def pulse(u, start, end, ramp):
-    """1 inside [start, end], 0 outside by `ramp`, smooth between."""
+    """1 inside [start, end], 0 beyond a distance `ramp` outside, smooth between."""
     return smooth((u - start + ramp) / ramp) * smooth((end + ramp - u) / ramp)
 
 
@@ -54,7 +54,7 @@ class Foot:
         """Ankle (x from the flat foot's, z) and pitch at phase p in [0, duty]."""
         a = self.land * (1 - smooth(p / self.flat)) if self.flat > 0 else np.zeros_like(p)
         c = self.leave * smooth((p - self.rise) / (self.duty - self.rise)) ** 1.0 if self.rise < self.duty else np.zeros_like(p)
-        # About the heel while the toes are up, about the toe while the heel is up.
+        # The foot turns about the heel while the toes are up, and about the toe while the heel is up.
         angle = a + c
         pivot = np.where(angle < 0, self.heel, self.toe)
         x = pivot - (pivot * np.cos(angle) - self.height * np.sin(angle))
@@ -75,7 +75,7 @@ class Foot:
         (x0, vx0), (z0, vz0), (a0, va0) = ends[0]
         (x1, vx1), (z1, vz1), (a1, va1) = ends[1]
         bump = 16 * u**2 * (1 - u) ** 2
-        early = 12 * u**2 * (1 - u) ** 4 * 3.8  # the curl comes first, the reach last
+        early = 12 * u**2 * (1 - u) ** 4 * 3.8  # the foot curls early in swing and reaches late
         swing = p > self.duty
         w = self.reached
         x = np.where(swing, hermite(np.minimum(u / w, 1), x0, vx0 * w, x1 + self.stride, vx1 * w), x)
