@@ -1,15 +1,15 @@
 """A thousand worlds with contacts against mujoco.rollout (wheel), on the same MJCF, one thread each, alternating in one process.
 
 Both engines hold every joint by the same PD gains and force limits towards the same targets: tarsus by stable PD, MuJoCo by position
-actuators (a ball joint gets three). mujoco.rollout leaves a world at its first unstable step, and most of its time would then be that
-of no step. A step of MuJoCo therefore consists of substeps: for each integrator the smallest number with which all worlds complete
-the run, with the fastest of these integrators.
+actuators (a ball joint gets three). mujoco.rollout abandons a world at its first unstable step, after which it would time no steps.
+Therefore a step of MuJoCo consists of substeps: for each integrator the smallest number with which all worlds complete the run. The
+fastest integrator is used.
 Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
 folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines.
 Each scene first settles. A standing scene restarts from its initial state before each round, since neither engine stands for ever.
-Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
-Penetration of both: the deepest after any round, of the same number of worlds. The natural residual (of contacts, limits and drives)
-is that of tarsus alone; for MuJoCo's solver it is the largest gradient at its end, in its own scale.
+Speed: best of the rounds, in wall time or, on a shared machine, in processor time of one thread (--cpu).
+Penetration: the deepest after any round, over the same number of worlds of both engines. The natural residual (of contacts, limits and
+drives) is that of tarsus only; for MuJoCo the largest final gradient of its solver is reported, in MuJoCo's scale.
 JSON lines on standard output, a table on standard error.
 
     python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1 2] [--scenes g1] [--cpu]

@@ -2,10 +2,10 @@
 
 Both engines run in one process on one core and alternate. Lying scenes first settle. Standing scenes start from their pose, since
 neither engine stands for ever, and must be up at the end. Falling scenes start in the air with random rotations and velocities, the
-same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states, and a step's
-time is the median of its repeats, since the processor's timer ticks and other programs cost more than many a step. A step of tarsus
+same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states. The time of a
+step is the median of its repeats, since timer interrupts and other programs can take longer than a step. A step of tarsus
 includes collision, drives, contacts and limits, solved to the stated residual. MuJoCo uses its default solver at the same time step,
-and implicitfast where the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
+and implicitfast if the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
 finds unstable, after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
 
   ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6] [--repeats 5]    scenes whose name contains one of the NAMEs; all without

@@ -7,10 +7,10 @@ Needs GROMACS' programs gmx and gmx_d (Debian: apt-get install gromacs). Prints 
 
 Both programs compute the same physics: SPC/E, cutoff 0.85 nm for every pair of sites, Coulomb by reaction field with an infinite
 dielectric outside, Lennard-Jones energy-shifted, 2 fs, no thermostat, energies every 100 steps, the same start (216
-waters equilibrated at 300 K, copied). GROMACS runs as its users run it: leap-frog, SETTLE (exact to its rounding), a list
-whose buffer lets 0.005 kJ/mol/ps an atom drift (its default). tarsus: velocity Verlet with both constraint stages at 1e-12, a list
-that misses no pair. A time is the difference in processor time between a run and one twice as long, the least of all rounds, so
-that neither start-up nor other programs count. --threads adds the wall time of tarsus on that number of cores, alternating with one.
+waters equilibrated at 300 K, copied). GROMACS runs with its usual settings: leap-frog, SETTLE (exact to rounding), and a pair list
+whose buffer allows a drift of 0.005 kJ/mol/ps per atom (its default). tarsus: velocity Verlet with both constraint stages at 1e-12, and
+a pair list that misses no pair. A time is the difference in processor time between a run and one twice as long, the minimum over all
+rounds, so that start-up and other programs do not count. --threads adds the wall time of tarsus on that number of cores, alternating with one.
 """
 
 import argparse

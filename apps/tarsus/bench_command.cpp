@@ -32,8 +32,7 @@ struct BatchBench {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Sets the targets of all worlds: the start pose with each joint moved by up to `size`, drawn separately for each
-/// world.
+/// Sets all worlds' targets: the start pose with each joint moved by up to `size`, drawn separately for each world.
 template <class R>
 void aim(Batch<R>& batch, std::span<const double> start, double size, std::mt19937& random) {
   const Model& model = batch.model();

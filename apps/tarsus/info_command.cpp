@@ -71,8 +71,7 @@ struct JointRow {
   int qpos = 0, qvel = 0, nq = 0, nv = 0;
 };
 
-/// Each joint's place in qpos and qvel, from the joint types alone; empty if a type is unknown or the sizes do not add
-/// up.
+/// Each joint's place in qpos and qvel, from the joint types; empty if a type is unknown or the sizes do not match.
 std::vector<JointRow> layout(const Recording& r) {
   std::vector<JointRow> rows;
   int nq = 0, nv = 0;

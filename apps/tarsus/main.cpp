@@ -31,8 +31,7 @@ void know(const CLI::App& app, const std::string& word) {
   throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
 }
 
-/// Refuses empty arguments, such as an unset variable of a shell script. CLI11 would ignore an option with an empty
-/// value.
+/// Refuses empty arguments, such as an unset variable of a shell script. CLI11 would ignore the option.
 void refuse_empty(const std::vector<std::string>& words) {
   for (std::size_t k = 1; k < words.size(); ++k) {
     if (words[k].empty())

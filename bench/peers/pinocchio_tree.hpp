@@ -1,8 +1,7 @@
 // Shared by the Pinocchio benchmark programs: the clock, and the reader of trees that `aba_bench --trees` writes.
 #pragma once
 
-// The program includes an algorithm of Pinocchio before this header, because each version arranges its headers
-// differently.
+// The program includes an algorithm of Pinocchio first, because each version arranges its headers differently.
 
 #include <algorithm>
 #include <cstdio>

@@ -68,8 +68,7 @@ T expect_python(nb::handle object, const char* name, const char* type) {
                            .c_str());
 }
 
-/// Makes copy and deepcopy return the object itself, for immutable classes. Gymnasium, for example, copies its
-/// arguments.
+/// Makes copy and deepcopy return the object itself, for immutable classes. (Gymnasium copies its arguments.)
 template <class Class>
 void copies_are_itself(Class& c) {
   c.def(
@@ -283,8 +282,7 @@ struct FunctionSlots {
     for (const nb::object& f : nb::inst_ptr<Owner>(self)->rows->functions) Py_VISIT(f.ptr());
     return 0;
   }
-  /// Removes all functions from the object before any of them is destroyed, because destruction may run any Python
-  /// code.
+  /// Removes all functions from the object before any of them is destroyed, which may run any Python code.
   static int clear(PyObject* self) {
     std::vector<nb::object> dying;
     if (nb::inst_ready(self)) dying.swap(nb::inst_ptr<Owner>(self)->rows->functions);

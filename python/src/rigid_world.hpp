@@ -242,8 +242,7 @@ class AnyRigidWorld {
     return nb::module_::import_("numpy").attr("array")(out, nb::arg("dtype") = "bool");
   }
   nb::dict contacts() const;
-  /// Shapes for a viewer, except hulls and height fields; these come from models, for which scene_json() describes
-  /// them.
+  /// Shapes for a viewer, except hulls and height fields, which come from models: scene_json() describes them.
   nb::list shapes() const;
 
   nb::dict options() const {

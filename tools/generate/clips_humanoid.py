@@ -149,10 +149,10 @@ class Curve:
 def backflip():
     """Crouch, jump, one turn backward in a tuck, land, stand: in the air the centre of mass falls freely and the spin keeps its momentum.
 
-    Planar: both sides alike. Joint angles are curves of time throughout. On the ground the pelvis is placed so that the toes (push-off) or
-    the soles (landing) stand still; the trunk's angle is a curve too. The air begins with the velocity and the angular momentum of the
-    push-off. The curves' numbers were found by least squares on what the ground would have to do: push upward with three times the weight
-    at most, at a point of the sole, within a cone of 0.7, and catch with a blow of 1.2 m/s.
+    Planar: both sides are alike. Joint angles are curves of time throughout. On the ground the pelvis is placed so that the toes (push-off)
+    or the soles (landing) stand still; the trunk's angle is a curve too. The flight starts with the velocity and the angular momentum of
+    the push-off. The keys of the curves are a least-squares fit of the ground reaction that they require: an upward force of at most three
+    times the weight, at a point of the sole, within a friction cone of 0.7, and a landing impact of 1.2 m/s.
     """
     crouch, off, air = 0.378, 0.84, 0.629
     land, low = off + air, off + air + 0.469

@@ -8,8 +8,8 @@ def two_link(d, upper, lower, bend, toe_out=0.0):
     """Joint values that bring the end of a limb to d (in the frame that carries its first joint).
 
     At rest both segments point along -z; the second joint turns about y by an angle of sign `bend`. Returns the first
-    joint's quaternion (yaw, roll, then pitch: the knee stays in the limb's own plane), the second's angle about y, and
-    how far beyond reach d was.
+    joint's quaternion (yaw, roll, then pitch: the knee stays in the plane of the limb), the second's angle about y, and
+    by how much d is beyond reach.
     """
     d = rotate(yaw(-np.asarray(toe_out)), d)
     far = np.linalg.norm(d, axis=-1)
@@ -40,11 +40,12 @@ def pulse(u, start, end, ramp):
 class Foot:
     """A rigid foot's path over one cycle, phase 0 at touch-down, `duty` the share of stance.
 
-    In stance it rocks over its heel from `land` to flat (until `flat`), stays flat (until `rise`), then rocks over its
-    toe to `leave` (pitches, toes up negative; shares of the cycle). The point it rocks about does not move. In swing the
-    ankle follows a cubic with the stance's velocity at both ends, lifted by `lift` and curled by `curl`; a foot that
-    lands flat is over its place at `reached` of the swing and then comes straight down, so that it does not scuff.
-    heel, toe: x of the sole's ends from the ankle; height: ankle over sole.
+    In stance the foot rocks over its heel from pitch `land` to flat (until `flat`), stays flat (until `rise`), then rocks
+    over its toe to pitch `leave`. Pitches are negative with toes up; `flat` and `rise` are shares of the cycle. The point
+    about which it rocks does not move. In swing the ankle follows a cubic with the stance's velocity at both ends, lifted
+    by `lift` and curled by `curl`. A foot that lands flat is above its place at the share `reached` of the swing and then
+    moves straight down, so that it does not scuff. heel, toe: x of the sole's ends from the ankle; height: of the ankle
+    above the sole.
     """
 
     def __init__(self, stride, duty, flat, rise, land, leave, heel, toe, height, lift, curl=0.0, reached=1.0):
