@@ -1,7 +1,7 @@
-# tarsus: every task of the project by one name. `make` alone says what there is.
+# tarsus: all tasks of the project. `make` without a target lists them.
 #
-# Each task does its own set-up: system packages by apt (tools/setup.sh says which, and skips those that are there),
-# Python parts in .venv. Nothing is installed outside those two.
+# Each task installs what it needs: system packages by apt (tools/setup.sh lists them and skips installed ones), and
+# Python packages in .venv. Nothing else is installed.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -12,13 +12,13 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PYTHON ?= python3
 WERROR ?= OFF
-# Instruction sets of the kernels that `make build` compiles: native, this machine's alone, is what takes least.
+# Instruction sets of the kernels that `make build` compiles. `native`, this machine's only, takes least time.
 ISA ?= all
 FUZZ_SECONDS ?= 60
 BUILD := build
 VENV := .venv
 
-# 1: a test that is skipped for want of something that a checkout and `make` bring is a failure, as in CI.
+# 1: a test that is skipped although a checkout and `make` provide what it needs is a failure, as in CI.
 STRICT ?=
 STAGE := tools/stage.sh $(BUILD)/stages.tsv
 
@@ -44,7 +44,7 @@ help: ## This list
 # -- the two commands -----------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: ## The main job on built-in data: stable PD tracks a walk at 1/30 s
+demo: ## Stable PD tracks a walk at 1/30 s, with built-in data
 	@rm -f $(BUILD)/stages.tsv
 	@$(MAKE) cli
 	@mkdir -p $(dir $(DEMO_OUT))
@@ -54,7 +54,7 @@ demo: ## The main job on built-in data: stable PD tracks a walk at 1/30 s
 	@$(PYTHON) tools/times.py $(BUILD)/stages.tsv --ninja $(BUILD)/.ninja_log --top 0
 
 .PHONY: test
-test: ## Builds and runs every test but the long ones; STRICT=1: none may be skipped for want of anything
+test: ## Builds and runs all tests except the long ones; STRICT=1: avoidable skips are failures
 	@rm -f $(BUILD)/stages.tsv
 	@$(MAKE) python BENCH=$(or $(BENCH),OFF) LONG=$(or $(LONG),OFF)
 	@echo '-- Python'
@@ -66,8 +66,8 @@ test: ## Builds and runs every test but the long ones; STRICT=1: none may be ski
 
 # -- building -------------------------------------------------------------------------------------------------------
 
-# The library and the command line only, for this machine's instruction set and double precision only; `make build` adds the
-# rest to the same tree. A tree that `make build` has configured stays as it is.
+# Only the library and the command line, for this machine's instruction set and in double precision. `make build` adds
+# the rest to the same tree. A tree that `make build` has configured is not changed.
 .PHONY: cli
 cli:
 	@$(STAGE) 'system packages' tools/setup.sh build
@@ -75,8 +75,8 @@ cli:
 	  -DTARSUS_ISA=native -DTARSUS_DOUBLE_ONLY=ON -DTARSUS_WERROR=$(WERROR)
 	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
 
-# BENCH=OFF and LONG=OFF leave out benchmarks and long tests. What the tests need of Python is installed while the
-# compilers run; they themselves need little of it.
+# BENCH=OFF and LONG=OFF leave out benchmarks and long tests. The Python packages of the tests are installed during
+# compilation, which needs few Python packages.
 .PHONY: build
 build: ## Release build of library, command line, tests, benchmarks and Python extension, for all instruction sets
 	@$(STAGE) 'system packages' tools/setup.sh build test python
@@ -95,14 +95,14 @@ dev: ## Quick inner loop: scalar double kernels only, light optimisation, all te
 	@cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev -j $(JOBS)
 
-# From the tree of `make build`, which has compiled all of it.
+# Installs from the tree of `make build`, without compiling again.
 .PHONY: python
 python: build ## Installs the Python package into .venv
 	@$(STAGE) 'install the package' env CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
 	  $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps .
 
 .PHONY: wheel
-wheel: build ## A manylinux wheel in dist/: extension, command line and built-in models; tried in an empty environment
+wheel: build ## A manylinux wheel in dist/: extension, command line and built-in models; tested in an empty environment
 	tools/wheel.sh $(VENV)
 
 .PHONY: venv
@@ -142,14 +142,14 @@ fuzz: ## Every fuzzer for FUZZ_SECONDS (60)
 	tools/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
 .PHONY: clang
-clang: ## Everything built by clang with warnings as errors, and its short C++ tests
+clang: ## Builds everything with clang, warnings as errors; runs the short C++ tests
 	@tools/setup.sh build test fuzz
 	@cmake --preset clang
 	@cmake --build --preset clang --parallel $(JOBS)
 	ctest --preset clang -j $(JOBS)
 
 .PHONY: aarch64
-aarch64: ## The library by Debian's cross compiler for 64-bit Arm, its short C++ tests under qemu-user
+aarch64: ## Builds the library with Debian's cross compiler for 64-bit Arm; runs the short C++ tests under qemu-user
 	@if tools/setup.sh build test aarch64; then \
 	  cmake --preset aarch64 && cmake --build --preset aarch64 --parallel $(JOBS) && ctest --preset aarch64 -j $(JOBS); \
 	else echo 'SKIPPED: aarch64, whose packages cannot be had here'; fi
@@ -171,7 +171,7 @@ format: ## Rewrites the C++ files in the project's format
 	@tools/setup.sh lint
 	git ls-files '*.hpp' '*.cpp' '*.inl' | xargs clang-format-14 -i
 
-# -- figures and words ----------------------------------------------------------------------------------------------
+# -- results and documentation --------------------------------------------------------------------------------------
 
 .PHONY: view-test
 view-test: python ## The viewer in Chromium by mouse and keyboard, its files read by other programs (installs Chromium)
@@ -188,7 +188,6 @@ view-rates: python ## First frame, frames a second in the page, what the viewer 
 	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-view.txt
 	$(VENV)/bin/python bench/view_rates.py
 
-# Thumbnails of the gallery and the pictures of the documentation.
 .PHONY: pictures
 pictures: python ## Every picture in README, docs and the gallery, by Chromium
 	@tools/setup.sh view
@@ -220,10 +219,11 @@ experiments: build python ## Every published table and figure, experiments/repor
 	@$(MAKE) -C experiments $(if $(QUICK),quick,all) PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
 
 .PHONY: figure7
-figure7: python ## Trains what the report's last section shows, TASKS=walk,pace SEEDS=5: most of an hour a skill, four for an acrobatic one; goes on where it was stopped
+figure7: python ## Trains the policies of the report's last section, TASKS=walk,pace SEEDS=5: most of an hour for each skill, four for an acrobatic one; resumes where it was stopped
 	@$(MAKE) -C experiments figure7 PYTHON=$(abspath $(VENV)/bin/python)
 
-# three.js and the sources of python/viewer/ as one file, which is checked in: only who changes them needs npm.
+# Bundles three.js and the sources of python/viewer/ into one file, which is checked in. npm is needed only after
+# changing these sources.
 .PHONY: page
 page: ## Bundles the viewer's page (npm) into python/tarsus/view/page.html
 	@tools/setup.sh view

@@ -29,7 +29,7 @@ namespace {
 using namespace tarsus;
 using namespace tarsus::bench;
 
-/// State, forces and drives of a run, and room for its results.
+/// State, forces, drives and result buffers of a run.
 template <class R>
 struct Bench {
   const Model& model;
@@ -127,7 +127,7 @@ void bench_model(const Model& model) {
   }
 }
 
-/// Exponent of time against length, by least squares on logarithms.
+/// Exponent of time over chain length, by a least-squares fit of logarithms.
 template <class R>
 void bench_growth(const char* of, void (Bench<R>::*pass)()) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0, n = 0;
@@ -150,7 +150,7 @@ void bench_growth(const char* of, void (Bench<R>::*pass)()) {
   fmt::print(stderr, "{}: time grows with the {:.3f}th power of the number of links\n", of, exponent);
 }
 
-/// The tree as the kernels see it, a line a link; bench/peers/pinocchio_aba.cpp says what stands where.
+/// Writes the tree as the kernels see it, one line for each link; bench/peers/pinocchio_tree.hpp describes the columns.
 void write_tree(const Model& model, const std::filesystem::path& folder) {
   std::ofstream out(folder / (model.name + ".tree"));
   const ModelView<double> view = model.view<double>();
@@ -159,7 +159,7 @@ void write_tree(const Model& model, const std::filesystem::path& folder) {
     out << fmt::format("{} {}", link.parent, name(link.joint));
     for (const double x : link.E0) out << fmt::format(" {}", x);
     for (const double x : link.r0) out << fmt::format(" {}", x);
-    // From about the link's origin to about the centre of mass.
+    // Inertia about the centre of mass from the inertia about the link's origin.
     const double m = link.mass, x = m > 0 ? link.h[0] / m : 0, y = m > 0 ? link.h[1] / m : 0,
                  z = m > 0 ? link.h[2] / m : 0;
     const double* I = link.I;

@@ -1,7 +1,7 @@
-"""Our aba() against its peers, in one run on one core: Pinocchio (the `pin` wheel) and the prototype of ../shared/reference.
+"""tarsus' aba() against its peers, in one run on one core: Pinocchio (the `pin` wheel) and the prototype of ../shared/reference.
 
-aba_bench writes the trees that it measures; Pinocchio gets the same trees, as its own fastest joint types. The prototype has its own
-humanoid, dog and hinge chains, of the same sizes. The peers are compiled once into out/bench/peers/. A peer that is not
+aba_bench writes the trees that it measures. Pinocchio uses the same trees, with its fastest joint types. The prototype has a humanoid,
+a dog and hinge chains of the same sizes. The peers are compiled once into out/bench/peers/. A peer that is not
 installed is skipped, with a message. The programs alternate until each one's two best rounds agree within 3 %.
 
 JSON lines on standard output, a table on standard error. Set TARSUS_BENCH to the folder that holds aba_bench (default build/bin).
@@ -31,7 +31,7 @@ def say(text):
 
 
 def compile_peer(target, source, flags, libraries=()):
-    """Path of the program, None if it cannot be built. An older one is kept when it is newer than its source."""
+    """Path of the compiled program; None if it cannot be built. Compiles only if the source is newer than the program."""
     if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
         return target
     compiler = shutil.which(os.environ.get("CXX", "g++"))
@@ -53,7 +53,7 @@ def pinocchio(build):
     if not (prefix / "include" / "pinocchio").exists() or eigen is None:
         say("SKIPPED pinocchio: the `pin` wheel's headers or Eigen's are not here")
         return None
-    # The limits are those that the wheel's own CMake files ask its users to define.
+    # The wheel's CMake files require these definitions.
     flags = ["-std=c++17", "-O3", "-DNDEBUG", "-w", "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
              "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12", f"-I{prefix}/include", f"-I{eigen}"]
     if build == "wheel":
@@ -108,7 +108,7 @@ def prototype_rows(program, real, width):
 
 
 def measure(programs):
-    """Rounds in turn; the two best of each figure."""
+    """Alternates the programs for ROUNDS rounds, or until the two best rounds of each time agree: {key: times [ns]}."""
     figures = {}
     for number in range(ROUNDS):
         for program in programs:

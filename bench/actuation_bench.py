@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Cost of a quadruped's servos against the same step under drives of the same gains, and of its sensors against none.
+"""Cost of a quadruped's servos, compared with a step under drives of the same gains, and cost of its sensors.
 
 usage: python bench/actuation_bench.py [MODEL]   (default: unitree_go2 of ../shared/data, 12 servos)
 
 Each result is the median over rounds of `STEPS` steps. The variants alternate in each round, from the same standing state.
-Sensors are read after each step of a rollout (tarsus.Batch of one world), so that no call from Python counts. Prints one
+Sensors are read after each step of a rollout (tarsus.Batch of one world), so that calls from Python do not count. Prints one
 JSON line: microseconds per step, and the shares that servos and sensors add.
 """
 import json
@@ -20,7 +20,7 @@ ROUNDS, STEPS = 41, 200
 
 
 def drives_of(model, data):
-    """Drives that do what the model's position servos do, their targets and the data's controls as qpos."""
+    """Drives equivalent to the model's position servos, the servos' targets, and the data's controls as qpos."""
     unit = tarsus.actuation(model, data)
     drives, target = tarsus.Drives.none(model), data.qpos.copy()
     limits, floors = np.full(model.nv, np.inf), np.full(model.nv, -np.inf)

@@ -1,15 +1,15 @@
 """A thousand worlds with contacts against mujoco.rollout (wheel), on the same MJCF, one thread each, alternating in one process.
 
 Both engines hold every joint by the same PD gains and force limits towards the same targets: tarsus by stable PD, MuJoCo by position
-actuators (a ball joint gets three). mujoco.rollout leaves a world at its first unstable step, and most of its time would then be that
-of no step. A step of MuJoCo therefore consists of substeps: for each integrator the smallest number with which all worlds complete
-the run, with the fastest of these integrators.
+actuators (a ball joint gets three). mujoco.rollout abandons a world at its first unstable step, after which it would time no steps.
+Therefore a step of MuJoCo consists of substeps: for each integrator the smallest number with which all worlds complete the run. The
+fastest integrator is used.
 Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
 folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines.
 Each scene first settles. A standing scene restarts from its initial state before each round, since neither engine stands for ever.
-Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
-Penetration of both: the deepest after any round, of the same number of worlds. The natural residual (of contacts, limits and drives)
-is that of tarsus alone; for MuJoCo's solver it is the largest gradient at its end, in its own scale.
+Speed: best of the rounds, in wall time or, on a shared machine, in processor time of one thread (--cpu).
+Penetration: the deepest after any round, over the same number of worlds of both engines. The natural residual (of contacts, limits and
+drives) is that of tarsus only; for MuJoCo the largest final gradient of its solver is reported, in MuJoCo's scale.
 JSON lines on standard output, a table on standard error.
 
     python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1 2] [--scenes g1] [--cpu]
@@ -34,10 +34,10 @@ except ImportError:
     sys.exit(0)
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
-SETTLE, STEPS, ROUNDS = {False: 60, True: 40}, 20, 5  # by whether it stands
-HOLD = 0.1  # for which random targets stay [s]
-SAMPLE = 64  # worlds that are looked at for penetration and energy
-TRIED = 256  # worlds in which MuJoCo's steps are chosen
+SETTLE, STEPS, ROUNDS = {False: 60, True: 40}, 20, 5  # SETTLE: by whether the character stands
+HOLD = 0.1  # [s] duration of each random target
+SAMPLE = 64  # worlds in which penetration and energy are measured
+TRIED = 256  # worlds in which MuJoCo's number of substeps is chosen
 INTEGRATORS = {name: getattr(mujoco.mjtIntegrator, f"mjINT_{name.upper()}") for name in ("implicitfast", "euler", "discrete", "implicit")}
 MOST_STEPS = 64
 clock = time.perf_counter
@@ -46,7 +46,7 @@ clock = time.perf_counter
 class Scene:
     def __init__(self, name, file, dt, kp, kd, limit, amplitude, key=None):
         self.name, self.dt, self.kp, self.kd, self.limit, self.amplitude = name, dt, kp, kd, limit, amplitude
-        self.own = kp is None  # the model's own actuators
+        self.own = kp is None  # whether the model's actuators are used
         self.mujoco = self.with_actuators(file) if key is None else without_pictures(file)
         if not self.own:
             self.set_actuators()
@@ -55,7 +55,7 @@ class Scene:
 
     @staticmethod
     def with_actuators(file):
-        """The model of a file without actuators, with one for each hinge and three for each ball joint."""
+        """The model of a file that has no actuators, with one added for each hinge and three for each ball joint."""
         spec = mujoco.MjSpec.from_file(str(file))
         for joint in spec.joints:
             if joint.type == mujoco.mjtJoint.mjJNT_FREE:
@@ -73,8 +73,8 @@ class Scene:
         m.actuator_ctrllimited[:], m.jnt_actfrclimited[:] = 0, 0
 
     def targets(self, worlds, steps, seed):
-        """(ours [steps, worlds, nq], or [steps, worlds, nu] for own actuators, MuJoCo's [worlds, steps, nu]): the start, and rotations
-        about it that change every HOLD seconds."""
+        """Targets (for tarsus [steps, worlds, nq], or [steps, worlds, nu] with the model's actuators; for MuJoCo [worlds, steps, nu]):
+        the start, and rotations about it that change every HOLD seconds."""
         hold = max(1, round(HOLD / self.dt))
         random = np.random.default_rng(seed + 1)
         nu = self.mujoco.nu
@@ -122,7 +122,7 @@ class Ours:
         return seconds
 
     def look(self):
-        """The worst of all worlds, but penetration of the sample, as theirs."""
+        """Keeps the maxima over all worlds; penetration is that of the sample, as for MuJoCo."""
         r = self.batch.reports
         worst = {"residual_m_per_s": r["residual"].max(), "penetration_m": r["penetration"][:SAMPLE].max(),
                  "unsolved": r["unsolved"].mean()}
@@ -137,7 +137,7 @@ class Ours:
 
 class Theirs:
     def __init__(self, scene, worlds, threads, integrator, steps):
-        """@param steps MuJoCo's steps in one of ours"""
+        """@param steps MuJoCo's substeps in one step of tarsus"""
         self.model, self.steps = scene.mujoco, steps
         self.model.opt.timestep, self.model.opt.integrator = scene.dt / steps, INTEGRATORS[integrator]
         self.data = [mujoco.MjData(scene.mujoco) for _ in range(threads)]
@@ -166,7 +166,7 @@ class Theirs:
         return seconds
 
     def left(self):
-        """Share of the worlds that were left on their way: their time is not that of the others."""
+        """Share of the worlds that MuJoCo abandoned: their time is less than that of the others."""
         return float((np.abs(self.state[:, 0] - self.time) > 1e-6).mean())
 
     def look(self):
@@ -189,8 +189,8 @@ class Theirs:
 
 
 def best_steps(scene, worlds):
-    """Of each integrator the fewest steps with which all worlds go all the way, and of these what takes the least time: (integrator,
-    steps)."""
+    """(integrator, substeps) of least time, where each integrator has the smallest number of substeps with which all worlds complete the
+    run."""
     stands, best = scene.amplitude == 0, (np.inf,)
     for integrator in INTEGRATORS:
         steps = 1
@@ -216,7 +216,7 @@ def measure(scene, worlds, threads, integrator, steps):
     for dtype in ("float64", "float32"):
         sides[dtype] = Ours(scene, worlds, threads, dtype)
     times = {side: [] for side in sides}
-    stands = scene.amplitude == 0  # but not for ever: each round from the start
+    stands = scene.amplitude == 0  # but not for ever, so each round restarts
 
     def run(steps, round):
         ours, theirs = scene.targets(worlds, steps, round)
@@ -253,7 +253,7 @@ def main():
         clock = time.process_time
         if arguments.threads != [1]:
             parser.error("--cpu is for one thread")
-    mujoco.set_mju_user_warning(lambda text: None)  # they are counted
+    mujoco.set_mju_user_warning(lambda text: None)  # no output: unstable steps are counted
     humanoid = (MODELS / "humanoid.xml", 1 / 60, 300, 30, 150)
     recipes = [("humanoid stands", *humanoid, 0.0), ("humanoid, random targets", *humanoid, 0.8)]
     if arguments.menagerie:
@@ -263,10 +263,10 @@ def main():
             file = arguments.menagerie / folder / scene
             recipes += [(f"{robot} stands", file, 0.005, *gains, 0.0, key),
                         (f"{robot}, random targets", file, 0.005, *gains, 0.4, key)]
-            if robot != "go2":  # which has motors alone
+            if robot != "go2":  # go2 has motors only
                 recipes += [(f"{robot} stands on its servos", file, 0.005, None, None, None, 0.0, key),
                             (f"{robot} on its servos, random", file, 0.005, None, None, None, 0.4, key)]
-        # With loops: a biped's connects, and a gripper whose fingers an equality joins, round a cube.
+        # With loops: a biped with connect constraints, and a gripper with coupled fingers that holds a cube.
         for name, scene, key in (("cassie on its motors, random", "agility_cassie/scene.xml", 0),
                                  ("panda and cube on servos", "franka_emika_panda/mjx_single_cube.xml", "pickup")):
             recipes.append((name, arguments.menagerie / scene, 0.005, None, None, None, 0.4, key))

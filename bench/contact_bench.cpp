@@ -35,7 +35,7 @@ RigidScene tuned(RigidScene scene, int threads) {
   return scene;
 }
 
-/// Ours, settled; steps can then be timed.
+/// The scene in tarsus, settled, so that steps can be timed.
 struct Ours {
   RigidWorld<float> world;
   RigidStepReport report;
@@ -45,7 +45,7 @@ struct Ours {
   int samples = 0;
 
   Ours(const RigidScene& scene, int settle) : world(make_world<float>(scene)) {
-    // A deep pile settles sooner with more sweeps; then as many steps as it is timed with, for it to get used to those.
+    // A deep pile settles sooner with more iterations. Steps with the timed number of iterations follow.
     world.options().iterations = int(number("SETTLE_ITER", scene.options.iterations));
     for (int i = 0; i < settle; ++i) world.step();
     world.options().iterations = scene.options.iterations;

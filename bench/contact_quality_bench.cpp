@@ -20,7 +20,7 @@ using namespace tarsus;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// The rows of a scene that has run for a while, with the velocities before the solve.
+/// The rows of a scene after some simulated time, and the velocities before the solve.
 struct Problem {
   RowProblem rows;
   std::vector<double> u;

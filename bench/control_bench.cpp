@@ -37,7 +37,7 @@ const char* scalar_name() {
   return sizeof(R) == 8 ? "double" : "float";
 }
 
-/// JSON has no nan.
+/// A number, or null in place of nan and infinity, which JSON does not have.
 std::string number(double x) { return std::isfinite(x) ? fmt::format("{:.5g}", x) : "null"; }
 
 ClipBinding built_in_clip(const Model& model, const std::string& name) {
@@ -48,7 +48,7 @@ ClipBinding built_in_clip(const Model& model, const std::string& name) {
 
 // -- a character that tracks a clip ---------------------------------------------------------------------------------
 
-/// One character's state, advanced a frame at a time by one of the methods. The gains and the law are the paper's.
+/// State of one character, advanced frame by frame by one of the methods. Gains and control law are those of the paper.
 template <class R>
 class Tracker {
  public:
@@ -122,7 +122,7 @@ class Tracker {
 
 struct Motion {
   const char *model, *clip;
-  double dt;  ///< the paper's
+  double dt;  ///< [s], as in the paper
 };
 constexpr Motion kMotions[] = {{"humanoid", "walk", 1.0 / 30},      {"humanoid", "run", 1.0 / 30},
                                {"humanoid", "cartwheel", 1.0 / 30}, {"humanoid", "backflip", 1.0 / 30},
@@ -158,7 +158,7 @@ void bench_frames(const Motion& motion) {
 
 // -- growth ---------------------------------------------------------------------------------------------------------
 
-/// Hinges in a row, or as a balanced binary tree, on the world: body i hangs on i - 1 or on (i - 1) / 2.
+/// A chain or a balanced binary tree of hinges, attached to the world: the parent of body i is i - 1 or (i - 1) / 2.
 Model hinge_tree(int links, bool chain) {
   std::mt19937 engine(1);
   std::uniform_real_distribution<double> uniform(-1, 1);
@@ -178,9 +178,9 @@ Model hinge_tree(int links, bool chain) {
   return compile(std::move(spec));
 }
 
-/// Nanoseconds of each method that is still in the race; a call that took longer than the limit ends its method's part.
+/// Times each method [ns] over growing trees. A method stops at the size at which a call would take too long.
 void bench_growth(bool chain) {
-  const double longest = g_quick ? 0.1 : 6;  // of one call [s]
+  const double longest = g_quick ? 0.1 : 6;  // time limit of one call [s]
   std::set<SpdSolver> out;
   for (int n = 8; n <= 4096; n *= 2) {
     const Model model = hinge_tree(n, chain);
@@ -215,14 +215,14 @@ void bench_growth(bool chain) {
           model.name, n, model.depth, method.name, method.label, ns, difference / scale,
           method.solver == SpdSolver::pcg ? workspace.pcg_iterations : 0);
       std::fflush(stdout);
-      if (ns * 9e-9 > longest) out.insert(method.solver);  // twice the size: up to 8 times and a little
+      if (ns * 9e-9 > longest) out.insert(method.solver);  // twice the size takes up to 8 times as long, with a margin
     }
   }
 }
 
 // -- steps ----------------------------------------------------------------------------------------------------------
 
-/// Whole steps of the simulator, drives holding the pose of the file: what another engine's step is set beside.
+/// Whole steps of the simulator, with drives that hold the file's pose, for comparison with steps of other engines.
 void bench_steps() {
   for (const char* model_name : {"humanoid", "dog", "snake36", "snake72", "snake195"}) {
     const Model model = built_in(model_name);
@@ -253,7 +253,7 @@ double effector_error(const Model& model, Data& work, int body, int root, std::s
 
 struct TrackOutcome {
   double mean = 0, worst = 0;  ///< error [m]
-  double diverged_at = -1;     ///< [s]; the run ends there
+  double diverged_at = -1;     ///< time of divergence [s], which ends the run; -1: none
   std::string times, errors;   ///< at 60 Hz, as JSON lists without their brackets
 };
 
@@ -339,7 +339,7 @@ void bench_light_toes() {
 
 // -- force limits ---------------------------------------------------------------------------------------------------
 
-/// States and targets of a run under limits, to be solved again and again.
+/// States and targets of a run under force limits, for repeated solves.
 struct Recording {
   std::vector<std::vector<double>> qpos, qvel, target;
   WorldStatus status = WorldStatus::ok;
@@ -423,7 +423,7 @@ void bench_limits() {
 enum class Law { implicit_clamp, clamp_afterwards, explicit_clamp };
 constexpr const char* kLawNames[] = {"implicit_clamp", "clamp_afterwards", "explicit_clamp"};
 
-/// Clips each joint's force to its limit: rotations of a ball by their length, a free joint not at all.
+/// Clips each joint's force to its limit: the torque of a ball joint by its length; free joints are not limited.
 void clamp_forces(const Model& model, double limit, std::vector<double>& force) {
   for (const Joint& joint : model.joints) {
     if (moves_freely(joint.type)) continue;
@@ -436,11 +436,11 @@ void clamp_forces(const Model& model, double limit, std::vector<double>& force) 
 
 struct Path {
   std::vector<std::vector<double>> qpos;  ///< at multiples of 1/60 s
-  double kinetic = 0;                     ///< mean over them [J]
-  double lost_at = -1;                    ///< time at which the run was given up [s]
+  double kinetic = 0;                     ///< mean over `qpos` [J]
+  double lost_at = -1;                    ///< time at which the run was abandoned [s]; -1: none
 };
 
-/// A clip tracked for `duration` seconds with limits on all joints below the root, which is driven without one.
+/// Tracks a clip for `duration` seconds with force limits on all joints except the root, whose drive is unlimited.
 Path track_limited(const Model& model, const ClipBinding& clip, Law law, double kp, double kd, double limit,
                    int substeps, double duration) {
   const double h = kLimitStep / substeps;
@@ -502,7 +502,7 @@ double path_distance(const Model& model, const Path& a, const Path& b) {
 }
 
 void bench_fidelity() {
-  constexpr double kReference = 80;  // steps in 1/60 s
+  constexpr double kReference = 80;  // number of steps in 1/60 s
   const double duration = g_quick ? 1 : 3;
   const struct {
     const char *model, *motion;

@@ -29,7 +29,7 @@ double seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Minimum over repeats of the seconds of one call, for about `budget` seconds.
+/// Minimum time of one call [s] over repeats for about `budget` seconds.
 template <class F>
 double best_of(double budget, const F& call) {
   double best = 1e300;
@@ -50,7 +50,7 @@ void bench_spheres() {
   for (const int side : {10, 20, 40}) {
     Random random(1);
     std::vector<double> x, y, z, r;
-    // Spacing and jitter that give about 3.3 contacts a sphere, as the settled pile has.
+    // Spacing and jitter give about 3.3 contacts per sphere, as in a settled pile.
     for (int i = 0; i < side; ++i) {
       for (int j = 0; j < side; ++j) {
         for (int k = 0; k < side; ++k) {
@@ -62,7 +62,7 @@ void bench_spheres() {
         }
       }
     }
-    // Bodies are rarely numbered by where they are.
+    // Random order, because body numbers rarely follow positions.
     std::vector<std::size_t> order(x.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
@@ -146,7 +146,7 @@ void bench_pairs() {
         ShapePose pa{{0, 0, 0}, turn()}, pb{{0, 0, 0}, ground ? identity3<double>() : turn()};
         Vec3d d = ground ? Vec3d{0, 0, 1} : Vec3d{uniform(random, -1, 1), uniform(random, -1, 1), 1};
         d = d * (1 / norm(d));
-        double low = 0, high = 2;  // where along d they touch
+        double low = 0, high = 2;  // bounds of the distance along d at which the shapes touch
         for (int step = 0; step < 30; ++step) {
           pa.position = d * ((low + high) / 2);
           ContactPoint point;

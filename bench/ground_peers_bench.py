@@ -2,10 +2,10 @@
 
 Both engines run in one process on one core and alternate. Lying scenes first settle. Standing scenes start from their pose, since
 neither engine stands for ever, and must be up at the end. Falling scenes start in the air with random rotations and velocities, the
-same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states, and a step's
-time is the median of its repeats, since the processor's timer ticks and other programs cost more than many a step. A step of tarsus
+same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states. The time of a
+step is the median of its repeats, since timer interrupts and other programs can take longer than a step. A step of tarsus
 includes collision, drives, contacts and limits, solved to the stated residual. MuJoCo uses its default solver at the same time step,
-and implicitfast where the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
+and implicitfast if the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
 finds unstable, after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
 
   ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6] [--repeats 5]    scenes whose name contains one of the NAMEs; all without
@@ -32,7 +32,7 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS, ROBOTS = ROOT / "models", ROOT.parent / "shared/data/menagerie"
 DT, SETTLE, WARM, STEPS = 1 / 60, 1500, 20, 200
-#: Robots whose meshes are there, on the floor of their own scene, or hands and arms without one, that sag into themselves.
+#: Robots with available meshes: on the floor of their scene, or hands and arms without a floor, which sag against themselves.
 LIMP = ["unitree_go2/scene", "unitree_a1/scene", "google_barkour_vb/scene", "unitree_g1/scene", "agility_cassie/scene",
         "toddlerbot_2xc/scene", "shadow_hand/scene_right", "leap_hand/scene_right", "franka_emika_panda/scene",
         "trs_so_arm100/scene", "robotiq_2f85/scene", "kuka_iiwa_14/scene", "wonik_allegro/scene_right", "dynamixel_2r/scene"]
@@ -54,7 +54,7 @@ class Ours:
         self.data.qpos, self.data.qvel = qpos, qvel
 
     def run(self, steps):
-        """Nanoseconds of each step, largest residual and penetration, contacts of the last, steps that failed."""
+        """Time of each step [ns], largest residual and penetration, contacts of the last step, number of failed steps."""
         step, drives, target, clock = self.stepper.step, self.drives, self.target, time.perf_counter_ns
         times, residual, penetration, touching, failed = [], 0.0, 0.0, 0, 0
         for _ in range(steps):
@@ -69,7 +69,7 @@ class Ours:
 
 
 class MuJoCo:
-    """Stable PD is what MuJoCo does not have: standing uses implicit joint springs and damping of the same gains where it can."""
+    """MuJoCo has no stable PD. Standing scenes use implicit joint springs and damping of the same gains where possible."""
 
     def __init__(self, path, kp, kd, limp):
         self.model = without_pictures(path)
@@ -108,7 +108,7 @@ class MuJoCo:
 
 
 def thrown(model, random):
-    """In the air over the model's pose, turned and moving: (qpos, qvel)."""
+    """(qpos, qvel): the model's pose raised into the air, with random orientation and velocities."""
     qpos, qvel = np.array(model.qpos0), 0.5 * random.normal(size=model.nv)
     for joint in model.joints:
         if joint.type == "free":
@@ -120,7 +120,7 @@ def thrown(model, random):
 
 
 def wall(path, columns=17, rows=7, half=(0.1, 0.05, 0.05), gap=0.002):
-    """Writes a wall of free boxes, each on two below, a gap between neighbours of a row: 119 of them."""
+    """Writes a wall of 119 free boxes, each on two below, with gaps between the neighbours in a row."""
     boxes = "".join(f'<body pos="{(c + r % 2 / 2 - columns / 2) * (2 * half[0] + gap):.6f} 0 {(2 * r + 1) * half[2]:.6f}"><freejoint/>'
                     f'<geom type="box" size="{half[0]} {half[1]} {half[2]}" density="600"/></body>'
                     for r in range(rows) for c in range(columns))
@@ -128,25 +128,25 @@ def wall(path, columns=17, rows=7, half=(0.1, 0.05, 0.05), gap=0.002):
 
 
 def stack(path, boxes=20, half=0.1):
-    """Writes boxes on one another."""
+    """Writes a stack of free boxes."""
     boxes = "".join(f'<body pos="0 0 {(2 * i + 1) * half:.6f}"><freejoint/><geom type="box" size="{half} {half} {half}"/></body>' for i in range(boxes))
     path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes}</worldbody></mujoco>')
 
 
 def boxes(side, gap, half=0.1):
-    """side³ free boxes on one another, a gap between the columns, around the origin."""
+    """side³ free boxes in stacks around the origin, with gaps between the stacks."""
     pitch = 2 * half + gap
     return "".join(f'<body pos="{(i - (side - 1) / 2) * pitch:.6f} {(j - (side - 1) / 2) * pitch:.6f} {(2 * k + 1) * half:.6f}"><freejoint/>'
                    f'<geom type="box" size="{half} {half} {half}" density="1000"/></body>' for k in range(side) for j in range(side) for i in range(side))
 
 
 def cube(path, side=10, gap=0.0):
-    """Writes a cube of free boxes on a plane; without a gap every box touches six to twenty-six others."""
+    """Writes a cube of free boxes on a plane. Without gaps, every box touches six to twenty-six others."""
     path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes(side, gap)}</worldbody></mujoco>')
 
 
 def among(path, side=10, gap=0.002):
-    """Writes the humanoid above a cube of boxes, on which it falls."""
+    """Writes the humanoid above a cube of boxes, onto which it falls."""
     text = (MODELS / "humanoid.xml").read_text()
     raised = text.replace('<body name="pelvis" pos="0 0 0.88"', f'<body name="pelvis" pos="0 0 {0.2 * side + 1:.2f}"', 1)
     assert raised != text
@@ -194,7 +194,7 @@ def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, secon
     found = [([], [], [], [], []) for _ in sides]
 
     def run(warm, steps, starts):
-        """As many times as there are repeats, each side from its (qpos, qvel); a step's time is the median of its own."""
+        """Runs each side `repeats` times from its (qpos, qvel). The time of a step is the median over its repeats."""
         runs = []
         for _ in range(repeats):
             runs.append([])

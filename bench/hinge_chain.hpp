@@ -10,7 +10,7 @@
 
 namespace tarsus::bench {
 
-/// Hinges in a row on the world, each turned about x: the prototype's snakes.
+/// A chain of hinges attached to the world, each turned about x, like the prototype's snakes.
 inline Model hinge_chain(int links) {
   std::mt19937 engine(1);
   std::uniform_real_distribution<double> uniform(-1, 1);

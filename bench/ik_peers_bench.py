@@ -3,8 +3,8 @@
 
 usage: python bench/ik_peers_bench.py [TARGETS]     (default 1000; needs ../shared/data's iiwa14)
 
-The same targets in one process on one core. pink is a differential controller: each step of its loop corrects the whole error (gain 1, dt 1 s), in at most
-200 steps, and it restarts from as many random poses as tarsus.ik may. Solved: error below 1e-6 within the ranges. One JSON line each.
+Both solve the same targets in one process on one core. pink is a differential controller: each step of its loop corrects the whole error (gain 1, dt 1 s),
+in at most 200 steps. It restarts from as many random poses as tarsus.ik. Solved: error below 1e-6 within the joint ranges. One JSON line each.
 """
 import json
 import sys

@@ -35,7 +35,7 @@ std::vector<double> random_qpos(const Model& model, std::mt19937& engine) {
   return q;
 }
 
-/// Welds of bodies to the world where they are at q.
+/// Welds that fix bodies to the world in their poses at q.
 EqualitySet welds(const Model& model, const std::vector<double>& q, const std::vector<std::string>& bodies) {
   Data data(model);
   kinematics<double>(model, data, q);
@@ -47,7 +47,7 @@ EqualitySet welds(const Model& model, const std::vector<double>& q, const std::v
   return set;
 }
 
-/// aba() and the same with constraints, in turn, one world or a pack.
+/// Times aba() without and with constraints, alternating, for one world or a pack.
 template <class R>
 void bench_case(const Model& model, const std::vector<std::string>& bodies, bool packed) {
   std::mt19937 engine(5);
@@ -59,7 +59,7 @@ void bench_case(const Model& model, const std::vector<std::string>& bodies, bool
   AlignedVector<R> qpos(data.size(model.nq)), qvel(data.size(model.nv)), tau(data.size(model.nv)),
       K(data.size(model.nv)), qacc(data.size(model.nv)), free(qacc);
   for (int w = 0; w < width; ++w) {
-    // Worlds differ a little: the constraints stay solvable.
+    // Worlds differ only a little, so that the constraints stay solvable.
     std::vector<R> q(q0.begin(), q0.end()), t(std::size_t(model.nv));
     data.set(qpos, model.nq, w, q);
     for (R& x : t) x = R(std::uniform_real_distribution<double>(-1, 1)(engine));
@@ -68,7 +68,7 @@ void bench_case(const Model& model, const std::vector<std::string>& bodies, bool
   }
   const auto constrained = [&] { dynamics.accelerate(data, 0, qpos, qvel, tau, K, qacc, 0, false); };
   const std::vector<Timing> t = time_in_turn({[&] { aba<R>(model, data, qpos, qvel, tau, free); }, constrained});
-  // J q̈ = 0 at rest: what is left of the rows, against the free acceleration.
+  // Residual of J q̈ = 0 at rest, relative to the free acceleration.
   double residual = 0;
   constrained();
   for (int w = 0; w < width; ++w) {
@@ -83,7 +83,7 @@ void bench_case(const Model& model, const std::vector<std::string>& bodies, bool
     set.add_blocks(rows);
     std::vector<double> phi(set.rows()), rate(set.rows()), bias(set.rows());
     kinematics<double>(model, probe, q, a);
-    set.evaluate<double>(probe, 0, q, a, rows, phi, rate, bias);  // J q̈, with q̈ in place of a velocity
+    set.evaluate<double>(probe, 0, q, a, rows, phi, rate, bias);  // rate = J q̈, with q̈ in place of the velocity
     double scale = 1;
     for (const double x : of_world(free, model.nv)) scale = std::max(scale, std::abs(x));
     for (const double x : rate) residual = std::max(residual, std::abs(x) / scale);
@@ -118,7 +118,7 @@ void bench_models() {
   bench_case<float>(snake, {snake.bodies.back().name}, true);
 }
 
-/// One system of a chain with m rows on links spread along it: connects to the world, three rows each.
+/// KKT system of a chain with m rows: links spread along the chain are connected to the world, with three rows each.
 struct System {
   const Model& model;
   Data data;
@@ -140,14 +140,14 @@ struct System {
     set.add_blocks(rows);
     for (double& x : y1) x = std::uniform_real_distribution<double>(-1, 1)(engine);
     y2.resize(set.rows()), x2.resize(set.rows());
-    sigma.assign(set.rows(), 1e-6);  // rows close together on a chain nearly depend on one another
+    sigma.assign(set.rows(), 1e-6);  // rows of neighbouring links are nearly dependent
     std::vector<double> phi(set.rows());
     set.evaluate<double>(data, 0, q, {}, rows, phi, {}, {});
   }
   KktInput input() { return {data, rows, q, K, sigma, y1, y2}; }
 };
 
-/// Slope of log time over log size, of the largest sizes.
+/// Slope of log time over log size.
 double exponent(const std::vector<std::pair<double, double>>& points) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0, n = 0;
   for (const auto& [a, b] : points) {
@@ -195,7 +195,7 @@ void grow(const char* over, const std::vector<std::pair<int, int>>& sizes) {
   fmt::print(stderr, "{:>12}", "exponent");
   for (const KktMethod method : kkt_methods()) {
     auto& all = points[method];
-    if (all.size() > 3) all.erase(all.begin(), all.end() - 3);  // the asymptotic part
+    if (all.size() > 3) all.erase(all.begin(), all.end() - 3);  // keeps the three largest sizes
     const double slope = all.size() > 1 ? exponent(all) : 0;
     fmt::print(
         "{{\"bench\": \"kkt_exponent\", \"engine\": \"tarsus\", \"over\": \"{}\", \"method\": \"{}\", \"exponent\": "

@@ -19,7 +19,7 @@ import sysconfig
 
 from aba_peers_bench import BINARIES, OUT, ROOT, compile_peer, run, say
 
-#: Tree and the links that are held, as kkt_bench holds them.
+#: Tree, and the links that are constrained, as in kkt_bench.
 CASES = [("humanoid", (9, 12)), ("humanoid", (9, 12, 4)), ("humanoid", (9, 12, 4, 6)), ("hinges72", (71,))]
 
 
@@ -27,7 +27,7 @@ ROUNDS = 3
 
 
 def version_of(prefix):
-    """Pinocchio's version as its headers have it, None where they are not."""
+    """Pinocchio's version from its headers; None without the headers."""
     config = prefix / "include" / "pinocchio" / "config.hpp"
     found = re.search(r'PINOCCHIO_VERSION\s+"?([\d.]+)', config.read_text()) if config.exists() else None
     return found[1] if found else None
@@ -38,7 +38,7 @@ def peer(prefix, version):
     if eigen is None:
         say("SKIPPED pinocchio: Eigen's headers are not here")
         return None
-    # The limits are those that the wheel's own CMake files ask its users to define.
+    # The wheel's CMake files require these definitions.
     flags = ["-std=c++17", "-O3", "-DNDEBUG", "-w", "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
              "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12", f"-I{prefix}/include", f"-I{eigen}"]
     return compile_peer(OUT / f"pinocchio_kkt_{version}", ROOT / "bench" / "peers" / "pinocchio_kkt.cpp", flags,
@@ -46,7 +46,7 @@ def peer(prefix, version):
 
 
 def peers(prefixes):
-    """Programs by engine's name."""
+    """Programs by the engine's name."""
     programs = {}
     for prefix in prefixes:
         version = version_of(prefix)

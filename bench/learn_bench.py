@@ -8,8 +8,8 @@ limits, observation, reward and resets, under random actions of 0.05 rad. Quadru
 actions of 0.075 rad. Gymnasium's tasks, in tarsus and in Gymnasium's own worlds: 0.015 s in five steps (Humanoid) or 0.05 s in five,
 under samples of the action space. mujoco.rollout: five steps of Gymnasium's humanoid, without observation and reward.
 With --threads N the last line compares HumanoidWalk's environment on one thread and on N, in 30 alternating stretches of ten steps
-each: the speed-up of N threads in wall time, over all stretches and in the median stretch. "per_cpu_second" counts the process's own
-time, whatever else the machine does. "python" is the share of a step's processor time that the vector environment takes around C++.
+each: the speed-up of N threads in wall time, over all stretches and in the median stretch. "per_cpu_second" uses the processor time of
+the process. "python" is the share of a step's processor time that the vector environment takes outside C++.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import tarsus.gym
 
 
 class Timed:
-    """A VectorTask that knows how much processor time its steps take."""
+    """A VectorTask that measures the processor time of its steps."""
 
     def __init__(self, worlds):
         self.worlds, self.seconds = worlds, 0.0
@@ -72,7 +72,7 @@ def threads_give(worlds, threads, dtype, turns=30, steps=10):
     for envs in pair:
         envs.reset(seed=0)
     seconds = np.zeros((turns + 1, 2))
-    for turn in range(turns + 1):  # the first does not count
+    for turn in range(turns + 1):  # the first is not counted
         for side, envs in enumerate(pair):
             began = time.perf_counter()
             for k in range(steps):

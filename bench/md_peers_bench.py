@@ -7,10 +7,10 @@ Needs GROMACS' programs gmx and gmx_d (Debian: apt-get install gromacs). Prints 
 
 Both programs compute the same physics: SPC/E, cutoff 0.85 nm for every pair of sites, Coulomb by reaction field with an infinite
 dielectric outside, Lennard-Jones energy-shifted, 2 fs, no thermostat, energies every 100 steps, the same start (216
-waters equilibrated at 300 K, copied). GROMACS runs as its users run it: leap-frog, SETTLE (exact to its rounding), a list
-whose buffer lets 0.005 kJ/mol/ps an atom drift (its default). tarsus: velocity Verlet with both constraint stages at 1e-12, a list
-that misses no pair. A time is the difference in processor time between a run and one twice as long, the least of all rounds, so
-that neither start-up nor other programs count. --threads adds the wall time of tarsus on that number of cores, alternating with one.
+waters equilibrated at 300 K, copied). GROMACS runs with its usual settings: leap-frog, SETTLE (exact to rounding), and a pair list
+whose buffer allows a drift of 0.005 kJ/mol/ps per atom (its default). tarsus: velocity Verlet with both constraint stages at 1e-12, and
+a pair list that misses no pair. A time is the difference in processor time between a run and one twice as long, the minimum over all
+rounds, so that start-up and other programs do not count. --threads adds the wall time of tarsus on that number of cores, alternating with one.
 """
 
 import argparse
@@ -63,7 +63,7 @@ nstlog = 1000000
 
 
 def run(command, **options):
-    """Processor and wall seconds of a command that must succeed, and its output."""
+    """Processor time and wall time [s] of a command that must succeed, and its output."""
     begin = time.perf_counter()
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, **options)
@@ -94,7 +94,7 @@ def read_sys(path):
 
 
 def copies(box, atoms, bonds, times):
-    """A box of times³ of these boxes."""
+    """A box of times³ copies of this box."""
     many, links = [], []
     for cell in range(times**3):
         shift = [box * (cell // times**c % times) for c in range(3)]
@@ -153,7 +153,7 @@ class Tarsus:
 
 
 def best(sides, steps, rounds, which):
-    """{name: the least time of a step in µs}: runs of `steps` and of twice as many, in turns."""
+    """{name: minimum time of a step [µs]}, from alternating runs of `steps` and of twice as many steps."""
     least = {}
     for number in range(rounds):
         names = list(sides)

@@ -6,7 +6,7 @@ import mujoco
 
 
 def without_pictures(file):
-    """The model of a file without the geoms that collide with nothing and weigh nothing, whose meshes may not be there."""
+    """The model of a file without the geoms that neither collide nor have mass, whose meshes may be missing."""
     spec = mujoco.MjSpec.from_file(str(file))
     used = set()
     for geom in list(spec.geoms):

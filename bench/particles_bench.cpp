@@ -18,16 +18,16 @@ namespace {
 
 using namespace tarsus;
 
-// Processor time of this thread: other programs on the machine do not count.
+// Processor time of this thread [s], unaffected by other programs.
 double seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-double g_budget = 0.3;  // seconds for each figure
+double g_budget = 0.3;  // [s] for each measurement
 
-/// Minimum over repeats of microseconds a call.
+/// Minimum over repeats of the time of a call [us].
 template <class F>
 double microseconds(int calls, const F& call) {
   double best = 1e300;
@@ -119,7 +119,7 @@ ParticleSystem equilibrated_water() {
 void bench_water() {
   ParticleSystem water = equilibrated_water();
   const double dt = water.units.timestep;
-  // The stages alone: x' and v' of a real step, put back before each call.
+  // The constraint stages alone: x' and v' of an actual step are restored before each call.
   const auto inverse = water.inverse_masses();
   std::vector<double> thrice;
   for (const double w : inverse) thrice.insert(thrice.end(), 3, w);

@@ -3,7 +3,7 @@
 Each BVH file is mapped by itself (`tarsus map`), retargeted and tracked under stable PD (`tarsus run`). The pictures show the file's own
 skeleton, by forward kinematics computed here, and the character that tracks it, at six times. Written to out/retarget/.
 
-Exit status 1 where fewer than 80 % of the files map and track with a mean error of 8 cm and feet that slide by 2 cm a stance at most.
+Exit status 1 if fewer than 80 % of the files map and track with a mean error of at most 8 cm and feet that slide by at most 2 cm per stance.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ERROR, SLIDE, SHARE, SECONDS, MOMENTS = 0.08, 0.02, 0.8, 4.0, 6
 
 
 class Skeleton:
-    """A BVH file: joints with their parents, and where they are at a frame (the file's units, y up)."""
+    """A BVH file: joints, their parents, and their positions in a frame (the file's units, y up)."""
 
     def __init__(self, path):
         words = iter(path.read_text(errors="replace").split())
@@ -82,7 +82,7 @@ def command(*words):
 
 
 def segments_of(model, qpos):
-    """Both ends of each capsule and each box's longest axis, spheres as points: [n, 2, 3]."""
+    """[n, 2, 3] both ends of each capsule and of the longest axis of each box; spheres are points."""
     poses, found = tarsus.poses_of(model, np.ascontiguousarray(qpos, float)[None])[0], []
     for shape in json.loads(tarsus.scene_json(model))["shapes"]:
         if shape["body"] == 0 or shape["type"] not in ("capsule", "box", "sphere"):
@@ -102,10 +102,10 @@ def turned(quaternion, vector):
 
 
 def draw(path, skeleton, recording, model):
-    """Both from their front left, in their own heights."""
+    """Draws both from the front left, each scaled to the same height."""
     times = recording["time"]
     figure, axes = plt.subplots(1, MOMENTS, figsize=(2 * MOMENTS, 2.4), gridspec_kw={"wspace": 0})
-    up = int(np.argmax(np.ptp(skeleton.at(0.0), axis=0) * [1, 1.5, 1]))  # arms that are spread are no height
+    up = int(np.argmax(np.ptp(skeleton.at(0.0), axis=0) * [1, 1.5, 1]))  # spread arms must not count as height
 
     def lines(axis, segments, up, colour, shift, label):
         right, ahead = (up + 2) % 3, (up + 1) % 3

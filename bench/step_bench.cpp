@@ -26,11 +26,11 @@ using namespace tarsus::bench;
 struct Scene {
   const char* name;
   const char* model;     ///< built in, or a path in shared/data
-  double kp, kd, limit;  ///< of every joint below the root; limit 0: none
-  double damping;        ///< kd of limp scenes goes through the drives
-  bool targets;          ///< random ones at 30 Hz, else the model's own posture
-  double thrown;         ///< largest component of the first velocity
-  double drop;           ///< height above the file's [m]
+  double kp, kd, limit;  ///< of every joint except the root; limit 0: none
+  double damping;        ///< not used: damped falling scenes set kd
+  bool targets;          ///< random targets at 30 Hz, else the model's default pose
+  double thrown;         ///< largest component of the initial velocity
+  double drop;           ///< initial height above that of the file [m]
 };
 
 const Scene kScenes[] = {

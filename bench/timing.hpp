@@ -18,14 +18,14 @@
 
 namespace tarsus::bench {
 
-/// Processor time of this thread [s]: other programs on the machine do not count.
+/// Processor time of this thread [s], unaffected by other programs.
 inline double seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// To the first of the cores that this process may use.
+/// Pins this thread to the first core that the process may use.
 inline void pin_to_one_core() {
   cpu_set_t all, one;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;
@@ -44,18 +44,18 @@ inline Model built_in(const std::string& name) {
   return model;
 }
 
-/// Nanoseconds a call.
+/// Time of a call [ns].
 struct Timing {
   double best = 1e300, median = 0;
 };
 
 struct TimingOptions {
-  int rounds = 12;      ///< at most; they end when the two best agree within 1 % for every call
-  int repeats = 15;     ///< in a round
-  double block = 5e-4;  ///< least time of one repeat [s]
+  int rounds = 12;      ///< maximum number; rounds end early when the two best agree within 1 % for every call
+  int repeats = 15;     ///< number of repeats in a round
+  double block = 5e-4;  ///< minimum time of one repeat [s]
 };
 
-/// Times calls that take turns.
+/// Times calls, which alternate.
 inline std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls,
                                         const TimingOptions& options = {}) {
   const std::size_t n = calls.size();

@@ -1,8 +1,8 @@
-"""The viewer's rates: first frame, frames a second in the page, and the cost of the viewer to the simulation. `make view-rates`.
+"""The viewer's rates: time to the first frame, frames per second in the page, and the viewer's cost to the simulation. `make view-rates`.
 
-The page is drawn by Chromium without a display; `renderer` says by what. Where that is SwiftShader, a program draws instead of a
-graphics card: frames a second are then this machine's processor's, and `page_ms` (the page's own work for each picture, JavaScript,
-without the drawing) is what a machine with a card would have to spend besides.
+Chromium draws the page without a display; `renderer` names its renderer. If this is SwiftShader, the processor draws instead of a
+graphics card, and the frames per second are those of this machine's processor. `page_ms` is the page's JavaScript time for each picture,
+without the drawing; a machine with a graphics card spends it too.
 
 JSON lines on standard output, a table on standard error. Needs the packages of python/requirements-view.txt and Chromium.
 """
@@ -35,17 +35,17 @@ SECONDS, ROUNDS = 5.0, 20
 
 
 def say(**row):
-    row |= {"cores": os.cpu_count(), "load": os.getloadavg()[0]}  # what else the machine was doing
+    row |= {"cores": os.cpu_count(), "load": os.getloadavg()[0]}  # load by other programs
     print(json.dumps(row), flush=True)
     print("  ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()), file=sys.stderr, flush=True)
 
 
 def new_page(browser):
-    return browser.new_page(viewport={"width": 1280, "height": 720}, bypass_csp=True)  # Playwright waits by eval
+    return browser.new_page(viewport={"width": 1280, "height": 720}, bypass_csp=True)  # Playwright's wait uses eval
 
 
 def first_frame(browser):
-    """Seconds from the command to its address, to a frame at a client, and to a picture in a browser that runs already."""
+    """Times [s] from the command to its address, to a frame at a client, and to a picture in a browser that is already running."""
     for _ in range(3):
         page = new_page(browser)
         begin = time.perf_counter()
@@ -68,13 +68,13 @@ def first_frame(browser):
 
 @contextlib.contextmanager
 def open_page(url):
-    """Chromium at an address; gives a function that evaluates an expression in the page.
+    """Opens an address in Chromium. Yields a function that evaluates an expression in the page.
 
-    As a browser runs where there is no graphics card. Not by Playwright: it takes a copy of every frame that the page gets, and half
-    of the pictures are lost by it.
+    Chromium runs as on a machine without a graphics card. Playwright is not used: it copies every frame that the page receives, which
+    loses half of the pictures.
     """
     flags = ["--headless=new", "--disable-gpu", "--enable-unsafe-swiftshader", "--remote-debugging-port=0", "--window-size=1280,863", 
-             "--hide-scrollbars"]  # 1280 x 720 within
+             "--hide-scrollbars"]  # page area 1280 x 720
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         chromium = subprocess.Popen([shutil.which("chromium"), *ROOT_FLAGS, *flags, f"--user-data-dir={profile}", url],
                                     stderr=subprocess.PIPE, text=True)
@@ -95,9 +95,9 @@ def open_page(url):
 
 
 def rates(name):
-    """Frames a second that a page shows of a scene that plays.
+    """Frames per second that a page shows of a playing scene.
 
-    `most_per_s` is how many pictures there are when it draws each time that the browser lets it, whether or not a frame has come.
+    `most_per_s`: pictures per second if the page draws at every opportunity of the browser, with or without a new frame.
     """
     with tarsus.Viewer(open_scene(name), playing=True) as viewer:
         viewer.start()
@@ -123,7 +123,7 @@ def rates(name):
 
 
 def client(url):
-    """A page that takes every frame at once, in a process of its own."""
+    """A client in a separate process that takes every frame at once."""
     code = ("import asyncio, sys\nfrom websockets.asyncio.client import connect\nasync def go():\n"
             "    async with connect(sys.argv[1], max_size=None) as s:\n        n = 0\n        async for m in s:\n"
             "            n += isinstance(m, bytes)\n            print(n, flush=True)\nasyncio.run(go())")
@@ -131,7 +131,7 @@ def client(url):
 
 
 def run(source, update):
-    """Steps, elapsed time and processor time of the whole process [s]."""
+    """Number of steps, elapsed time and processor time of the whole process [s]."""
     begin, used, steps = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() < begin + 0.5:
         if error := source.step():
@@ -142,10 +142,11 @@ def run(source, update):
 
 
 def slowing(name):
-    """Steps a second as fast as they go, not shown and shown to a client, in turns; the best of each.
+    """Steps per second at full speed, without and with a client, alternating; the best of each.
 
-    `slower` is by the clock, and on a busy machine by chance. `frame_ms` is the processor time that a frame costs the process, whatever
-    else runs; `slower_by_frames` is that times the frames a second that the viewer sends at most: what a core of its own would lose.
+    `slower` is from wall time, which is noisy on a busy machine. `frame_ms` is the processor time that a frame costs the process,
+    whatever else runs. `slower_by_frames` is `frame_ms` times the viewer's maximum frame rate: the share that an otherwise idle core
+    would lose.
     """
     source, alone, shown = open_scene(name), [], []
     with tarsus.Viewer(source, playing=False) as viewer:

@@ -1,7 +1,7 @@
-# Kernels are compiled once for each instruction set and precision, so that one program holds them all and picks at run
-# time (include/tarsus/math/kernels.hpp). This file writes those sources into the build tree: one line of
-# TARSUS_KERNEL_TABLES is all that a table of kernels needs. tools/lint_isa.py checks the objects: nothing compiled for a
-# newer machine may be reachable under a name that other code shares.
+# Kernels are compiled once for each instruction set and precision. A program contains all of them and chooses at run
+# time (include/tarsus/math/kernels.hpp). This file writes their sources into the build tree; a new table of kernels
+# needs only a line in TARSUS_KERNEL_TABLES. tools/lint_isa.py checks the objects: no symbol that other code shares may
+# contain code for a newer instruction set.
 set(TARSUS_ISA_FLAGS_baseline)
 set(TARSUS_ISA_FLAGS_avx2 -mavx2 -mfma)
 set(TARSUS_ISA_FLAGS_avx512 -mavx512f -mavx512dq -mavx512vl -mavx2 -mfma)
@@ -9,14 +9,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 warns inside its own avx512fi
   list(APPEND TARSUS_ISA_FLAGS_avx512 -Wno-maybe-uninitialized -Wno-uninitialized)
 endif()
 
-# Kernels are straight-line algebra on small structures of T. GCC must take those structures apart however large they are
-# (by default it copies a pack's Mat3 with memcpy: 25 % of ABA in lanes) and must not pair a scalar kernel's stores into
-# vectors that are loaded singly again (8 %).
+# Kernels are straight-line algebra on small structures of T. GCC must split these structures into scalars whatever
+# their size (by default it copies a pack's Mat3 with memcpy: 25 % of ABA in lanes). It must not combine a scalar
+# kernel's stores into vectors whose elements are then loaded one by one (8 %).
 set(TARSUS_KERNEL_FLAGS $<$<CONFIG:Release>:-O3>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND TARSUS_KERNEL_FLAGS -fno-tree-slp-vectorize --param=sra-max-scalarization-size-Ospeed=100000)
 endif()
-if(TARSUS_SANITIZE)  # whose checks make these functions so large that the compiler takes half an hour for each file
+if(TARSUS_SANITIZE)  # the checks make kernels so large that each file would take half an hour to compile
   set(TARSUS_KERNEL_FLAGS -O1)
 endif()
 
@@ -46,8 +46,8 @@ foreach(ISA IN LISTS TARSUS_ISA_SETS)
   endif()
 endforeach()
 
-# Tables of kernels: the .inl in src/ that ends in TARSUS_FILL_KERNELS, the header of the table, the table's type (REAL
-# stands for the precision), its precisions and its instruction sets.
+# Tables of kernels: the .inl in src/ that ends in TARSUS_FILL_KERNELS, the table's header, its type (REAL stands for
+# the precision), its precisions and its instruction sets.
 set(TARSUS_KERNEL_TABLES
     "dynamics/kernels.inl|dynamics/kernel_table.hpp|KernelTable<REAL>|double float|baseline avx2 avx512"
     "dynamics/delassus.inl|dynamics/delassus_table.hpp|DelassusTable<REAL>|double float|baseline avx2 avx512"
@@ -63,9 +63,9 @@ set(TARSUS_KERNEL_TABLES
 set(TARSUS_BASELINE_TABLES
     "baselines/kernels.inl|baselines/kernel_table.hpp|BaselineTable<REAL>|double float|baseline avx2 avx512")
 
-# Adds to the list SOURCES_NAME the sources that instantiate TABLES, and the one that chooses among them. There is one for
-# each table, instruction set and precision; with TARSUS_UNITY all tables of a set and precision are in one, called GROUP
-# (a quarter less to compile, since kernels share passes).
+# Adds to the list SOURCES_NAME the sources that instantiate TABLES, and the source that chooses among the instances.
+# There is one source for each table, instruction set and precision. With TARSUS_UNITY, one source called GROUP contains
+# all tables of an instruction set and precision (a quarter less to compile, since kernels share passes).
 function(tarsus_kernels SOURCES_NAME GROUP TABLES)
   set(NAMES)
   set(HEADERS)
@@ -80,7 +80,7 @@ function(tarsus_kernels SOURCES_NAME GROUP TABLES)
     separate_arguments(PRECISIONS)
     separate_arguments(SETS)
     string(APPEND HEADERS "#include \"${HEADER}\"\n")
-    # A table that has no instance for the machine's best set has one for the next best.
+    # A table without an avx512 instance is built for avx2.
     set(BUILT ${TARSUS_ISA_SETS})
     if("avx512" IN_LIST BUILT AND NOT "avx512" IN_LIST SETS)
       list(APPEND BUILT avx2)
@@ -123,7 +123,7 @@ function(tarsus_kernels SOURCES_NAME GROUP TABLES)
       SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
     list(APPEND SOURCES ${SOURCE})
   endforeach()
-  # The sets of this build are known to two sources alone: a build with more of them compiles nothing else again.
+  # Only two sources depend on the instruction sets of this build, so that adding a set recompiles nothing else.
   set(SOURCE ${PROJECT_BINARY_DIR}/kernels/choose_${GROUP}.cpp)
   file(CONFIGURE OUTPUT ${SOURCE} @ONLY CONTENT
        "// Written by cmake/TarsusKernels.cmake.\n${HEADERS}#include \"math/kernel_choice.inl\"\n${CHOICES}")

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Two builds' benchmarks in turns: which figures of the second are slower than the first's, and by how much.
+"""Alternates the benchmarks of two builds and reports which timings of the second build are slower, and by how much.
 
 usage: tools/bench_turns.py OLD/bin NEW/bin [--rounds 6] [--places 1] [--core 0] [--limit 1.02] [PROGRAM[:ARGUMENT...] ...]
 
-Every program runs as old, new, new, old, ... pinned to one core. A figure is a time (ns..., us..., ms...) in a line of
-JSON, called by the fields that stand before the first time in its line; where the new build's lines have more fields than
-the old one's, the first line that has the old one's counts. Its ratio, new over old, is the median over the rounds, each
-of which saw nearly the same machine. A program is repeated, up to --rounds times again, while a figure is above the
-limit. Exit status 1 where one stays above it.
+Every program runs in the order old, new, new, old, ... pinned to one core. A timing is a field ns..., us... or ms... in a
+line of JSON. The fields before the first timing in the line are its name. If the new build's lines have more fields than the
+old build's, the first line with all of the old build's fields is used. The ratio, new over old, is the median over the
+rounds; both builds of a round run under nearly the same conditions. A program is repeated, for up to --rounds further
+rounds, while a ratio is above the limit. Exit status 1 if one stays above it.
 
-A kernel about as large as the processor's first cache of instructions, as ABA is, gets up to 5 % slower or faster by the
-place alone where the linker puts it (docs/decisions/0005-kernels-from-one-list.md). With --places N each round runs another
-of N linkings of both builds, behind more and more bytes that nobody runs, so that the median is one over places too.
+A kernel about as large as the processor's first-level instruction cache, such as ABA, gets up to 5 % slower or faster from
+its address alone (docs/decisions/0005-kernels-from-one-list.md). With --places N, both builds are linked N times with
+increasing padding before the code, and each round runs another of these, so that the median also covers addresses.
 """
 
 import argparse
@@ -29,7 +29,7 @@ TIME = re.compile(r"^(aba_)?(ns|us|ms)(_(?!median|per_row)\w+)?$")
 
 
 def linkings(folder, name, places, scratch):
-    """Paths of `places` linkings of folder/name, each with its code another 1,360 bytes further behind its start."""
+    """Paths of `places` linked copies of folder/name. In each copy the code starts 1,360 bytes later than in the one before."""
     if places == 1:
         return [folder / name]
     tree = folder.parent
@@ -48,7 +48,7 @@ def linkings(folder, name, places, scratch):
 
 
 def figures(path, arguments, core):
-    """{(fields before the first time, name of the time): time} of one run."""
+    """Timings of one run: {(fields before the first time, name of the time): time}."""
     command = ["taskset", "-c", str(core), path, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PEERS": "0"}, check=False)
     if run.returncode:
@@ -66,13 +66,13 @@ def figures(path, arguments, core):
 
 
 class Comparison:
-    """One program's figures in both builds, round by round."""
+    """Timings of one program in both builds, by round."""
 
     def __init__(self, program, folders, places, core, scratch):
         name, *self.arguments = program.split(":")
         self.programs = [linkings(folder, name, places, scratch) for folder in folders]
         self.core = core
-        self.rounds = []  # [(old figures, new figures)]
+        self.rounds = []  # [(old timings, new timings)]
 
     def run(self, rounds):
         for _ in range(rounds):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Lists the tests that were skipped, from JUnit files; exit status 1 if one was that should run.
+"""Lists skipped tests from JUnit files; exit status 1 if a test was skipped that should run.
 
 usage: tools/check_skips.py JUNIT.xml ...
 
-A test may be skipped for what it is about (a processor without AVX2), never because something is missing that `make test`
-or the checkout brings: packages, oracles, ../shared. `make test STRICT=1` calls this, as CI does.
+A test may be skipped because of the machine (a processor without AVX2), but not because something is missing that `make test`
+or the checkout provides: packages, oracles, ../shared. `make test STRICT=1` calls this, as CI does.
 """
 
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# Reasons that lie in the machine or in the test's own case.
+# Accepted reasons: properties of the machine or of the test case.
 ALLOWED = [
     r"this processor has no",
     r"double only",

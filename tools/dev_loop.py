@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long a change of one kernel takes until its test has run, in the tree of `cmake --preset dev`.
+"""Measures the time from a change of one kernel to the end of its test, in the tree of `cmake --preset dev`.
 
 usage: tools/dev_loop.py [--build build/dev] [--jobs N]
 
-For each row of KERNELS: the test's program is brought up to date, the kernel's file gets a new time stamp, and with the
-compiler cache off the program is built again and the test run. Printed: seconds by the clock for building and for
-running, processor seconds of both, and how many steps ninja took.
+For each row of KERNELS, the test program is brought up to date and the kernel's file is touched. Then the program is built
+again without the compiler cache, and the test is run. Prints wall time [s] of building and of running, processor time [s] of
+both, and the number of ninja's steps.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: File of kernels, program, its tests.
+#: Kernel file, test program, filter of its tests.
 KERNELS = [
     ("src/dynamics/aba.inl", "test_dynamics", "Identities.*"),
     ("src/dynamics/rnea.inl", "test_dynamics", "Identities.*"),
@@ -31,7 +31,7 @@ KERNELS = [
 
 
 def run(command, **extra):
-    """(seconds by the clock, processor seconds, output) of a command that has to succeed."""
+    """(wall time [s], processor time [s], output) of a command that must succeed."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **extra)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

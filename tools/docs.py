@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the pages that people read against the repository. tools/docs_site.py makes a site of them.
+"""Checks the documentation against the repository. tools/docs_site.py makes a site of it.
 
 usage: tools/docs.py     exit status 1 if anything is wrong
 
 Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions are numbered without
 gaps and have their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
-block under <!-- file: PATH --> stands in that file word for word; README's figures stand on the page that it names for them;
+block under <!-- file: PATH --> is part of that file; README's figures are on the page that README names for them;
 spelling, everywhere (tools/words.txt has words of the field).
 """
 
@@ -31,7 +31,7 @@ def pages():
 
 
 def anchors(text):
-    """GitHub's names for the headings of a page."""
+    """GitHub's anchors of the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -63,7 +63,7 @@ def check_quotes(page, text):
 
 
 def table_rows(text, header):
-    """Rows, as lists of cells, of every table whose first line has `header` among its cells; with the header's row."""
+    """Rows (lists of cells) of every table with a cell `header` in its first row, including the header row."""
     rows, head = [], None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
@@ -131,14 +131,14 @@ def check_decision(page, text):
 
 
 def check_spelling():
-    """Misspellings in every text of the repository: comments, messages and names as well as pages."""
+    """Misspellings in all text files of the repository, including comments, messages and names."""
     tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
                              text=True, check=True)
     files = [name for name in tracked.stdout.splitlines() if Path(name).suffix in WRITTEN and (ROOT / name).is_file()]
     files = [name for name in files if not name.startswith(NOT_WRITTEN)]
     run = subprocess.run([sys.executable, "-m", "codespell_lib", "--ignore-words", ROOT / "tools/words.txt", *files], cwd=ROOT,
                          capture_output=True, text=True)
-    if run.returncode not in (0, 65):  # 65: there are some
+    if run.returncode not in (0, 65):  # 65: misspellings found
         raise RuntimeError(run.stderr or "codespell failed")
     return run.stdout.splitlines()
 

@@ -3,9 +3,8 @@
 
 usage: tools/docs_site.py [--build DIRECTORY]      build tree with Python's stub; the site is DIRECTORY/site/html/index.html
 
-Pages keep the paths that they have in the repository, so that their links to one another hold; MkDocs is run strictly: a link or
-an anchor that leads nowhere ends it. The API pages come from the headers' comments and from the stub, whose texts are the
-docstrings of the bindings.
+Pages keep their paths in the repository, so that the links between them stay valid. MkDocs runs in strict mode and fails on a broken
+link or anchor. The API pages come from the comments of the headers and from the stub, which contains the docstrings of the bindings.
 """
 
 import argparse
@@ -38,7 +37,7 @@ GUIDES = {
 
 
 def text_of(node, indent=0):
-    """A docstring as a paragraph: its line breaks are those of the source."""
+    """A docstring as a paragraph, with the line breaks of the source."""
     return re.sub(r"\s*\n\s*", " ", (ast.get_docstring(node) or "").replace("\n\n", "\0")).replace("\0", "\n\n")
 
 
@@ -80,7 +79,7 @@ def python_api(stub):
 
 
 def declarations(lines):
-    """(comment, code) of each documented declaration at the level of the namespace; of classes their public part."""
+    """(comment, code) of each documented declaration at namespace level; of classes the public part."""
     comment, at = [], 0
     while at < len(lines):
         line = lines[at]
@@ -119,7 +118,7 @@ def cpp_api(room):
 
 
 def escape(text):
-    """A comment as Markdown, its @param and @throws as a list."""
+    """A comment as Markdown, with @param and @throws as a list."""
     text = re.sub(r"([*_<>\[\]])", r"\\\1", text)
     text = re.sub(r" ?@(param|return|throws) ([\w-]+)", lambda m: f"\n- {'' if m[1] == 'param' else m[1] + ' '}`{m[2]}`", text)
     return text.replace("\n-", "\n\n-", 1)
@@ -129,7 +128,7 @@ def escape(text):
 
 
 def linked_files(page, text):
-    """Files of the repository, not pages themselves, that a page shows or links to."""
+    """Files of the repository, other than pages, that a page shows or links to."""
     for target in docs.LINK.findall(docs.FENCED.sub("", text)):
         path = (page.parent / target.partition("#")[0]).resolve()
         if not re.match(r"[a-z]+:", target) and path.is_file() and path.suffix != ".md":
@@ -167,7 +166,7 @@ def configuration(folder, rooms):
                                                  ("dark", "slate", "material/weather-sunny", "light"))]
     return {
         "site_name": f"tarsus {version}", "docs_dir": str(folder / "source"), "site_dir": str(folder / "html"),
-        "use_directory_urls": False,  # opens from disk
+        "use_directory_urls": False,  # so that the site opens from disk
         "theme": {"name": "material", "font": False, "palette": toggles, "features": ["navigation.tabs", "content.code.copy"]},
         "plugins": ["search", "offline"],
         "markdown_extensions": ["tables", "fenced_code", {"toc": {"permalink": True, "toc_depth": 3}},
@@ -178,12 +177,12 @@ def configuration(folder, rooms):
     }
 
 
-SHIM = "https://unpkg.com/iframe-worker/shim"  # what the theme's search needs where a page is opened from disk
+SHIM = "https://unpkg.com/iframe-worker/shim"  # needed by the theme's search when a page is opened from disk
 SHIM_PACKAGE = "iframe-worker@1.0.4"
 
 
 def bring_shim(folder):
-    """Search works from disk without a network: the script that the theme would fetch comes out of npm's package."""
+    """Adds the script that the theme would fetch, from an npm package, so that search works from disk without a network."""
     if not shutil.which("npm"):
         print("site: npm is not here, so search in pages that are opened from disk needs a network", file=sys.stderr)
         return

@@ -1,4 +1,4 @@
-"""The rooms of the library and what each may include: the table of docs/architecture.md in a form that runs.
+"""The rooms of the library and what each may include: the table of docs/architecture.md as code.
 
 A room may include itself, the rooms listed beside it, and whatever those may include.
 """
@@ -20,8 +20,8 @@ MAY_INCLUDE = {
     "io": ["model", "particles", "control", "geometry"],
 }
 
-# Libraries of others and the rooms whose sources may include them. Public headers include none of them, so that users
-# need none to compile; kernels (.inl) none either.
+# Third-party libraries and the rooms whose sources may include them. Public headers include none of them, so that users
+# can compile without them. Kernels (.inl) include none either.
 THIRD_PARTY = {
     "Eigen/": sorted(MAY_INCLUDE),
     "fmt/": sorted(MAY_INCLUDE),
@@ -29,13 +29,13 @@ THIRD_PARTY = {
     "nlohmann/": ["io", "sim"],
     "pugixml.hpp": ["io"],
 }
-# The one kernel that uses a library: Eigen's dense factor, compiled for each instruction set in a namespace of its own
-# (it renames Eigen's; tools/lint_isa.py would see what escaped).
+# The only kernel that uses a library: Eigen's dense factor, compiled for each instruction set in a separate namespace. It
+# renames the namespace Eigen; tools/lint_isa.py would report symbols outside it.
 KERNEL_EXCEPTIONS = {("src/baselines/dense.inl", "Eigen/")}
 
 
 def reachable(room):
-    """The rooms that `room` may include, itself among them."""
+    """The rooms that `room` may include, with `room` itself."""
     found, waiting = set(), [room]
     while waiting:
         current = waiting.pop()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All static checks; exit status 1 if any found a problem.
+"""Runs all static checks; exit status 1 if any finds a problem.
 
 usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns fields elementary headers
   isa lengths

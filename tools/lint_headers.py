@@ -1,4 +1,4 @@
-"""Every public header compiles on its own, with warnings as errors."""
+"""Checks that every public header compiles by itself, with warnings as errors."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every #include of the library against the table in include_rules.py, and the includes among files for cycles."""
+"""Checks every #include of the library against the table in include_rules.py, and the includes between files for cycles."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from include_rules import KERNEL_EXCEPTIONS, MAY_INCLUDE, THIRD_PARTY, reachable
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 SUFFIXES = {".hpp", ".cpp", ".inl"}
-# Files outside the library, which may use all of it but only through its public headers.
+# Files outside the library may use all of it, but only through its public headers.
 OUTSIDE = ["apps", "examples", "python/src"]
 
 
@@ -70,7 +70,7 @@ def check_file(root, path, room, edges):
 
 
 def find_cycle(edges):
-    """A list of files that include one another in a ring, or None."""
+    """A list of files that form a cycle of includes, or None."""
     state, trail = {}, []
 
     def visit(path):

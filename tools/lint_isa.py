@@ -1,8 +1,8 @@
-"""Code compiled for one instruction set must not be reachable under a name that other code shares.
+"""Checks that code compiled for one instruction set is not reachable under a name that other code shares.
 
-The linker keeps one copy of a weak function (an inline one, a template's instance). If an object compiled for AVX2 holds
-a weak function whose name does not contain isa_avx2, a program on an older machine may run that copy and die. So: every
-weak function that such an object defines carries its instruction set's name, as must every global one.
+The linker keeps one copy of a weak function (an inline function or a template instance). If an object compiled for AVX2
+defines a weak function whose name does not contain isa_avx2, a program on an older machine may run that copy and crash.
+Therefore the name of every weak or global function that such an object defines must contain the instruction set's name.
 """
 
 import re
@@ -15,7 +15,7 @@ HAND_WRITTEN = re.compile(r"(^|/)isa/|_(baseline|avx2|avx512)(_\w+)?\.(cpp|hpp|i
 
 
 def check_sources(paths):
-    """Sources for one instruction set are written by CMake (cmake/TarsusKernels.cmake), never by hand."""
+    """Only CMake writes the sources for one instruction set (cmake/TarsusKernels.cmake)."""
     return [f"{path}: a source for one instruction set; list the table in cmake/TarsusKernels.cmake instead"
             for path in paths if HAND_WRITTEN.search(path)]
 

@@ -1,4 +1,4 @@
-"""Formatting, words that tie the repository to one machine or that only it would use, and lengths of files and functions."""
+"""Checks formatting, words that tie the repository to one machine or that only it uses, and lengths of files and functions."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ CLANG_FORMAT = "clang-format-14"  # Debian 12's; other versions format different
 # Spelled so that this file does not contain them.
 MACHINE_WORDS = re.compile("|".join(["/wor" + "k/", "/tm" + "p/", "/opt" + "/pypi", "/opt" + "/wheels", "/roo" + "t/", "/hom" + "e/",
                                      "pyen" + "v", r"\blocalhost:\d{4,5}/simple\b"]))
-#: Words that only this project would use, and what the field says instead.
+#: Words that only this project would use, and the usual words of the field.
 HOME_GROWN = {"held rows?": "bilateral rows", "dead rows?": "rows with zero Delassus entry", "bur(?:y|ies|ied)": "drop", "hand(?:s|ed) on": "propagate",
               "comes? to terms": "converge", "rescues?": "fallback", "told apart": "detected from", "rows? of one's own": "user-defined constraints",
               "round contacts?": "sphere contact", "(?:Newton|Newton's) rounds?": "iterations", "by a hair": "by a gap in metres",
@@ -59,9 +59,9 @@ def check_words(root):
     return problems, f"{count} files"
 
 
-# Functions that the system's mathematical library rounds as it likes; include/tarsus/math/elementary.hpp has ours.
+# Functions whose rounding depends on the system's mathematical library; include/tarsus/math/elementary.hpp replaces them.
 LIBRARY_FUNCTION = re.compile(r"\bstd::(a?(sin|cos|tan)h?|atan2|exp[2m]?1?|log(2|10|1p)?|pow|hypot|cbrt)\(")
-# Complex numbers, in a report that no run depends on.
+# Uses complex numbers, for a report that does not affect runs.
 MAY_USE_LIBRARY = {"src/control/gain_report.cpp"}
 
 
@@ -81,7 +81,7 @@ def check_elementary(root):
 
 
 def check_columns(root):
-    """Comments alone: the formatter breaks lines of code, and strings are what they are."""
+    """Checks comments only: the formatter breaks lines of code, and strings may be long."""
     problems, files = [], [path for path in tracked(root) if path.suffix in CPP]
     for path in files:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -95,7 +95,7 @@ FIELD = re.compile(r"(?<![\w.>])([a-z]\w*_)\s*(?=[,;={\[])")
 
 
 def check_fields(root):
-    """Of a class at the left margin, as the formatter lays it out: names that end in _, before any parenthesis of their line."""
+    """Counts the fields of each class at the left margin, as formatted: names that end in _, before any parenthesis in their line."""
     problems, count = [], 0
     for path in tracked(root):
         name = path.relative_to(root).as_posix()
@@ -114,8 +114,8 @@ NOT_A_FUNCTION = re.compile(r"(namespace|class|struct|enum|union|extern|using)\b
 
 
 def functions(lines):
-    """(first line, length) of each function at the left margin or inside a class, as the formatter lays them out."""
-    statement = begin = None  # first line of the statement being read; of the function that we are in
+    """(first line, length) of each function at the left margin or inside a class, in formatted source."""
+    statement = begin = None  # first line of the current statement; of the current function
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if begin is not None:

@@ -1,8 +1,8 @@
-"""Which model files of other people's does tarsus load?
+"""Measures the share of third-party model files that tarsus loads.
 
 Looks for MJCF and URDF files in folders and installed Python packages, asks MuJoCo (MJCF) or Pinocchio (URDF) whether the
 file is a model, and `tarsus check` whether it loads here. Prints the share for each kind, and every other file with the
-first error. The outside loaders run in child processes, so that a file that ends one is a row and not the end.
+first error. The other loaders run in child processes, so that a file that crashes one is reported as a row.
 
     .venv/bin/python tools/load_share.py ../shared/data
     .venv/bin/python tools/load_share.py ../shared/data --before OTHER/build/bin/tarsus   # which files another build loads
@@ -55,7 +55,7 @@ def package_folder(name):
 
 
 def load_outside(kind, file, connection):
-    """In a child: whether MuJoCo or Pinocchio loads the file."""
+    """Runs in a child process: whether MuJoCo or Pinocchio loads the file."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     os.dup2(2, 1)
     try:
@@ -68,7 +68,7 @@ def load_outside(kind, file, connection):
 
             pinocchio.buildModelFromUrdf(str(file))
         connection.send("")
-    except BaseException as error:  # noqa: BLE001: whatever it is, it is the answer
+    except BaseException as error:  # noqa: BLE001: any exception is the result
         connection.send((str(error).strip().splitlines() or [type(error).__name__])[0])
 
 
@@ -87,7 +87,7 @@ def ask_outside(kind, file, seconds):
 
 
 def ask_tarsus(program, options, file, seconds):
-    """The first error, or "" if the file loads; anything but exit status 0 and 1 is a crash."""
+    """The first error, or "" if the file loads. Exit statuses other than 0 and 1 are crashes."""
     start = time.monotonic()
     try:
         done = subprocess.run([program, "check", str(file), "--json", *options], capture_output=True, text=True,
@@ -135,7 +135,7 @@ def main():
             continue
         files.update({file.resolve(): (kind, file) for kind, file in models_below(folder)})
     known = json.loads(args.known.read_text()) if args.known and args.known.exists() else {}
-    for module in ("mujoco", "pinocchio"):  # once, here: the child processes are copies of this one
+    for module in ("mujoco", "pinocchio"):  # imported once: the child processes are forks of this one
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     options = ["--lenient"] if args.lenient else []

@@ -18,7 +18,7 @@ PICTURES = ROOT / "docs/pictures"
 # Scene, time [s], theme.
 DOCUMENTED = {"walk": ("walk", 1.0, "light"), "snake": ("snake", 1.5, "light"), "cards": ("cards", 1.0, "light"),
               "crowd": ("crowd", 0.5, "light"), "balls": ("balls", 2.0, "light")}
-# What the camera does from where it stands at first: azimuth, elevation [rad], factor on its distance.
+# Change of the camera from its initial pose: azimuth, elevation [rad], factor on its distance.
 CAMERAS = {"crowd": (0.0, -0.15, 0.35), "c60": (0.0, 0.0, 0.7), "snake": (0.0, 0.2, 0.95), "dominoes": (0.2, 0.0, 0.75)}
 
 

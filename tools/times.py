@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Where the time of `make demo` and `make test` goes: a table of the stages, and of what was compiled in each.
+"""Shows the time of `make demo` and `make test`: a table of the stages, and of what was compiled in each.
 
 usage: tools/times.py [--ninja build/.ninja_log] [--top 10] STAGES.tsv
 
 STAGES.tsv has a line `name<TAB>start<TAB>end<TAB>processor seconds` for each stage (start and end since the epoch), as
-tools/stage.sh writes it. On a machine that others use, the processor's seconds say more than the clock's.
+tools/stage.sh writes it. On a shared machine, processor time is more meaningful than wall time.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def compiled(path):
-    """Last entry of each output of a ninja log: {output: seconds}."""
+    """{output: seconds} from the last entry of each output in a ninja log."""
     steps = {}
     if path.is_file():
         for line in path.read_text().splitlines():
@@ -44,7 +44,7 @@ def main():
     stages = [(name, float(start), float(end), float(used)) for name, start, end, used in stages]
     for name, start, end, used in stages:
         print(f"  {name:<28} {end - start:7.1f}   {used:9.1f}")
-    # Stages may run side by side.
+    # Stages may run in parallel.
     total = max(end for _, _, end, _ in stages) - min(start for _, start, _, _ in stages)
     print(f"  {'all':<28} {total:7.1f}   {sum(used for *_, used in stages):9.1f}")
 

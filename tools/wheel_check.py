@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether an installed tarsus package is whole: type stubs, licence, models, command line."""
+"""Checks that an installed tarsus package is complete: type stubs, licence, models, command line."""
 
 import pathlib
 

@@ -26,7 +26,7 @@ double seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// Least time of a call over about 20 ms [s].
+/// Minimum time of a call [s] over repeats of about 20 ms in total.
 template <class F>
 double time_of(const F& call) {
   double best = kInfinity;
@@ -59,7 +59,7 @@ nlohmann::json to_json(const EqualitySet& set, const Answer& a) {
           {"x2", a.x2}};
 }
 
-/// y₁: what gravity asks for at rest, or a random force.
+/// y₁: the generalised gravity force at rest, or a random force.
 std::vector<double> right_side(const Model& model, Data& data, const std::string& kind,
                                const std::vector<double>& qpos) {
   std::vector<double> y(model.nv), zero(model.nv);

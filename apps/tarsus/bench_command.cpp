@@ -1,4 +1,4 @@
-// tarsus bench: how fast, and how right, many worlds are stepped on this machine.
+// tarsus bench: measures how fast and how accurately this machine steps many worlds.
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ struct BatchBench {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Sets all worlds' targets: the start with each joint turned by up to `size`, of its own in each world.
+/// Sets all worlds' targets: the start pose with each joint moved by up to `size`, drawn separately for each world.
 template <class R>
 void aim(Batch<R>& batch, std::span<const double> start, double size, std::mt19937& random) {
   const Model& model = batch.model();
@@ -48,7 +48,7 @@ void aim(Batch<R>& batch, std::span<const double> start, double size, std::mt199
   }
 }
 
-/// Kinetic, potential and of springs, mean over the worlds [J].
+/// Sum of the kinetic, potential and spring energies, mean over the worlds [J].
 template <class R>
 double mean_energy(Batch<R>& batch) {
   AlignedVector<R> energy(3 * std::size_t(batch.worlds()));
@@ -58,7 +58,7 @@ double mean_energy(Batch<R>& batch) {
   return sum / batch.worlds();
 }
 
-/// One row: a batch is made, settles for a while, and is timed.
+/// Measures one row of the table: makes a batch, lets it settle and times its steps.
 template <class R>
 nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives& drives, int worlds, int threads) {
   BatchOptions options;
@@ -73,7 +73,7 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
 
   std::mt19937 random(1);
   const int hold = std::max(1, int(std::lround(bench.hold / bench.dt)));
-  std::vector<double> times;  // of one step of all worlds [s]
+  std::vector<double> times;  // [s], each of one step of all worlds
   double residual = 0, penetration = 0, contacts = 0, touching = 0, iterations = 0, unsolved = 0, energy = 0;
   for (int step = 0; step < bench.settle + bench.steps; ++step) {
     if (interrupted()) throw CLI::RuntimeError(kInterrupted);
@@ -140,7 +140,7 @@ void print_row(const nlohmann::json& r) {
   std::fflush(stdout);
 }
 
-/// All rows of the instruction set that this process has; on_row for each as it is there.
+/// Measures all rows with this process's instruction set. Calls on_row with each row as soon as it is measured.
 void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::json&)>& on_row) {
   const Model model = load_model(find_built_in(bench.model), bench.options, bench.json);
   Drives drives = read_gains(model, bench.gains);
@@ -155,7 +155,7 @@ void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::
   }
 }
 
-/// The same in a process of its own: the set is decided once in each.
+/// Does the same in a child process, because a process chooses its instruction set only once.
 void run_rows_with(const std::string& set, const BatchBench& bench,
                    const std::function<void(const nlohmann::json&)>& on_row) {
   int ends[2];

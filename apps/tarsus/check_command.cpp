@@ -1,4 +1,4 @@
-// tarsus check: does a model load, and what in it is not used?
+// tarsus check: reports whether a model loads and which parts of its file are not used.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::string plural(std::string what) {
   return noun + rest;
 }
 
-/// "3 bodies, 1 light", leaving out what there is none of; "nothing" if that is all.
+/// "3 bodies, 1 light": kinds with a count of zero are left out; "nothing" if all counts are zero.
 std::string listed(const Counts& counts) {
   std::string out;
   for (const auto& [what, count] : counts) {
@@ -66,13 +66,13 @@ std::string listed(const Counts& counts) {
 
 bool acts(const ActuatorSpec& a) { return a.computed() && a.transmission != TransmissionType::body; }
 
-/// Elements of one kind, by their names, or by their lines where they have none.
+/// Elements of one kind, by name, or by line if they have no name.
 struct Idle {
   std::string what;
   std::vector<std::string> names;
 };
 
-/// Elements of the file that are kept for viewers and for writing back, and that nothing computes with.
+/// Elements of the file that are kept for viewers and for writing the model, and that no computation uses.
 std::vector<Idle> without_effect(const ModelSpec& spec) {
   std::map<std::string, Idle> looks;
   const auto label = [](const std::string& name, const Location& where) {

@@ -56,7 +56,7 @@ void refuse_read_options(const ReadOptions& o, const char* expected) {
 
 namespace {
 
-/// What findings of one kind have in common: the message without the names and numbers in it.
+/// The kind of a finding: its message without names and numbers.
 std::string message_kind(const Diagnostic& d) {
   std::string kind;
   bool quoted = false;
@@ -213,7 +213,7 @@ void listen_for_interrupts() {
 
 void keep_standard_streams() {
   for (int stream = 0; stream < 3; ++stream) {
-    // Opened the other way round, so that what uses it fails as before.
+    // Opened in the wrong direction, so that reads from it and writes to it still fail.
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
   }
 }

@@ -1,5 +1,5 @@
-// What the commands share. Each command lives in its own file and adds itself to the app; errors are thrown, main()
-// prints them.
+// Declarations that the commands share. Each command has its own file and adds itself to the app. Errors are thrown,
+// and main() prints them.
 #pragma once
 
 #include <fmt/core.h>
@@ -30,22 +30,22 @@ void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);
 void add_view_commands(CLI::App& app);
 
-/// The built-in models lie beside the program where it is installed: models/... means those wherever it is run, unless
-/// there is such a file in the current folder. Other words stay.
+/// Path of a built-in model. Built-in models are installed beside the program: models/... refers to them from any
+/// folder, unless the current folder has such a file. Other words are returned unchanged.
 std::string find_built_in(std::string word);
-/// Options that every command which reads a model has.
+/// Adds the options of every command that reads a model.
 void add_read_options(CLI::App& command, ReadOptions& options);
-/// Where no model is read. @throws ValueError if any of them is given
+/// For inputs to which the reading options do not apply. @throws ValueError if any of them is given
 void refuse_read_options(const ReadOptions& options, const char* expected);
-/// A line for each kind of finding, in the order in which the kinds were first found.
+/// Prints one line for each kind of finding, in the order of their first findings.
 void print_kinds(const Diagnostics& all, std::FILE* to, bool notes);
-/// Reads and compiles a file or a built-in scene such as balls:4:4; warnings go to standard error unless quiet.
+/// Reads and compiles a file or a built-in scene such as balls:4:4. Warnings go to standard error unless `quiet`.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 
-/// Exit status of a command that an error ended: 2, wrong usage, for a value that cannot be; 1 for all else.
+/// Exit status for an error: 2 (wrong usage) for an invalid value, else 1.
 int status_of(const std::exception& error);
 
-/// What `work` returns; a value that it refuses is one of the file's.  @throws InputError in the place of ValueError
+/// Returns work(). @throws InputError about `file` in place of a ValueError, because the invalid value is from the file
 template <class Work>
 auto about_file(const std::string& file, const Work& work) {
   try {
@@ -55,61 +55,61 @@ auto about_file(const std::string& file, const Work& work) {
   }
 }
 
-/// By name or number; null for no name. @throws ValueError, which lists them
+/// Keyframe by name or number; null for an empty name. @throws ValueError that lists all keyframes
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 
-/// The pose of a keyframe by its name or number; the model's own for an empty name. @throws ValueError with all names
+/// Pose of a keyframe by name or number; qpos0 for an empty name. @throws ValueError that lists all keyframes
 std::vector<double> keyframe_pose(const Model& model, const std::string& name);
-/// --force-limit: "model" (what the file says) or a number, the same for every joint but a free root.
+/// --force-limit: "model" (the limits of the file) or one number for every joint except free joints.
 void limit_forces(const std::string& text, const Model& model, Drives& drives);
-/// For an option's ->check(): a finite number from `low` to `high`. (Those of CLI11 let nan through.)
+/// For an option's ->check(): a finite number from `low` to `high`. (The checks of CLI11 accept nan.)
 CLI::Validator number_from(double low, double high = kInfinity);
-/// The viewer's page, in which a PageWriter puts a recording; part of the program.
+/// The viewer's page, embedded in the program. A PageWriter inserts a recording into it.
 std::string_view page_template();
-/// Notes and errors, on standard error. A run does not end because nobody reads them.
+/// Prints a note or an error on standard error. A run does not end if this output fails.
 template <class... T>
 void tell(fmt::format_string<T...> text, T&&... values) {
   std::fputs(fmt::format(text, std::forward<T>(values)...).c_str(), stderr);
 }
-/// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
+/// Prints one JSON object on standard output. Bytes that are not UTF-8 are replaced.
 void print_json(const nlohmann::json& json);
-/// What there is to choose from: titles, and below each the names with what they are.
+/// Lists of choices: titles, each with names and descriptions.
 using Lists = std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>;
 void print_lists(const Lists& lists, bool json);
-/// The step of a world that Batch::capture wrote, once more, if that is what the file is. Exit status 3 where it ends
-/// otherwise. @param beside an option that says how a model is run, if any is given: it has no use here
-/// @return whether it is  @throws ValueError for another .npz, and for `beside` with a capture
+/// If the file is a capture by Batch::capture, repeats its step; exit status 3 if the result differs.
+/// @param beside the first given option that affects how a model is run, if any: invalid with a capture
+/// @return whether the file is a capture  @throws InputError for another .npz; ValueError for `beside` with a capture
 bool run_capture(const std::string& file, const ReadOptions& options, bool json, const std::string& beside);
-/// A state after a step: qpos, qvel. @return whether more are wanted
+/// Receives the state after a step: qpos, qvel. @return whether to continue
 using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
-/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing. Files that
-/// the arguments name are looked for in the current folder.
-/// @throws ValueError for arguments that are not those of a run; as the run
+/// Repeats the run of a recording by `tarsus run` from its arguments, without printing or writing files. Files that the
+/// arguments name are looked up in the current folder.
+/// @throws ValueError for arguments that are not those of a run; errors of the run
 void run_again(const std::string& arguments, FrameSink sink);
-/// Before the work that the file is for; leaves what is there as it is.
-/// @throws Error naming the file and the reason if it could not be written
+/// Checks that a file can be written, before the work whose result it stores. Leaves an existing file unchanged.
+/// @throws Error naming the file and the reason
 void check_output(const std::string& path);
 /// @throws Error naming the file and the reason
 void write_file(const std::string& path, const std::string& text);
-/// Options and the files that they name, or nothing. @throws ValueError where two name the same
+/// @param outputs options and their files, which may be empty  @throws ValueError if two options name the same file
 void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs);
-/// Throws unless what was asked for by --duration and --dt is at least one step.
+/// @throws ValueError unless --duration and --dt are positive, finite and give from 1 to 1e9 steps
 void check_duration(double duration, double dt);
 
-/// Whether Ctrl-C asked to stop: commands that simulate then end as if they had reached their duration, write what they
-/// have and return kInterrupted. A second Ctrl-C ends the program at once.
+/// Whether Ctrl-C was pressed. Commands that simulate then end as if they had reached their duration, write their
+/// results and return kInterrupted. A second Ctrl-C ends the program at once.
 bool interrupted();
 void listen_for_interrupts();
-/// A standard stream that is closed stays so: no file that is opened later takes its place.
+/// Reserves the descriptors of closed standard streams, so that no file that is opened later takes them.
 void keep_standard_streams();
 inline constexpr int kInterrupted = 130;
-/// A note on standard error, and kInterrupted. @throws CLI::RuntimeError if interrupted()
+/// If interrupted(): prints a note on standard error. @throws CLI::RuntimeError with kInterrupted in that case
 void report_interrupt(double time, const std::string& unit);
-/// A row for each stage that took time.
+/// Prints a row for each stage with a measured time.
 void print_stages(const std::array<double, kStages>& seconds, long steps);
 nlohmann::json stages_json(const std::array<double, kStages>& seconds);
 
-/// A line that overwrites itself on a terminal, and stays silent elsewhere but for a line each ten per cent.
+/// Progress on standard error: one line that overwrites itself on a terminal, elsewhere one line for every 10 %.
 class Progress {
  public:
   explicit Progress(std::string label, bool quiet);

@@ -1,4 +1,4 @@
-// tarsus convert: read a model, write it in the other format.
+// tarsus convert: reads a model and writes it as MJCF or URDF.
 #include <fmt/core.h>
 
 #include <algorithm>

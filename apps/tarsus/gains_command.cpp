@@ -1,4 +1,4 @@
-// tarsus gains: what drive gains mean for each joint at a step size.
+// tarsus gains: shows the effect of drive gains on each joint at a step size.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct Gains {
   ReadOptions options;
 };
 
-/// JSON has no infinity: null.
+/// Infinity as null, because JSON has no infinity.
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); }
 
 std::string full_name(const Model& model, const GainReport& r) {

@@ -1,4 +1,4 @@
-// tarsus info: what is in a file: a recording, a model or a clip.
+// tarsus info: shows the content of a recording, a model or a clip.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +26,7 @@ struct Info {
   bool json = false;
 };
 
-/// By what the file begins with, whatever its extension: a zip's "PK", XML's "<", else a clip.
+/// Detects the kind from the first bytes of the file, whatever its extension: "PK" for a zip, "<" for XML, else a clip.
 FileKind kind_of(const std::string& path) {
   if (!std::filesystem::exists(path)) {
     if (named_scene(path)) return FileKind::model;
@@ -71,7 +71,7 @@ struct JointRow {
   int qpos = 0, qvel = 0, nq = 0, nv = 0;
 };
 
-/// Where each joint's numbers stand, from the types alone; empty if a type is not known or the sizes do not add up.
+/// Each joint's place in qpos and qvel, from the joint types; empty if a type is unknown or the sizes do not match.
 std::vector<JointRow> layout(const Recording& r) {
   std::vector<JointRow> rows;
   int nq = 0, nv = 0;
@@ -144,7 +144,7 @@ nlohmann::json json_recording(const Recording& r) {
   return out;
 }
 
-/// An .npz that is no recording: its arrays.
+/// Prints the arrays of an .npz that is not a recording.
 void plain_npz(NpzReader& npz, const Info& info) {
   nlohmann::json out{{"kind", "npz"}, {"file", info.path}, {"arrays", nlohmann::json::object()}};
   if (!info.json) fmt::print("arrays {} (no recording: there is no \"meta\")\n", info.path);

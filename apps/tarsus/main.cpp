@@ -12,7 +12,7 @@
 
 namespace {
 
-/// The error, and whose --help to read.
+/// The error, and the command whose --help to read.
 std::string usage_failure(const CLI::App* app, const CLI::Error& error) {
   std::string command = "tarsus";
   for (auto parsed = app->get_subcommands(); !parsed.empty(); parsed = parsed[0]->get_subcommands())
@@ -20,7 +20,7 @@ std::string usage_failure(const CLI::App* app, const CLI::Error& error) {
   return fmt::format("{}\nRun {} --help for more information.\n", error.what(), command);
 }
 
-/// CLI11 says that a command is missing where one is misspelled.
+/// Refuses an unknown command. CLI11 would report that a command is missing.
 void know(const CLI::App& app, const std::string& word) {
   if (word.starts_with('-')) return;
   std::string names;
@@ -31,7 +31,7 @@ void know(const CLI::App& app, const std::string& word) {
   throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
 }
 
-/// CLI11 passes over an option whose value is empty, as that of an unset variable in a shell's script is.
+/// Refuses empty arguments, such as an unset variable of a shell script. CLI11 would ignore the option.
 void refuse_empty(const std::vector<std::string>& words) {
   for (std::size_t k = 1; k < words.size(); ++k) {
     if (words[k].empty())
@@ -77,11 +77,11 @@ int main(int argc, char** argv) {
       std::vector<std::string> words(argv + 1, argv + argc);
       refuse_empty(words);
       for (std::string& word : words) word = find_built_in(std::move(word));
-      std::reverse(words.begin(), words.end());  // as CLI11 takes them
+      std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
       app.parse(std::move(words));
-    } catch (const CLI::RuntimeError& e) {  // a command's own exit status
+    } catch (const CLI::RuntimeError& e) {  // has the exit status of a command
       return e.get_exit_code();
-    } catch (const CLI::ParseError& e) {  // wrong usage, or what --help says
+    } catch (const CLI::ParseError& e) {  // wrong usage, or the text of --help
       status = app.exit(e) == 0 && argc > 1 ? 0 : 2;
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");

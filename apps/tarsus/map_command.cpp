@@ -1,4 +1,4 @@
-// tarsus map: what of a clip's skeleton belongs to what of a model, and how well the motion fits.
+// tarsus map: matches a clip's skeleton to a model and reports how well the motion fits.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace tarsus::app {
 
 namespace {
 
-constexpr double kUnsure = 0.7, kGuess = 0.3;  ///< of confidence(); limbs without any known name have about 0.5
+constexpr double kUnsure = 0.7, kGuess = 0.3;  ///< of confidence(), which is about 0.5 for limbs without known names
 
 struct Map {
   std::string clip, model, mapping, out, clip_out;

@@ -1,4 +1,4 @@
-// tarsus md: particles with constraints.
+// tarsus md: simulates particles with constraints.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct MdOptions {
   std::string solver = "newton", out, final_file, energies;
   bool json = false, quiet = false, list = false, seeded = false;
 
-  /// Steps between frames and between rows of the table.
+  /// Number of steps between frames, and between rows of the table.
   long interval() const { return every > 0 ? every : std::max(1L, steps / 10); }
 };
 
@@ -45,7 +45,7 @@ struct Record {
   double shadow = NAN;  ///< total plus VelocityVerlet::shadow_shift(), known one step later
 };
 
-/// Frames as the file's ending says.
+/// Writes frames in the format of the file's extension.
 class FrameWriter {
  public:
   FrameWriter(const std::string& path, const ParticleSystem& system, long every, double timestep) : path_(path) {
@@ -54,7 +54,7 @@ class FrameWriter {
     const bool dcd = extension == ".dcd";
     if (!frames_ && !dcd && extension != ".xyz" && extension != ".extxyz")
       throw ValueError("--out", path, "a file that ends in .xyz, .extxyz, .frames or .dcd");
-    if (dcd) DcdWriter::angstroms(system.units);  // before there is a file
+    if (dcd) DcdWriter::angstroms(system.units);  // throws for unsuitable units, before the file is created
     stream_.open(path, dcd ? std::ios::binary | std::ios::out : std::ios::out);
     check();
     if (dcd) dcd_ = std::make_unique<DcdWriter>(stream_, system, every, timestep);
@@ -86,8 +86,8 @@ class FrameWriter {
   long count_ = 0;
 };
 
-/// All files of a run, opened right before its first step: a name that cannot be written costs no run, and a run that
-/// is refused leaves what is there.
+/// All files of a run. They are opened right before the first step: a file that cannot be written fails before the
+/// simulation, and a run that is refused leaves existing files unchanged.
 struct Outputs {
   std::unique_ptr<FrameWriter> frames;
   std::ofstream energies, final_state;
@@ -127,10 +127,10 @@ struct Outcome {
   StepReport last;
   long steps = 0;
   double seconds = 0, mean_iterations = 0, stability = 0;
-  std::string heated;  ///< why the run was stopped though every step was solved, or empty
+  std::string heated;  ///< why the run was stopped although every step was solved, or empty
   int most_iterations = 0;
-  long wrong_roots = 0;    ///< steps in which a row went to its mirrored solution
-  double pivot_ratio = 1;  ///< smallest of all steps
+  long wrong_roots = 0;    ///< number of steps in which a row converged to its mirrored solution
+  double pivot_ratio = 1;  ///< minimum over all steps
 };
 
 void check_options(const MdOptions& o) {
@@ -145,7 +145,7 @@ void check_options(const MdOptions& o) {
   if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "--thermostat beside it");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
   for (const auto& [name, count] : {std::pair("--steps", o.steps), {"--every", o.every}}) {
-    const bool beyond = count == std::numeric_limits<long>::max();  // what digits beyond 64 bits are read as
+    const bool beyond = count == std::numeric_limits<long>::max();  // CLI11 reads larger numbers as this value
     if (count < 0 || beyond) {
       throw ValueError(name, beyond ? "2^63 - 1 or more" : std::to_string(count),
                        "a whole number from 0 to below 2^63 - 1");
@@ -167,7 +167,8 @@ Record record_of(long step, const VelocityVerlet& verlet, const ParticleSystem& 
   return r;
 }
 
-/// Slope of the conserved energy by least squares; of the one that the discrete equations conserve, where it is known.
+/// Slope of the shadow energy (conserved by the discrete equations) over time by least squares, from the records that
+/// have it.
 double drift_per_time(const std::vector<Record>& records) {
   const auto known = [](const Record& r) { return std::isfinite(r.shadow); };
   double t = 0, e = 0, tt = 0, te = 0;
@@ -188,13 +189,13 @@ void print_header(const ParticleSystem& system, bool thermostat) {
 
 void print_record(const Record& r, const ParticleSystem& system) {
   const std::string t =
-      system.units.name == "si" ? "-" : fmt::format("{:.5g}", r.temperature);  // of a rope it means nothing
+      system.units.name == "si" ? "-" : fmt::format("{:.5g}", r.temperature);  // meaningless for ropes and the like
   fmt::print("{:>10} {:>12.6g} {:>16.9g} {:>16.9g} {:>16.9g} {:>10} {:>10.2e}\n", r.step, r.time, r.potential,
              r.kinetic, r.total, t, r.violation);
   std::fflush(stdout);
 }
 
-// A run that gains a thousandfold in temperature says nothing about the system. From rest the scale is 1 K.
+// Message that ends a run whose temperature exceeds 1,000 times the initial one (1 K from rest), or empty.
 std::string heated(const MdOptions& o, const ParticleSystem& system, const Record& first, const Record& now) {
   const bool kelvin = system.units.name == "nm_ps" || system.units.name == "angstrom_fs";
   const double scale = std::max({first.temperature, o.thermostat.value_or(0), kelvin ? 1.0 : 0.0});
@@ -209,7 +210,7 @@ std::string heated(const MdOptions& o, const ParticleSystem& system, const Recor
 Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& system, Outputs& outputs) {
   const bool quiet = o.quiet || o.json;
   const long every = o.interval();
-  constexpr long kBetweenSamples = 20;  // energies and virials cost a third of a step
+  constexpr long kBetweenSamples = 20;  // evaluating energies and virials costs a third of a step
   const long sample = std::min(every, std::max(kBetweenSamples, o.steps / 200));
   FrameWriter* const writer = outputs.frames.get();
   Outcome done;
@@ -228,7 +229,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
     spent += Clock::now() - start;
     if (!done.last.ok) break;
     if (done.records.back().step == step - 1 && step > 1) {
-      // A thermostat's kicks are no part of the equations that the shadow energy belongs to.
+      // The shadow shift is known only for the equations of motion without a thermostat.
       done.records.back().shadow = done.records.back().total + (verlet.thermostat() ? 0.0 : verlet.shadow_shift());
     }
     done.steps = step;
@@ -253,7 +254,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   return done;
 }
 
-/// Drift in kT per nanosecond and degree of freedom, where the units have nanoseconds.
+/// Energy drift per degree of freedom [kT/ns]; 0 for units without nanoseconds.
 double drift_kt(const Outcome& done, const ParticleSystem& system) {
   const double per_ns = system.units.name == "nm_ps" ? 1e3 : system.units.name == "angstrom_fs" ? 1e6 : 0;
   const int degrees = degrees_of_freedom(system);
@@ -344,7 +345,7 @@ void run(MdOptions o) {
   Diagnostics notes;
   Progress settling("md", quiet);
   const auto began = std::chrono::steady_clock::now();
-  o.source.on_settling = [&](double fraction) {  // large fluids; small ones have settled before anybody waits
+  o.source.on_settling = [&](double fraction) {  // shown only for large fluids: small ones settle within 0.5 s
     report_interrupt(0, "s");
     if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(500))
       settling.update(fraction, "settling");

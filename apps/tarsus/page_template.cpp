@@ -1,4 +1,4 @@
-// The viewer's page, python/tarsus/view/page.html, as bytes of this program: it needs no files beside it.
+// The viewer's page, python/tarsus/view/page.html, embedded in the program, which needs no other files.
 #include <cstddef>
 #include <string_view>
 
@@ -13,7 +13,7 @@ extern "C" const char tarsus_page_end[] __attribute__((visibility("hidden")));
 
 namespace tarsus::app {
 
-std::string_view page_template();  // as in command.hpp, without its headers
+std::string_view page_template();  // declared as in command.hpp, whose headers are not needed here
 std::string_view page_template() { return {tarsus_page_begin, std::size_t(tarsus_page_end - tarsus_page_begin)}; }
 
 }  // namespace tarsus::app

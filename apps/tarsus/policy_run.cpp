@@ -44,7 +44,7 @@ DensePolicy read_policy(NpzReader& file, const PolicyRun& run) {
   return policy;
 }
 
-/// The task that the policy was trained for, but for its limits of time and its steps.
+/// The task of the policy's training, except for start, time limit and (if run.dt is set) number of substeps.
 MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& clip, const PolicyRun& run) {
   const auto numbers = [&](const char* name) { return file.read_real(std::string("task_") + name, {kAny}); };
   const auto number = [&](const char* name) { return file.read_real(std::string("task_") + name, {1})[0]; };
@@ -79,7 +79,7 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   return about_file(run.file, [&] { return MotionTask(model, clip, std::move(drives), std::move(options)); });
 }
 
-/// A control step of the batch once more by a Stepper, which knows the force of each contact.
+/// Repeats each control step of the batch with a Stepper, which provides the force of each contact.
 class Contacts {
  public:
   Contacts(const Model& model, const BatchOptions& options)

@@ -1,4 +1,4 @@
-// tarsus run --policy: a character follows a clip as it has learned to.
+// tarsus run --policy: a character follows a clip by a trained policy.
 #pragma once
 
 #include <functional>
@@ -11,23 +11,23 @@ namespace tarsus::app {
 
 struct PolicyRun {
   std::string file;
-  double duration = 10, start = 0;  ///< [s]; of the clip
-  std::optional<double> dt;         ///< of the simulation [s]; empty: what it was trained with
-  bool contacts = false;            ///< frames have the contacts' forces, which takes each step twice
+  double duration = 10, start = 0;  ///< [s]; start: time in the clip
+  std::optional<double> dt;         ///< time step of the simulation [s]; empty: that of the training
+  bool contacts = false;            ///< adds contact forces to the frames; each step is then computed twice
 };
 
 struct PolicyReport {
   WorldStatus status = WorldStatus::ok;
-  int steps = 0;  ///< of control
+  int steps = 0;  ///< number of control steps
   double control_dt = 0, dt = 0;
-  double seconds = 0;  ///< wall time of all of it
-  double reward = 0;   ///< mean over the steps, 0 to 1
-  bool fell = false;   ///< touched the ground with a body that is no foot, which ends the run
+  double seconds = 0;  ///< wall time of the whole run
+  double reward = 0;   ///< mean reward of the steps, 0 to 1
+  bool fell = false;   ///< a body other than a foot touched the ground, which ends the run
 };
 
-/// @param on_frame called at the start and after each control step: its number, time, state, the clip's pose
-/// @throws InputError naming the file, also for a policy of another model; ValueError for a dt that does not divide its
-/// own
+/// @param on_frame called at the start and after each control step, with its number, time, state and the clip's pose
+/// @throws InputError naming the file, also for a policy of another model; ValueError for a dt that does not divide the
+/// policy's control step
 PolicyReport run_policy(const Model& model, const ClipBinding& clip, const PolicyRun& run,
                         const std::function<void(const TrackFrame&)>& on_frame);
 

@@ -1,4 +1,4 @@
-// tarsus replay: whether a recording is what its run was, and whether the run comes out the same once more.
+// tarsus replay: checks that a recording is unchanged and that repeating its run gives the same states.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct Replay {
   ReadOptions options;
 };
 
-/// What a recording says under a key, or nothing.
+/// The text of a key of the recording's metadata, or an empty string.
 std::string text_of(const Recording& recording, std::string_view key) {
   for (const auto& [name, value] : recording.extra) {
     if (name == key && std::holds_alternative<std::string>(value)) return std::get<std::string>(value);
@@ -29,7 +29,7 @@ std::string text_of(const Recording& recording, std::string_view key) {
   return {};
 }
 
-/// The one step of a captured world.
+/// Repeats the step of a captured world.
 void execute_capture(const Replay& replay, NpzReader& npz) {
   CaptureArrays arrays;
   arrays.meta = npz.read_text("meta");
@@ -105,7 +105,7 @@ void execute(const Replay& replay) {
   if (arguments.empty())
     throw InputError(Location{recording.file, 0, 0, {}},
                      "without the arguments of a run, expected a recording by tarsus run");
-  // Of a folder that is gone, or was on another machine, the current one takes the place.
+  // If the folder does not exist here, the current folder is used.
   if (std::error_code gone; !folder.empty()) std::filesystem::current_path(folder, gone);
   run_again(arguments, [&](std::span<const double> qpos, std::span<const double> qvel) {
     if (frame == recording.frame_count()) return false;

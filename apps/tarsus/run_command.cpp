@@ -1,4 +1,4 @@
-// tarsus run: a model follows a clip under stable PD, or moves on its own.
+// tarsus run: a model tracks a clip under stable PD, or moves without a clip.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,21 +33,22 @@ struct Run {
   bool free_root = false, partial = false, use_float = false, plain = false, json = false, quiet = false,
        no_record = false, profile = false;
   ReadOptions options;
-  std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
-  std::string setting;          ///< one of those options that say how to run a model, if any was given
-  std::string folder;           ///< where files of those words with relative names are
-  FrameSink* replay = nullptr;  ///< takes the frames instead of files; nothing is printed
+  std::string arguments;        ///< command line of this run, as a JSON list of words
+  std::string setting;          ///< first given option that affects how the model is run, if any
+  std::string folder;           ///< folder to which relative file names in `arguments` refer
+  FrameSink* replay = nullptr;  ///< receives the frames instead of files; nothing is printed
 
   bool with_contacts = false, with_loops = false;
   bool driven() const { return !clip.empty() || !gains.empty(); }
 
-  /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
+  /// Sets what depends on the model. With a clip, contacts are off unless requested: the root drive carries the
+  /// character, so its feet may be anywhere.
   void decide(const Model& model) {
     dt = given_dt.value_or(clip.empty() ? model.timestep : 1.0 / 30);
     with_contacts = contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler");
     with_loops = loops != "off" && !model.spec.equalities.empty();
   }
-  /// Options that would do nothing.
+  /// Refuses options that would have no effect.
   void check(const Model& model) const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
     if (!policy.empty()) {
@@ -111,7 +112,7 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
   return binding;
 }
 
-/// Free joints without drives: nothing holds the character from outside.
+/// Removes the drives of free joints, so that no external root wrench holds the character.
 void let_roots_go(const Model& model, Drives& drives) {
   for (const Joint& joint : model.joints) {
     if (!moves_freely(joint.type)) continue;
@@ -129,7 +130,7 @@ nlohmann::json to_json(const Energy& e) {
   return {{"kinetic", e.kinetic}, {"potential", e.potential}, {"spring", e.spring}, {"total", e.total()}};
 }
 
-/// --push: "T,BODY,FX,FY,FZ,DURATION". A body's name may have commas of its own.
+/// --push: "T,BODY,FX,FY,FZ,DURATION". A body's name may contain commas.
 Push parse_push(const std::string& text, const Model& model, double duration) {
   const auto fail = [&](const std::string& what) { throw ValueError("--push", "\"" + text + "\"", what); };
   std::vector<std::string> parts(1);
@@ -213,7 +214,7 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   return json;
 }
 
-/// What of a clip a run from `start` to `end` has shown.
+/// Text: the part of a clip that a run from `start` to `end` covers.
 std::string clip_time(const ClipBinding& clip, double start, double end) {
   const double all = clip.duration();
   if (clip.loop()) return fmt::format("loops every {:.4g} s", all);
@@ -256,7 +257,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
   if (run.profile) print_stages(r.stage_seconds, r.steps);
 }
 
-/// What a user would ask next when a run stops.
+/// Text: why a run stopped, and what helps.
 const char* meaning(WorldStatus status, bool plain) {
   switch (status) {
     case WorldStatus::ok: return "";
@@ -275,7 +276,7 @@ const char* meaning(WorldStatus status, bool plain) {
   return "";
 }
 
-/// Starts that contacts and limits will have to undo are said, not repaired.
+/// Warns of a start beyond joint ranges; does not change it.
 void warn_of_start(const Model& model, std::span<const double> qpos) {
   int count = 0;
   double worst = 0;
@@ -294,7 +295,7 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
        model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
 }
 
-/// URDF files have no floor, and nothing says so but the fall.
+/// Prints a hint for models without a floor, such as those of URDF files, which would fall without an explanation.
 void hint_at_floor(const Model& model) {
   if (!model.spec.contact_pairs.empty()) return;
   const auto free = [](const Joint& joint) { return moves_freely(joint.type); };
@@ -309,7 +310,7 @@ void hint_at_floor(const Model& model) {
       "docs/models.md says how a robot of a URDF file gets one\n");
 }
 
-/// Free bodies by the hundred are another command's work.
+/// Prints a hint at tarsus scene for a model of many free bodies.
 void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
       std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
@@ -318,7 +319,7 @@ void hint_at_scene(const Model& model, const std::string& file) {
          model.njoint(), file);
 }
 
-/// --ctrl: "0.5" for all, or NAME=VALUE,NAME=VALUE over what the keyframe says.
+/// --ctrl: "0.5" for all controls, or NAME=VALUE,NAME=VALUE, which override those of the keyframe.
 void set_controls(const std::string& text, const Model& model, std::vector<double>& ctrl) {
   const auto number = [&](std::string_view part) {
     double value = 0;
@@ -344,7 +345,7 @@ void set_controls(const std::string& text, const Model& model, std::vector<doubl
   }
 }
 
-/// What the run begins and goes on with besides the pose: the keyframe's, then --ctrl's controls.
+/// Takes controls, activations, velocities and mocap poses from the keyframe, then controls from --ctrl.
 void use_keyframe(const Run& run, const Model& model, TrackOptions& options) {
   options.actuators = !run.driven();
   options.actuation = *actuation_mode(run.actuation);
@@ -407,7 +408,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   return report;
 }
 
-/// The run of a policy, with its own report.
+/// Runs a policy and prints its report.
 void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
                     RecordingWriter* recording, PageWriter* page) {
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
@@ -460,7 +461,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   report_interrupt(r.steps * r.control_dt, "s");
 }
 
-/// The options that were given, as words that can be parsed again.
+/// The given options, as words that can be parsed again.
 std::vector<std::string> words_of(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
@@ -476,7 +477,7 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
-/// The first option given that says how to run a model, not how to read it or what to print.
+/// The first given option that affects how the model is run, rather than how it is read or what is printed.
 std::string first_setting(const CLI::App& command) {
   constexpr std::string_view kOthers[] = {"--json",          "--quiet",        "--lenient",
                                           "--floating-base", "--package-path", "--fix"};
@@ -705,9 +706,9 @@ void run_again(const std::string& arguments, FrameSink sink) {
   std::vector<std::string> words;
   try {
     words = nlohmann::json::parse(arguments).get<std::vector<std::string>>();
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
     command.parse(words);
-  } catch (const std::exception& e) {  // of a recording by another version, or by no command at all
+  } catch (const std::exception& e) {  // from a recording of another version, or not a command line
     throw ValueError("arguments", arguments, std::string("those of tarsus run: ") + e.what());
   }
   run.quiet = true, run.replay = &sink;

@@ -1,4 +1,4 @@
-// tarsus scene: free rigid bodies with contact, from a model file or built in.
+// tarsus scene: simulates free rigid bodies with contact, from a model file or a built-in scene.
 #include <fmt/core.h>
 
 #include <chrono>

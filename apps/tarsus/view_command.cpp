@@ -1,4 +1,4 @@
-// tarsus view, tarsus demo: the viewer is part of the Python package; this program hands over to it.
+// tarsus view and tarsus demo: start the viewer of the Python package in place of this program.
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +13,7 @@ namespace tarsus::app {
 
 namespace {
 
-/// Runs in Python: the package's own command line, or what to install.
+/// Python program: runs the package's command line, or says what to install.
 constexpr const char* kProgram =
     "import sys\n"
     "try:\n"
@@ -38,7 +38,7 @@ void hand_over(const std::string& command, const std::vector<std::string>& argum
 void add(CLI::App& app, const char* name, const char* what) {
   CLI::App* command = app.add_subcommand(name, what);
   command->prefix_command();
-  command->set_help_flag();  // the package's own --help
+  command->set_help_flag();  // the package prints --help
   command->callback([command, name] { hand_over(name, command->remaining()); });
 }
 

@@ -1,5 +1,5 @@
-// Other engines on the same scene of spheres and planes, for bench/contact_bench.cpp. Which ones depends on what was
-// found when the benchmark was built (TARSUS_BENCH_BULLET, TARSUS_BENCH_ODE).
+// Other engines on the same scene of spheres and planes, for bench/contact_bench.cpp: those whose packages were found
+// when the benchmark was built (TARSUS_BENCH_BULLET, TARSUS_BENCH_ODE).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace tarsus {
 
 struct PeerMeasure {
   int contacts = 0;
-  double penetration_max = 0, penetration_mean = 0;  ///< [m], from the spheres' own positions
+  double penetration_max = 0, penetration_mean = 0;  ///< [m], from the positions of the spheres
 };
 
 class ContactPeer {
@@ -26,7 +26,7 @@ class ContactPeer {
 std::vector<std::unique_ptr<ContactPeer>> make_contact_peers(const RigidScene& scene);
 std::unique_ptr<ContactPeer> make_bullet_peer(const RigidScene& scene);
 std::unique_ptr<ContactPeer> make_ode_peer(const RigidScene& scene);
-/// Overlaps of spheres at these centres with one another and with the scene's planes: one measure for all engines.
+/// Measures the overlaps of the spheres with one another and with the scene's planes, in the same way for all engines.
 PeerMeasure measure_spheres(const RigidScene& scene, const std::vector<Vec3d>& centres);
 
 }  // namespace tarsus

@@ -1,8 +1,8 @@
 // Times Pinocchio's aba() on the trees that `aba_bench --trees FOLDER` writes. Not part of the build:
-// bench/aba_peers_bench.py compiles it against the headers and library of the `pin` wheel, once as it stands (aba()
-// compiled here, build "headers") and once with PEER_WHEEL (the wheel's own compiled aba(), build "wheel"). The build
-// "headers" also times its ways to solve (M + K) a = tau - C, as stable PD asks for: aba() with K as armature, and the
-// bias force with crba() and either its own sparse factor or Eigen's dense one. usage:
+// bench/aba_peers_bench.py compiles it twice against the headers and library of the `pin` wheel. The build "headers"
+// compiles aba() here; the build "wheel" (PEER_WHEEL) uses the aba() compiled in the wheel. The build "headers" also
+// times three ways to solve (M + K) a = tau - C, as in stable PD: aba() with K as armature, and the bias force with
+// crba() and either Pinocchio's sparse factor or Eigen's dense factor. usage:
 // pinocchio_aba FILE.tree...     prints JSON objects
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/cholesky.hpp>
@@ -25,7 +25,7 @@ using Argument = Eigen::Ref<const Eigen::VectorXd>;
 
 #ifdef PEER_WHEEL
 constexpr const char* kBuild = "wheel";
-// The one instance of aba() that the wheel's library exports.
+// The only instance of aba() that the wheel's library exports.
 namespace pinocchio {
 extern template const Data::TangentVectorType& aba<double, 0, JointCollectionDefaultTpl, Argument, Argument, Argument>(
     const Model&, Data&, const Eigen::MatrixBase<Argument>&, const Eigen::MatrixBase<Argument>&,
@@ -59,7 +59,7 @@ void run(const std::string& file, pinocchio::Convention convention) {
 }
 
 #ifndef PEER_WHEEL
-/// (M + K) a = tau - C three ways, K = 4000 / 30 as the paper's gains give.
+/// Solves (M + K) a = tau - C in three ways, with K = 4000 / 30 from the paper's gains.
 void run_drives(const std::string& file, pinocchio::Convention convention) {
   pinocchio::Model model = read(file);
   model.lowerPositionLimit.setConstant(-1), model.upperPositionLimit.setConstant(1);

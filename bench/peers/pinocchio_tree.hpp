@@ -1,7 +1,7 @@
 // Shared by the Pinocchio benchmark programs: the clock, and the reader of trees that `aba_bench --trees` writes.
 #pragma once
 
-// The program includes an algorithm of Pinocchio before this: its headers are arranged differently in each version.
+// The program includes an algorithm of Pinocchio first, because each version arranges its headers differently.
 
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +21,7 @@ struct Timing {
   double best = 1e300, median = 0;
 };
 
-/// Nanoseconds a call: minimum and median over repeats of about 2 ms.
+/// Time of a call [ns]: minimum and median over repeats of about 2 ms.
 template <class F>
 Timing time_calls(const F& call) {
   int calls = 1;
@@ -40,8 +40,8 @@ Timing time_calls(const F& call) {
   return {all.front(), all[all.size() / 2]};
 }
 
-/// A line a link: parent, type, orientation (row major) and place of its frame in the parent's, mass, centre of mass,
-/// inertia about it (xx xy xz yy yz zz); hinges and slides act along z.
+/// Reads a tree. Each line is one link: parent, type, orientation (row-major) and position of its frame in the parent's
+/// frame, mass, centre of mass, and the inertia about it (xx xy xz yy yz zz). Hinges and slides act along z.
 inline pinocchio::Model read(const std::string& file) {
   pinocchio::Model model;
   std::ifstream in(file);

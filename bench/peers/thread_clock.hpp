@@ -1,5 +1,5 @@
-// Passed to the prototype with -include. It makes steady_clock return this thread's processor time, as in our own
-// benchmarks, so that other programs on the machine do not count.
+// Passed to the prototype with -include. It makes steady_clock return this thread's processor time, as in tarsus'
+// benchmarks, so that other programs on the machine do not affect the result.
 #pragma once
 
 #include <chrono>

@@ -35,7 +35,7 @@ const char* scalar_name(char format) {
                            .c_str());
 }
 
-/// Python's view of an object's memory, held for as long as it takes to check it.
+/// A view of an object's memory through Python's buffer protocol, held while the object is checked.
 struct Buffer {
   Py_buffer view;
   bool open;
@@ -53,7 +53,7 @@ struct Buffer {
 std::string kind_of(nb::handle object) {
   if (nb::hasattr(object, "dtype") && nb::hasattr(object, "shape")) {
     const nb::object dtype = object.attr("dtype");
-    const std::string kind = nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
+    const std::string kind = nb::str(nb::handle(dtype)).c_str();  // str() of it; nb::str of an accessor would borrow
     const bool foreign = nb::hasattr(object, "__dlpack__") && !PyObject_CheckBuffer(object.ptr());
     return "an array of " + kind + (foreign ? ", not NumPy's (numpy.from_dlpack() shares its memory)" : "");
   }
@@ -74,7 +74,7 @@ Shape shape_of(const char* argument, nb::handle object) {
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable) {
   const Buffer buffer(object);
   const Py_buffer& view = buffer.view;
-  // NumPy writes the same 64 bits as long or as long long.
+  // NumPy calls the same 64-bit type long or long long.
   const auto plain = [](char c) { return c == 'q' ? 'l' : c == 'Q' ? 'L' : c; };
   if (!buffer.open || plain(view.format[0]) != format || view.format[1] != 0) {
     wrong_type(argument, kind_of(object), format, shape);

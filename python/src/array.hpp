@@ -1,9 +1,9 @@
-// NumPy arrays as the library's spans, without copies, checked at the edge.
+// NumPy arrays as the library's spans, without copies, checked on entry.
 //
-// An argument must be C-contiguous, of Data's own scalar type and of the exact shape; what does not fit is an error
-// that names the argument. What is assigned is copied anyway, and may be of any numbers. Batches of worlds are
-// loaded in packs, which must begin at a multiple of their size: arrays made here do, and a batch array from elsewhere
-// that does not is copied in, and out again if it is a result.
+// An argument must be C-contiguous and have Data's scalar type and the exact shape; otherwise an error names the
+// argument. Assigned values are copied, and may have any type of number. Batches of worlds are loaded in packs, which
+// must be aligned to their size. Arrays made here are aligned. An unaligned array from elsewhere is copied in, and
+// copied out if it is a result.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,7 +29,7 @@ constexpr char kFormat = sizeof(R) == 8 ? 'd' : 'f';
 template <class R>
 constexpr const char* kScalarName = sizeof(R) == 8 ? "float64" : "float32";
 
-/// An array has the right number of elements in the wrong shape. Python sees tarsus.ShapeError.
+/// The shape of an array is wrong although its number of elements is right. Python sees tarsus.ShapeError.
 class ArrayShapeError : public Error {
  public:
   ArrayShapeError(const char* argument, const Shape& got, const Shape& expected);
@@ -38,10 +38,10 @@ class ArrayShapeError : public Error {
 std::size_t count(const Shape& shape);
 std::string text(const Shape& shape);
 
-/// The shape of an array. @throws nb::type_error naming the argument if it is none
+/// The shape of an array. @throws nb::type_error naming the argument if it is not an array
 Shape shape_of(const char* argument, nb::handle object);
 
-/// The array behind a Python object: its address, once its type, layout and shape have been checked.
+/// Address of the array behind a Python object. Checks type, layout and shape.
 /// @throws nb::type_error, ShapeError, ArrayShapeError naming the argument
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable);
 
@@ -64,8 +64,9 @@ nb::object view_array(E* values, const Shape& shape, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, E>(values, shape.size(), shape.data(), owner));
 }
 
-/// A C-contiguous array of that type with the numbers of an array, a list or a tuple; itself where it is one.
-/// @throws nb::type_error naming the argument for what is neither integers nor floats
+/// A C-contiguous array of type `format` with the numbers of an array, a list or a tuple; `object` itself if it is such
+/// an array.
+/// @throws nb::type_error naming the argument if its elements are neither integers nor floats
 nb::object as_numbers(const char* argument, nb::handle object, char format, const Shape& shape);
 
 /// An input argument as a span.
@@ -79,9 +80,9 @@ class Input {
     copy_.assign(values_.begin(), values_.end());
     values_ = copy_;
   }
-  /// Not given.
+  /// An argument that is not given.
   Input() = default;
-  /// The caller's own memory, for Data's arrays.
+  /// Refers to `values` without checks, for Data's arrays.
   explicit Input(std::span<const R> values) : values_(values) {}
 
   operator std::span<const R>() const { return values_; }
@@ -100,7 +101,7 @@ inline std::vector<double> numbers(const char* argument, nb::handle object, cons
   return {in.span().begin(), in.span().end()};
 }
 
-/// to[:] = value, of any type of number. @throws as checked_array(), for another shape too
+/// to[:] = value, which may have any type of number. @throws as checked_array(), also for another shape
 template <class R>
 void assign(const char* argument, nb::handle value, const Shape& shape, R* to) {
   const nb::object array = as_numbers(argument, value, kFormat<R>, shape);
@@ -129,9 +130,9 @@ class Output {
 
   operator std::span<R>() const { return values_; }
 
-  /// The algorithms read their inputs while they write their results. @throws ValueError if the two share memory
+  /// Algorithms read their inputs while they write their results. @throws ValueError if the two share memory
   void keep_apart(const Input<R>& input) const { keep_apart(values_, input.span(), input.argument()); }
-  /// The same, but the result may be in the input's place.
+  /// The same, but the result may overwrite exactly the input.
   void keep_apart_or_in_place(const Input<R>& input) const {
     const auto in = input.span();
     if (in.data() != values_.data() || in.size() != values_.size()) keep_apart(input);

@@ -28,7 +28,7 @@ constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",      
 
 std::size_t size(int n) { return std::size_t(n); }
 
-/// Python's Batch: one of either scalar type, and the model that it keeps alive.
+/// Python's Batch: a Batch of either scalar type, and the model, which it keeps alive.
 class AnyBatch {
  public:
   AnyBatch(nb::object model, int worlds, BatchOptions options, StepperArguments arguments, bool single)
@@ -58,7 +58,7 @@ class AnyBatch {
   auto visit(F f) {
     return std::visit([&](auto& batch) { return f(*batch); }, batch_);
   }
-  /// f(batch) without Python's lock; no other thread may come in.
+  /// f(batch) without Python's lock. @throws ValueError while another thread uses the batch
   template <class F>
   auto run(F f) {
     const Taken taken(busy_, "batch");
@@ -67,7 +67,7 @@ class AnyBatch {
       return f(batch);
     });
   }
-  /// f(batch) with Python's lock held, while no other thread steps it.
+  /// f(batch) with Python's lock held. @throws ValueError while another thread uses the batch
   template <class F>
   auto alone(F f) {
     const Taken taken(busy_, "batch");
@@ -77,7 +77,7 @@ class AnyBatch {
  private:
   nb::object owner_;
   const Model* model_;
-  std::optional<std::uint64_t> model_hash_;  // once asked for
+  std::optional<std::uint64_t> model_hash_;  // computed on first use
   StepperArguments arguments_;
   bool busy_ = false;
   std::variant<std::unique_ptr<Batch<double>>, std::unique_ptr<Batch<float>>> batch_;
@@ -129,7 +129,7 @@ void bind_mocap(nb::class_<AnyBatch>& c, const char* name, Member member, int nu
       doc);
 }
 
-/// [n] for all worlds or [worlds, n] for each, or nothing.
+/// Reads None, [n] for all worlds, or [worlds, n] with one row for each world.
 template <class R>
 Input<R> all_or_each(const char* argument, handle object, int worlds, int n) {
   if (object.is_none()) return {};
@@ -165,7 +165,7 @@ void apply_force(AnyBatch& any, handle body, handle force, handle point, handle 
   });
 }
 
-/// Memory for an output: the caller's, a new array, or none.
+/// Memory for an output: the caller's array, a new array, or none.
 template <class R>
 std::optional<Output<R>> output(const char* argument, handle object, const Shape& shape, bool by_default) {
   const bool flag = PyBool_Check(object.ptr());
@@ -173,9 +173,8 @@ std::optional<Output<R>> output(const char* argument, handle object, const Shape
   return std::optional<Output<R>>(std::in_place, argument, flag ? nb::none() : nb::borrow(object), shape, 1);
 }
 
-/// The rollout in parts of a quarter of a second, in which Python's lock is free. Ctrl-C ends it after one of them, all
-/// worlds at the same step. They are of so many steps that it costs little to bring the worlds' numbers into the cache
-/// anew for each.
+/// Runs a rollout in parts of about 0.25 s, each without Python's lock. Ctrl-C ends it between parts, with all worlds
+/// at the same step. A part has enough steps for the cost of reloading the worlds into the cache to be small.
 template <class R>
 void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
   constexpr double kSeconds = 0.25, kGrowth = 8, kFewest = 32;
@@ -328,7 +327,7 @@ WorldParameter parameter_named(const std::string& text) {
   throw ValueError("parameters", "\"" + text + "\"", "what save() gave");
 }
 
-/// Copies of those that were set, [worlds, n] each.
+/// Copies of the parameters that were set, [worlds, n] each.
 template <class R>
 nb::dict parameters_of(Batch<R>& b) {
   nb::dict out;
@@ -366,7 +365,7 @@ std::uint64_t hash_of(const Drives& drives) {
   return fnv1a<double>(std::array{double(drives.plain), drives.spin_damping}, hash);
 }
 
-/// What the worlds' next steps depend on besides their state, by name; hashes of what has no number.
+/// Everything besides the state that the worlds' next steps depend on, by name; a hash in place of each object.
 template <class R>
 nb::dict settings_of(AnyBatch& any, const Batch<R>& b) {
   nb::dict out;
@@ -377,11 +376,11 @@ nb::dict settings_of(AnyBatch& any, const Batch<R>& b) {
   out["speed_limit"] = a.speed_limit, out["tolerance"] = a.tolerance, out["max_iterations"] = a.max_iterations;
   out["loops"] = a.loops, out["velocity_products"] = a.velocity_products, out["actuation"] = a.actuation;
   out["drives"] = b.options().drives ? nb::object(nb::int_(hash_of(*b.options().drives))) : nb::none();
-  out["width"] = b.pack_width();  // another machine's instructions may have other lanes
+  out["width"] = b.pack_width();  // the number of SIMD lanes depends on the instruction set
   return out;
 }
 
-/// Plain arrays and bytes, which pickle and every file can hold.
+/// The state as plain arrays and bytes, which pickle and every file format can store.
 nb::dict save(AnyBatch& any) {
   return any.alone([&]<class R>(Batch<R>& b) {
     const BatchState<R>& s = b.save();
@@ -427,7 +426,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     for (const auto& [key, mine] : settings_of(any, b)) {
       const nb::object other = theirs.attr("pop")(key, nb::none());
       if (other.equal(mine)) continue;
-      const auto words = [&, &key = key](handle value) {  // clang 14 captures no binding by itself
+      const auto words = [&, &key = key](handle value) {  // clang 14 does not capture structured bindings otherwise
         return std::string(nb::str(key).c_str()) + " " + nb::repr(value).c_str();
       };
       throw ValueError("state", "saved with " + words(other), words(mine));
@@ -475,7 +474,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
   });
 }
 
-/// Writes a world for tarsus replay. Whether a step from the file ends as this world's did.
+/// Writes a world for tarsus replay. @return whether a step from the file gives the same result as this world's step
 bool capture(AnyBatch& any, int world, handle path) {
   const std::string file = file_name("file", path);
   return any.alone([&]<class R>(Batch<R>& b) {
@@ -536,7 +535,7 @@ void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
       "[worlds, nv] target velocities of the drives.");
 }
 
-/// A view that is not for writing, of [worlds, inner…].
+/// Binds a read-only view [worlds, inner…].
 template <class Member>
 void bind_result(nb::class_<AnyBatch>& c, const char* name, Member member, const char* doc) {
   c.def_prop_ro(

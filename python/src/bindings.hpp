@@ -1,4 +1,4 @@
-// What the parts of the extension module share.
+// Declarations that the parts of the extension module share.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -40,15 +40,15 @@ void bind_rigid(nb::module_& m);
 void bind_view(nb::module_& m);
 void bind_learn(nb::module_& m);
 
-/// Of a file, or of a built-in scene of free bodies where there is no such file.
-/// @throws InputError; ValueError for options of files that are given with a scene
+/// Loads a file, or a built-in scene of free bodies if there is no such file.
+/// @throws InputError; ValueError for reading options given with a scene
 Model load_model(const std::filesystem::path& path, const ReadOptions& options);
 
-/// What nanobind makes of three numbers.
+/// Type to which nanobind converts three numbers.
 using Numbers3 = std::array<double, 3>;
 inline Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
 
-/// What an argument that is kept as a Python object holds; TypeError where it is something else.
+/// The C++ object of an argument that is kept as a Python object. @throws nb::type_error for another type
 template <class T>
 T& expect(nb::handle object, const char* name) {
   T* held = nullptr;
@@ -59,7 +59,7 @@ T& expect(nb::handle object, const char* name) {
                            .c_str());
 }
 
-/// The same for one of Python's own types, such as nb::dict.
+/// The same for a built-in Python type, such as nb::dict.
 template <class T>
 T expect_python(nb::handle object, const char* name, const char* type) {
   if (nb::isinstance<T>(object)) return nb::borrow<T>(object);
@@ -68,7 +68,7 @@ T expect_python(nb::handle object, const char* name, const char* type) {
                            .c_str());
 }
 
-/// What never changes is its own copy: Python's copy and deepcopy, such as those that Gymnasium makes of its arguments.
+/// Makes copy and deepcopy return the object itself, for immutable classes. (Gymnasium copies its arguments.)
 template <class Class>
 void copies_are_itself(Class& c) {
   c.def(
@@ -78,7 +78,7 @@ void copies_are_itself(Class& c) {
       nb::sig("def __deepcopy__(self, memo: dict) -> typing.Self"));
 }
 
-/// make(), which makes so many worlds. @throws ValueError where there is no memory for them
+/// Calls make(), which allocates `worlds` worlds. @throws ValueError if they do not fit into memory
 template <class F>
 void fitting_into_memory(int worlds, const F& make) {
   try {
@@ -90,22 +90,23 @@ void fitting_into_memory(int worlds, const F& make) {
   }
 }
 
-/// A file's name, or its like. @throws ValueError for one with a NUL, at which the system's calls would cut it
+/// Returns a file's name. @throws ValueError if it contains a NUL, at which system calls would cut it
 inline const std::string& without_nul(const char* argument, const std::string& name) {
   if (const std::size_t end = name.find('\0'); end != name.npos)
     throw ValueError(argument, "\"" + name.substr(0, end) + "\", followed by a NUL", "a name without NUL");
   return name;
 }
 
-/// The name of a file that is a str or an os.PathLike. @throws as without_nul(); TypeError for what is neither
+/// The file name in a str or an os.PathLike. @throws as without_nul(); TypeError for other types
 inline std::string file_name(const char* argument, nb::handle path) {
   return without_nul(argument, nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path)));
 }
 
-/// The notes, warnings and errors of reading, as Python objects.
+/// Diagnostics of a reader as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
 
-/// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.
+/// Marks an object as in use by one thread while this object lives. Construct with Python's lock held.
+/// @throws ValueError if the object is already in use
 class Taken {
  public:
   Taken(bool& taken, const char* what) : taken_(taken) {
@@ -120,7 +121,7 @@ class Taken {
   bool& taken_;
 };
 
-/// Python's Data: a BasicData of either scalar type, and the model that it was made for.
+/// Python's Data: a BasicData of either scalar type, and its model.
 class AnyData {
  public:
   AnyData(nb::object model, int worlds, nb::handle dtype);
@@ -135,22 +136,22 @@ class AnyData {
   auto visit(F f) {
     return std::visit([&](auto& data) { return f(*data); }, data_);
   }
-  /// Its model's sensors, with their workspace; made when they are first asked for.
+  /// The model's sensors with their workspace, constructed on first use.
   SensorSet& sensors() {
     if (!sensors_) sensors_ = std::make_unique<SensorSet>(*model_);
     return *sensors_;
   }
-  /// Its model's tendons, actuators and passive forces, likewise.
+  /// The model's tendons, actuators and passive forces, constructed on first use.
   Actuation& actuation() {
     if (!actuation_) actuation_ = std::make_unique<Actuation>(*model_);
     return *actuation_;
   }
   /// Whether some sensor of the model needs `forces`.
   bool feels_contact() { return !model_->spec.sensors.empty() && sensors().feels_contact(); }
-  /// What acted on each world over the last step of a Stepper, for sensors that feel contact; empty: nothing yet.
+  /// Forces on each world in the last step of a Stepper, for sensors that measure contact; empty before the first step.
   std::vector<StepForces> forces;
   const StepForces& forces_on(int world) const { return forces.empty() ? kNoForces : forces[std::size_t(world)]; }
-  /// Taken by the call that works on it, perhaps without Python's lock.
+  /// Whether a call is using the data, possibly without Python's lock.
   mutable bool busy = false;
 
  private:
@@ -171,11 +172,11 @@ Shape batch_shape(const BasicData<R>& data, std::initializer_list<int> inner) {
   return shape;
 }
 
-/// One call of an algorithm: its arguments against the model and data that it is for.
+/// One call of an algorithm: checks its arguments against the model and data.
 template <class R>
 class Call {
  public:
-  /// @throws ValueError if the data was made for another model, and while another call works on it
+  /// @throws ValueError if the data was made for another model, or while another call uses it
   Call(const Model& model, const AnyData& any, BasicData<R>& data)
       : model(model), data(data), taken_(any.busy, "data") {
     if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
@@ -197,7 +198,7 @@ class Call {
   Input<R> qvel(nb::handle object) const { return in("qvel", object, {model.nv}); }
   Input<R> external(nb::handle object) const { return optional("external", object, {model.njoint(), 6}); }
 
-  /// Runs f, without Python's lock when it is worth its price: about a microsecond of work.
+  /// Runs f. Releases Python's lock if the work takes more than about a microsecond.
   template <class F>
   void run(F f) const {
     if (data.packs() * model.njoint() < kManyLinks) return f();
@@ -212,29 +213,29 @@ class Call {
   Taken taken_;
 };
 
-/// "float64" or "float32", in any way that NumPy understands. @throws ValueError for other types
+/// Whether a dtype, in any notation of NumPy, is float32 rather than float64. @throws ValueError for other types
 bool wants_float(nb::handle dtype);
 
-/// How far a matrix is from a rotation: the sum of |RᵀR - 1|, and 2 where it mirrors; nan where it is.
+/// Distance of a matrix from a rotation: the sum of |RᵀR - 1|, plus 2 for a reflection; nan if an element is nan.
 double rotation_error(const Mat3d& R);
-constexpr double kRotationError = 1e-6;  ///< of one that is written with few digits
+constexpr double kRotationError = 1e-6;  ///< admits matrices that are written with few digits
 
-/// A shape with the assets that it is made of.
+/// A shape and the assets that it refers to.
 struct OwnedShape {
   tarsus::Shape shape;
   std::shared_ptr<const ConvexHull> hull;
   std::shared_ptr<const HeightField> field;
 };
 
-/// What rows that are Python functions share with the object that they belong to: the functions, which it holds where
-/// Python's garbage collector can see them, since functions often lead back to it; and the first error of one, which
-/// waits until the call that it spoiled is over.
+/// State that user-defined rows share with their owner: their Python functions, which the owner holds where Python's
+/// garbage collector can see them, because functions often refer back to it; and the first exception of a function,
+/// which is rethrown at the end of the call in which it occurred.
 struct PythonRows {
   std::vector<nb::object> functions;
   std::exception_ptr error;
-  int evaluating = 0;  ///< functions at work: what they belong to must not change
+  int evaluating = 0;  ///< number of functions being evaluated; the owner must not change meanwhile
 
-  /// While one of the functions is at work; with Python's lock.
+  /// Lives while one of the functions is evaluated, with Python's lock held.
   class Evaluation {
    public:
     explicit Evaluation(PythonRows& rows) : rows_(rows) { ++rows_.evaluating; }
@@ -245,13 +246,13 @@ struct PythonRows {
    private:
     PythonRows& rows_;
   };
-  /// @throws ValueError in a function of its own
+  /// @throws ValueError when called from one of the functions
   void check_idle(const char* what) const {
     if (evaluating > 0)
       throw ValueError(what, "in use by the function of one of its constraints", "a function of its arguments alone");
   }
 
-  /// f(its index) with the function held; if that throws, it is held no longer.
+  /// Stores the function and returns f(its index). Removes the function again if f throws.
   template <class F>
   auto add(nb::object function, F f) {
     functions.push_back(std::move(function));
@@ -270,9 +271,9 @@ struct PythonRows {
   }
 };
 
-/// What Python's garbage collector needs to see through a cycle such as owner -> function -> globals -> owner. Owner
-/// has the functions in `rows`. The collector also comes to objects without an Owner yet: those that __new__ has made
-/// and whose __init__ has not run, is running, or has failed.
+/// Type slots with which Python's garbage collector finds cycles such as owner -> function -> globals -> owner. Owner
+/// holds the functions in `rows`. The collector also visits objects that do not contain an Owner yet: __new__ has made
+/// them, but __init__ has not run, is running, or has failed.
 template <class Owner>
 struct FunctionSlots {
   static int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -281,7 +282,7 @@ struct FunctionSlots {
     for (const nb::object& f : nb::inst_ptr<Owner>(self)->rows->functions) Py_VISIT(f.ptr());
     return 0;
   }
-  /// The functions leave the object before any of them dies, which may run any Python code.
+  /// Removes all functions from the object before any of them is destroyed, which may run any Python code.
   static int clear(PyObject* self) {
     std::vector<nb::object> dying;
     if (nb::inst_ready(self)) dying.swap(nb::inst_ptr<Owner>(self)->rows->functions);
@@ -291,9 +292,9 @@ struct FunctionSlots {
       {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 };
 
-/// What a Data's sensors read, [nsensordata] of each world.
+/// Sensor readings of a Data, [nsensordata] for each world.
 nb::object sensor_numbers(AnyData& any);
-/// By name, where each sensor's numbers are among them.
+/// Place of each sensor's readings in sensor_numbers(), by name.
 nb::dict sensor_places(AnyData& any);
 
 /// A keyframe by index or by name. @throws ValueError, nb::type_error

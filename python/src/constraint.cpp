@@ -15,7 +15,7 @@ using nb::handle;
 
 namespace {
 
-/// The set that a call is about: the caller's, or the model's own.
+/// The equality set of a call: the caller's, or that of the model's file.
 class Asked {
  public:
   Asked(const Model& model, handle equalities) {
@@ -72,7 +72,7 @@ nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1
   return out;
 }
 
-/// K of every world: the caller's, or the armature.
+/// K for every world: the caller's, or the armature.
 template <class R>
 AlignedVector<R> inertia_of(const Call<R>& call, handle joint_inertia) {
   const Input<R> given = call.optional("joint_inertia", joint_inertia, {call.model.nv});

@@ -57,13 +57,13 @@ nb::object py_drive_force(const Model& model, AnyData& any, const Drives& drives
   });
 }
 
-/// Into the memory that views look at: kept where it is large enough.
+/// Copies into existing memory, so that views of it stay valid if it is large enough.
 void copy_into(std::vector<double>& to, const char* argument, handle object, std::size_t n) {
   const std::vector<double> values = gains(argument, object, n);
   to.assign(values.begin(), values.end());
 }
 
-/// force_limit = None takes limits away; a floor of None is -force_limit.
+/// None removes the values: no force limits, or a floor of -force_limit.
 void set_limits(std::vector<double>& to, const char* argument, handle object, std::size_t n) {
   if (object.is_none())
     to.clear();

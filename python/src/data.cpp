@@ -59,7 +59,7 @@ void check_world(const BasicData<R>& data, int world) {
     throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
 }
 
-/// Numbers a world of an array of this batch, from its shape.
+/// Number of elements for each world in an array of this batch, from the array's shape.
 template <class R>
 int per_world(const BasicData<R>& data, nb::handle array) {
   const Shape shape = shape_of("array", array);
@@ -115,7 +115,7 @@ void reset(AnyData& any, nb::handle which) {
   any.forces = {};
 }
 
-/// Poses of mocap bodies, each's numbers in a row: MuJoCo's layout.
+/// Poses of mocap bodies, one row for each body as in MuJoCo.
 template <class Member>
 void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int numbers, const char* doc) {
   const auto shape = [numbers]<class R>(const BasicData<R>& data) {

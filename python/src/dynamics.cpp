@@ -1,4 +1,4 @@
-// Algorithms of tarsus/dynamics/dynamics.hpp, arguments in the same order.
+// Bindings of tarsus/dynamics/dynamics.hpp, with the arguments in the same order.
 #include "tarsus/dynamics/dynamics.hpp"
 
 #include "bindings.hpp"
@@ -22,7 +22,7 @@ void py_kinematics(const Model& model, AnyData& any, handle qpos, handle qvel) {
   });
 }
 
-/// f(tendons, a world's numbers of `out`) for each world, where tendons have armature; qvel may be empty.
+/// Calls f(tendons, elements of `out` of one world) for each world if a tendon has armature. qvel may be empty.
 template <class R, class F>
 void with_tendons(const Call<R>& call, In<R> qpos, In<R> qvel, Out<R> out, int n, const F& f) {
   if (!TendonInertia::any(call.model)) return;

@@ -1,4 +1,4 @@
-// Python's Equalities: equality constraints of a model, the user's own among them.
+// Python's Equalities: equality constraints of a model, including user-defined ones.
 #include "equalities.hpp"
 
 #include <nanobind/stl/array.h>
@@ -44,7 +44,7 @@ Vec3d point(const Point& p) { return {p[0], p[1], p[2]}; }
 
 AlignedVector<double> zeros(std::size_t n) { return AlignedVector<double>(n, 0.0); }
 
-/// NumPy's array of doubles of what a user's function returned; dimensions: "atleast_1d" or "atleast_2d".
+/// The result of a user's function as a NumPy array of doubles. dimensions: "atleast_1d" or "atleast_2d".
 nb::object as_array(handle object, const char* dimensions) {
   const nb::module_ numpy = nb::module_::import_("numpy");
   return numpy.attr("ascontiguousarray")(numpy.attr(dimensions)(object), "float64");
@@ -59,7 +59,7 @@ bool finite(std::span<const double> values) {
 /// A user's f(qpos, qvel | None) -> (phi [nrow], J [nrow][nv]) or (phi, J, dJ/dt qvel [nrow]).
 class RowFunction {
  public:
-  /// The function rows->functions[index] is called once, at qpos0. dofs: those that J may be other than zero for,
+  /// Calls the function rows->functions[index] once, at qpos0. dofs: the degrees of freedom for which J may be nonzero,
   /// ascending.
   RowFunction(std::shared_ptr<PythonRows> rows, std::size_t index, const Model& model, std::string name,
               std::vector<int> dofs)
@@ -73,7 +73,7 @@ class RowFunction {
   }
   int nrow() const { return nrow_; }
 
-  /// As UserRows::evaluate. Does not throw: the first error is kept, and the rows are not numbers.
+  /// As UserRows::evaluate. Does not throw: keeps the first error and sets the rows to nan.
   void operator()(std::span<const double> qpos, std::span<const double> qvel, std::span<double> phi,
                   std::span<double> J, std::span<double> Jdot_v) const {
     const nb::gil_scoped_acquire lock;
@@ -150,7 +150,7 @@ class RowFunction {
   const Model* model_;
   std::string name_;
   std::vector<int> dofs_;
-  int nrow_ = 0;  ///< 0: not known yet
+  int nrow_ = 0;  ///< 0 until the first call
   std::shared_ptr<Data> probe_;
 };
 
@@ -179,7 +179,7 @@ int add_user(PyEqualities& e, const std::string& name, nb::callable function, ha
   });
 }
 
-/// J [nrow][nv] dense, from blocks filled at the poses in the workspace.
+/// Dense J [nrow][nv] from blocks that were evaluated at the poses in the workspace.
 AlignedVector<double> dense_jacobian(const Model& model, const BasicData<double>& data, DelassusRows<double>& rows) {
   AlignedVector<double> J(std::size_t(rows.rows()) * model.nv, 0.0);
   std::vector<double> part;
@@ -206,7 +206,7 @@ nb::object py_rows(const PyEqualities& self, AnyData& any, handle qpos, handle q
   self.set.add_blocks(rows);
   const In<double> velocity = qvel.is_none() ? In<double>(rest) : In<double>(v);
   kinematics<double>(model, data, q, velocity);
-  rnea<double>(model, data, q, velocity, rest, tau);  // accelerations that velocities alone bring
+  rnea<double>(model, data, q, velocity, rest, tau);  // velocity-product accelerations
   self.set.evaluate<double>(data, 0, q, velocity, rows, phi, rate, bias);
   self.rows->rethrow();
   nb::dict out;

@@ -1,4 +1,4 @@
-// Python's Equalities, which constraint.cpp solves for and Stepper holds.
+// Python's Equalities, for constraint.cpp and Stepper.
 #pragma once
 
 #include "bindings.hpp"
@@ -6,14 +6,14 @@
 
 namespace tarsus::python {
 
-/// A set that keeps its model alive. Steppers that were made with it hold on to its rows.
+/// An equality set that keeps its model alive. Steppers that were made with it keep its rows alive.
 struct PyEqualities {
   nb::object owner;
   EqualitySet set;
   bool in_use = false;
   std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
 
-  /// For a constraint to be added. @throws ValueError once a Stepper has the set, and for another's name
+  /// The set, for adding a constraint. @throws ValueError if a Stepper uses the set, or if the name is taken
   EqualitySet& growing(const std::string& name) {
     rows->check_idle("equalities");
     if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
@@ -27,10 +27,10 @@ struct PyEqualities {
 /// @throws ValueError if it was made for another model
 PyEqualities& equalities_for(const Model& model, nb::handle equalities);
 
-/// By name or index; not checked against the model where it is a number. @throws ValueError for a name that is none
+/// Index of a joint given by name or index. An index is not checked. @throws ValueError for an unknown name
 int joint_index(const Model& model, nb::handle joint);
 
-/// The one world in double that an algorithm without lanes works on. @throws ValueError for others
+/// Data of one world in double, for algorithms without SIMD lanes. @throws ValueError for other data
 BasicData<double>& single_world(AnyData& any, const Model& model);
 
 }  // namespace tarsus::python

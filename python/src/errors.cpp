@@ -11,7 +11,7 @@ using namespace nb::literals;
 
 namespace {
 
-/// Text that may have a file's name in it, and so bytes that are not UTF-8: those are escaped.
+/// Text as str. File names in it may have bytes that are not UTF-8; these are escaped.
 nb::object text_of(const std::string& text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
 }
@@ -23,7 +23,7 @@ void raise(const char* name, const char* what, const Diagnostics* diagnostics = 
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 
-/// The most derived type first.
+/// Catches the most derived type first.
 void translate(const std::exception_ptr& exception, void*) {
   try {
     std::rethrow_exception(exception);
@@ -37,7 +37,7 @@ void translate(const std::exception_ptr& exception, void*) {
     raise("ValueError", e.what());
   } catch (const Error& e) {
     raise("Error", e.what());
-  } catch (const std::bad_cast&) {  // of a Python object within an argument
+  } catch (const std::bad_cast&) {  // a Python object within an argument has the wrong type
     PyErr_SetString(PyExc_TypeError, "something in an argument is of another type than the function's text says");
   }
 }

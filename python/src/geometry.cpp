@@ -64,7 +64,7 @@ ShapePose pose(const char* position_name, nb::handle position, const char* rotat
   for (int i = 0; i < 3; ++i) out.position[i] = p.span()[static_cast<std::size_t>(i)];
   for (int i = 0; i < 9; ++i) out.rotation(i / 3, i % 3) = r.span()[static_cast<std::size_t>(i)];
   const double error = rotation_error(out.rotation);
-  if (error > kRotationError)  // nan passes: it gives no contact
+  if (error > kRotationError)  // nan is accepted: it gives no contact
     throw ValueError(rotation_name, "off by " + number_text(error), "a rotation matrix");
   return out;
 }

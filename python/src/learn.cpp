@@ -1,4 +1,4 @@
-// Tasks to be learned and many worlds of them: tarsus/learn.
+// Learning tasks and vectors of their worlds: tarsus/learn.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -33,7 +33,7 @@ ImitationReward imitation_reward(const std::string& name) {
   throw ValueError("reward", name, "deepmimic or mimickit");
 }
 
-/// What makes the drive law of that name for each thread; null for MABA, which the simulation has itself.
+/// Factory of the named drive law, one for each thread; null for MABA, which the simulation uses by default.
 template <class R>
 std::function<DriveLaw<R>()> drive_law(const Task& task, const std::string& name) {
   if (name == "maba") return {};
@@ -44,7 +44,7 @@ std::function<DriveLaw<R>()> drive_law(const Task& task, const std::string& name
   };
 }
 
-/// Python's VectorTask: one of either scalar type, with the task that it is of.
+/// Python's VectorTask: a VectorTask of either scalar type, and its task.
 class AnyVectorTask {
  public:
   AnyVectorTask(nb::object task, int worlds, int threads, std::uint64_t seed, const std::string& autoreset,
@@ -66,7 +66,7 @@ class AnyVectorTask {
   auto visit(F f) {
     return std::visit([&](auto& vector) { return f(*vector); }, vector_);
   }
-  /// f(vector) while no other thread works on it.
+  /// f(vector). @throws ValueError while another thread uses it
   template <class F>
   auto alone(F f) {
     const Taken taken(busy_, "vector task");
@@ -107,7 +107,7 @@ class AnyVectorTask {
 
 AnyVectorTask& any(handle self) { return nb::cast<AnyVectorTask&>(self); }
 
-/// A view of the worlds' memory as an array [worlds][n…].
+/// A view of the worlds' memory as an array [worlds][n], or [worlds] for negative n.
 template <class E>
 nb::object rows(std::span<E> values, handle self, int worlds, int n) {
   Shape shape{std::size_t(worlds)};
@@ -133,7 +133,7 @@ std::vector<MotionTaskOptions::Point> points_of(const nb::list& list) {
   return out;
 }
 
-/// A state that is in no VectorTask, with a copy of what the task keeps about it.
+/// A state outside any VectorTask, with a copy of the task's memory for it.
 class Moment {
  public:
   Moment(const Task& t, handle qpos, handle qvel, handle memory)
@@ -174,7 +174,7 @@ void bind_tasks(nb::module_& m) {
         return nb::make_tuple(new_array(low, {n}), new_array(high, {n}));
       },
       nb::sig("def action_bounds(self) -> tuple[numpy.ndarray, numpy.ndarray]"), "(low, high) bounds of actions.");
-  // One state of a person's own, away from any VectorTask: what a policy in a viewer or on a robot is asked.
+  // One state outside any VectorTask, for policies in a viewer or on a robot.
   task.def(
       "observe",
       [](const Task& t, handle qpos, handle qvel, handle memory) {

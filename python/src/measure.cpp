@@ -1,4 +1,4 @@
-// What is read out of the workspace after kinematics(): poses, velocities, energy, momentum.
+// Quantities of the workspace after kinematics(): poses, velocities, energy, momentum.
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"

@@ -1,4 +1,4 @@
-// Model, and its bodies and joints by name.
+// Model, its bodies and its joints.
 #include "tarsus/model/model.hpp"
 
 #include <nanobind/stl/filesystem.h>
@@ -97,7 +97,7 @@ Model from_xml_string(std::string text, const std::filesystem::path& directory, 
   nb::gil_scoped_release release;
   std::string root;
   {
-    DiagnosticSink unused;  // the reader parses again and reports what it finds
+    DiagnosticSink unused;  // the reader parses again and reports the findings
     root = XmlDocument::parse(text, name, unused).root().name();
   }
   if (root == "robot") return compile(parse_urdf(std::move(text), name, directory, options));
@@ -106,14 +106,14 @@ Model from_xml_string(std::string text, const std::filesystem::path& directory, 
                    "the root element <" + root + "> is neither <mujoco> (MJCF) nor <robot> (URDF)");
 }
 
-/// A new array of numbers of the model, which never changes: read-only, for what is written to it would be lost.
+/// A new array of the model's numbers, read-only because writing to the copy would not change the model.
 template <class Values>
 nb::object fixed(const Values& values, const Shape& shape) {
   using E = std::decay_t<decltype(*values.begin())>;
   return own_array<E, const E>(AlignedVector<E>(values.begin(), values.end()), shape);
 }
 
-/// A new array with `f(item)`, `width` numbers, for each item.
+/// A new array with f(item), of shape `inner`, for each item.
 template <class Items, class F>
 nb::object gather(const Items& items, Shape inner, F f) {
   AlignedVector<double> values;

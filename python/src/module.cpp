@@ -1,9 +1,9 @@
-// The extension module tarsus._core. The package's __init__.py re-exports all of it.
+// The extension module tarsus._core, which the package's __init__.py re-exports.
 #include "bindings.hpp"
 #include "tarsus/math/cpu.hpp"
 
 NB_MODULE(_core, m) {
-  // Other libraries' tensors may hold a batch's memory beyond the interpreter's end.
+  // Tensors of other libraries may keep a batch's memory until after the interpreter has ended.
   nanobind::set_leak_warnings(false);
   m.doc() = "Models, data and algorithms of tarsus. Import tarsus instead of this module.";
   m.attr("__version__") = TARSUS_VERSION;

@@ -29,20 +29,20 @@ using nb::handle;
 
 namespace {
 
-/// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow.
+/// Python's ParticleSystem. `revision` counts changes that invalidate existing integrators.
 struct Particles {
   ParticleSystem system;
   int revision = 0;
   bool stepping = false;
   std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
 
-  /// Between steps. @throws ValueError while a thread without Python's lock is at work on it, or one of its functions
+  /// The system between steps. @throws ValueError while another thread steps it or one of its functions is evaluated
   ParticleSystem& at_rest() {
     rows->check_idle("system");
     const Taken free(stepping, "system");
     return system;
   }
-  /// For whatever changes more than the state.
+  /// The system, for changes of more than the state.
   ParticleSystem& changing() {
     ParticleSystem& s = at_rest();
     ++revision;
@@ -59,8 +59,8 @@ struct Particles {
   }
 };
 
-/// f(x [k, 3]) -> (value, gradient [k, 3]). The system holds the function, where Python's garbage collector can see it:
-/// functions often lead back to the system that they belong to.
+/// f(x [k, 3]) -> (value, gradient [k, 3]). The system holds the function where Python's garbage collector can see it,
+/// because functions often refer back to the system.
 RowFunction row_function(std::shared_ptr<PythonRows> rows, std::size_t index) {
   return [rows = std::move(rows), index](std::span<const double> x, std::span<double> gradient) -> double {
     const nb::gil_scoped_acquire lock;
@@ -131,13 +131,13 @@ nb::object load(handle source, const std::string& units, const std::string& forc
   return nb::cast(std::move(out));
 }
 
-/// Constraints and bonds do not look through the box's faces.
+/// Makes molecules whole, because constraints and bonds do not use periodic images. Warns if particles moved.
 void warn_and_make_whole(ParticleSystem& system) {
   if (const int moved = make_whole(system); moved > 0) nb::module_::import_("warnings").attr("warn")(made_whole(moved));
 }
 
 void set_up(Particles& self, handle setup) {
-  // NumPy's arrays and numbers in the dictionary become lists and numbers.
+  // Converts NumPy arrays and numbers in the dictionary to lists and numbers.
   const nb::object plain = nb::cpp_function([](nb::handle x) -> nb::object {
     if (!nb::hasattr(x, "tolist")) throw nb::type_error("setup: holds something that is neither JSON nor NumPy's");
     return x.attr("tolist")();
@@ -154,7 +154,7 @@ void save(Particles& self, handle file) {
   const std::string path = file_name("path", file), extension = std::filesystem::path(path).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
-  std::ostringstream text;  // before the file: one that is there stays where the system cannot be written
+  std::ostringstream text;  // before the file is opened, so that an existing file stays unchanged if this throws
   if (extension == ".sys")
     write_md_system(text, system);
   else
@@ -168,7 +168,8 @@ void save(Particles& self, handle file) {
         .attr("warn")(path + ": has no place for pins: " + std::to_string(pins) + " pinned particles are free in it");
 }
 
-/// f() of the library, which calls the functions of constraints: an error of theirs came first.
+/// Returns f(), a call of the library that evaluates functions of constraints. An exception of a function takes
+/// precedence over an error of the library.
 template <class F>
 auto with_functions(Particles& self, F f) {
   try {
@@ -225,7 +226,7 @@ std::vector<int> pinned_of(const Particles& self) {
   return out;
 }
 
-/// Rows that are distances, in their order.
+/// The distance rows, in order.
 nb::object distances_of(const Particles& self) {
   const ConstraintSet& set = self.system.constraints;
   std::vector<int> pairs;
@@ -261,7 +262,7 @@ class Verlet {
         revision_(particles_->revision),
         position_(particles_->system.position) {}
 
-  /// Steps without Python's lock; looks for Ctrl-C every now and then.
+  /// Steps without Python's lock; checks for Ctrl-C from time to time.
   nb::object step(int steps) {
     if (steps < 1) throw ValueError("steps", std::to_string(steps), "1 or more");
     particles_->at_rest();
@@ -457,7 +458,7 @@ void bind_constraints(nb::class_<Particles>& c) {
       "Largest dimensionless violation of the present state.");
 }
 
-// An integrator leads to its system, and so perhaps to functions that lead back.
+// For the garbage collector: an integrator refers to its system, whose functions may refer back to the integrator.
 
 int traverse_verlet(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));

@@ -25,7 +25,7 @@ T cast_option(const std::string& name, handle value, const char* expected) {
   return out;
 }
 
-/// An option by its Python name. All are members of RigidWorldOptions with the same name.
+/// An option, under the name of its member in RigidWorldOptions.
 struct OptionField {
   const char* name;
   std::function<void(RigidWorldOptions&, handle)> set;
@@ -61,7 +61,7 @@ const std::vector<OptionField>& option_fields() {
   return fields;
 }
 
-/// Keywords of a world that is made.
+/// Keywords for the construction of a world that are not in RigidWorldOptions.
 struct Setup {
   std::optional<double> friction, restitution, compliance;
   bool single = false;
@@ -136,7 +136,7 @@ Quatd unit(const Numbers4& q) {
   return normalized(Quatd{q[0], q[1], q[2], q[3]});
 }
 
-/// Of the last step, if the state is still that step's.
+/// Contacts of the last step, if the state has not changed since.
 template <class R>
 nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
   std::vector<int> bodies, shapes;
@@ -148,7 +148,7 @@ nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
     const RigidBody& a = w.bodies()[std::size_t(c.body_a)];
     const Vec3d n = {c.normal[0], c.normal[1], c.normal[2]};
     const Vec3d arm = c.round ? n * -double(c.arm_a[0]) : Vec3d{c.arm_a[0], c.arm_a[1], c.arm_a[2]};
-    const Vec3d x = a.position - a.velocity * (failed_ ? 0.0 : h) + arm;  // where the body was
+    const Vec3d x = a.position - a.velocity * (failed_ ? 0.0 : h) + arm;  // with the body's position before the step
     const Vec3d f = (n * double(p.normal) + Vec3d{p.tangent[0], p.tangent[1], p.tangent[2]}) * (1 / h);
     bodies.insert(bodies.end(), {c.body_a, c.body_b});
     shapes.insert(shapes.end(), {w.contact_pairs()[k].first, w.contact_pairs()[k].second});
@@ -174,7 +174,7 @@ nb::list AnyRigidWorld::shapes() const {
   visit([&](auto& w) {
     for (const BodyShape& s : w.shapes()) {
       ShapePose pose = s.local;
-      if (s.body >= 0) {  // from the principal axes to the frame that the body was given in
+      if (s.body >= 0) {  // from the principal axes to the user's body frame
         const ShapePose& frame = frames_[std::size_t(s.body)];
         pose = {frame.position + frame.rotation * pose.position, frame.rotation * pose.rotation};
       }

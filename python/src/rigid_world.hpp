@@ -1,4 +1,4 @@
-// Python's RigidWorld: a world of either precision, what its shapes are made of, and each body's own frame.
+// Python's RigidWorld: a world of either precision, the assets of its shapes, and each body's user frame.
 #pragma once
 
 #include <nanobind/stl/array.h>
@@ -16,24 +16,25 @@ namespace tarsus::python {
 
 using Numbers4 = std::array<double, 4>;
 
-/// Applies Python's keywords to a scene's options and surfaces; whether contacts are to be float.
-/// @throws ValueError, nb::type_error for unknown ones
+/// Applies Python's keywords to a scene's options and surfaces. @return whether contacts are solved in float
+/// @throws ValueError, nb::type_error for unknown keywords
 bool apply_keywords(RigidScene& scene, const nb::kwargs& keywords);
-/// For a world that exists: options that may change. @throws ValueError, nb::type_error
+/// Changes options of an existing world.
+/// @throws ValueError, nb::type_error, also for options that are fixed at construction
 void change_options(RigidWorldOptions& options, const nb::kwargs& keywords);
 nb::dict to_python(const RigidWorldOptions& options);
-/// Three moments or a (3, 3) array.
+/// Inertia from three principal moments or a (3, 3) array [kg m²].
 Sym3d inertia_of(nb::handle object);
-/// @throws ValueError for zero, and what is not finite
+/// @throws ValueError for a quaternion that is zero or not finite
 Quatd unit(const Numbers4& q);
 
-/// Where a body is, as its user sees it: the frame that it was given in.
+/// The body frame as the user defined it.
 struct BodyFrame {
   Mat3d turn;  ///< its axes in the world
   Vec3d arm;   ///< from its origin to the centre of mass, world
 };
 
-/// Python's RigidWorld: a world of either precision, what its shapes are made of, and each body's own frame.
+/// Python's RigidWorld: a world of either precision, the assets of its shapes, and each body's user frame.
 class AnyRigidWorld {
  public:
   AnyRigidWorld(RigidScene scene, const nb::kwargs& keywords) {
@@ -180,7 +181,7 @@ class AnyRigidWorld {
     });
     stepped_ = false;
   }
-  /// Of the body frames' origins, and angular, both in world axes.
+  /// Velocities of the body frames' origins and angular velocities, in world axes.
   nb::object velocities() const {
     std::vector<double> out;
     visit([&](auto& w) {
@@ -241,7 +242,7 @@ class AnyRigidWorld {
     return nb::module_::import_("numpy").attr("array")(out, nb::arg("dtype") = "bool");
   }
   nb::dict contacts() const;
-  /// What a viewer draws; hulls and height fields, which come from models, are left to scene_json().
+  /// Shapes for a viewer, except hulls and height fields, which come from models: scene_json() describes them.
   nb::list shapes() const;
 
   nb::dict options() const {
@@ -288,11 +289,11 @@ class AnyRigidWorld {
 
   std::variant<std::unique_ptr<RigidWorld<double>>, std::unique_ptr<RigidWorld<float>>> world_;
   std::vector<ShapePose> frames_;   // [body] centre of mass and principal axes in the user's frame
-  std::vector<OwnedShape> shapes_;  // keeps hulls and terrains
+  std::vector<OwnedShape> shapes_;  // keeps hulls and height fields alive
   std::shared_ptr<const ContactGeometry> geometry_;
   std::vector<std::string> names_;
   double contact_dt_ = 0;
-  bool stepped_ = false, failed_ = false;  // contacts belong to the last step, if the state is still that step's
+  bool stepped_ = false, failed_ = false;  // contacts are valid if the state is that of the last step
   std::atomic<bool> busy_ = false;
 };
 

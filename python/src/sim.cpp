@@ -104,7 +104,7 @@ nb::list statuses(const Stepper<R>& stepper, int worlds) {
   return list;
 }
 
-/// What the worlds' sensors feel of a step.
+/// Stores the forces of a step for the worlds' contact sensors.
 template <class R>
 void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data) {
   if (!any.feels_contact()) return;
@@ -119,7 +119,7 @@ void check_world(const BasicData<R>& data, int world) {
     throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
 }
 
-/// What a step with functions of the user's starts from. One in which a function raises has not been.
+/// The state before a step with user-defined functions. It is restored if a function raises an exception.
 template <class R>
 struct Before {
   double time;
@@ -131,7 +131,7 @@ struct Before {
     for (int world = 0; world < d.worlds(); ++world) status.push_back(s.status(world));
   }
   void put_back(Stepper<R>& s, BasicData<R>& d) const {
-    d.time = time;  // copies: others may have views of the arrays
+    d.time = time;  // copied, because NumPy views refer to these arrays
     std::copy(qpos.begin(), qpos.end(), d.qpos.begin()), std::copy(qvel.begin(), qvel.end(), d.qvel.begin());
     std::copy(qacc.begin(), qacc.end(), d.qacc.begin()), std::copy(act.begin(), act.end(), d.act.begin());
     for (int world = 0; world < d.worlds(); ++world) {
@@ -140,14 +140,14 @@ struct Before {
   }
 };
 
-/// Python's Stepper: one of either scalar type, and the data that it was made for.
+/// Python's Stepper: a Stepper of either scalar type, and its data.
 class AnyStepper {
   template <class F>
   auto visit(F f) {
     return any_->visit(
         [&]<class R>(BasicData<R>& d) { return f(*std::get<std::unique_ptr<Stepper<R>>>(stepper_), d); });
   }
-  /// The same while no other thread steps it.
+  /// The same. @throws ValueError while another thread uses the stepper
   template <class F>
   auto alone(F f) {
     const Taken taken(busy_, "stepper");
@@ -300,7 +300,7 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
   });
 }
 
-/// One world's numbers of a batch array, as double.
+/// One world's elements of a batch array, as double.
 template <class R>
 std::vector<double> one_world(const BasicData<R>& data, const AlignedVector<R>& from, int n, int world) {
   std::vector<R> one(n);
@@ -316,8 +316,8 @@ nb::object py_state_hash(AnyData& any) {
 
 namespace {
 
-/// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper,
-/// which Equalities then breaks, or stepper -> data -> stepper, with a data whose class is the user's.
+/// Lets Python's garbage collector find cycles such as stepper -> equalities -> function -> globals -> stepper, which
+/// Equalities then breaks, or stepper -> data -> stepper if the data is of a user's subclass.
 int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   return nb::inst_ready(self) ? nb::inst_ptr<AnyStepper>(self)->traverse(visit, arg) : 0;
@@ -366,7 +366,7 @@ nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
   };
   const PassiveForces& passive = actuation.passive();
   const std::size_t nv = std::size_t(model.nv), ntendon = std::size_t(actuation.tendons().size()),
-                    nu = std::size_t(actuation.actuators().size());  // controls may be more
+                    nu = std::size_t(actuation.actuators().size());  // may be less than the number of controls
   std::vector<double> ten_J(ntendon * nv), moment(nu * nv), qfrc_passive(nv);
   for (std::size_t t = 0; t < ntendon; ++t) {
     const Tendon& tendon = actuation.tendons()[int(t)];
@@ -399,13 +399,13 @@ nb::dict sensor_places(AnyData& any) {
   return out;
 }
 
-/// Python's UserLimit: a limit, and the model that its joint is of.
+/// Python's UserLimit: a limit, and the model of its joint.
 struct PyUserLimit {
   UserLimit limit;
   nb::object model;
 };
 
-/// @throws ValueError for one that was made for another model
+/// @throws ValueError for a limit that was made for another model
 std::vector<UserLimit> limits_for(const Model& model, const std::vector<PyUserLimit>& limits) {
   std::vector<UserLimit> out;
   for (const PyUserLimit& l : limits) {
@@ -417,7 +417,7 @@ std::vector<UserLimit> limits_for(const Model& model, const std::vector<PyUserLi
   return out;
 }
 
-/// Limits of the user's, and the kinds that there are.
+/// Binds user-defined limits and the functions that construct them.
 void bind_limits(nb::module_& m) {
   nb::class_<PyUserLimit>(m, "UserLimit", "A user-defined limit on one joint, for Stepper(limits=[...]).")
       .def_prop_ro(

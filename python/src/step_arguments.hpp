@@ -1,4 +1,4 @@
-// What Python's Stepper and Batch take about a step, as StepOptions.
+// Arguments of Python's Stepper and Batch that describe a step, and their conversion to StepOptions.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace tarsus::python {
 
-/// What they take besides dt.
+/// These arguments, except dt.
 struct StepperArguments {
   std::string integrator;
   double speed_limit;
-  std::optional<bool> contacts, joint_limits;  ///< none: where the integrator has them
+  std::optional<bool> contacts, joint_limits;  ///< none: on if the integrator supports them
   double restitution, tolerance;
   int max_iterations;
   std::string loops, velocity_products;
   std::string actuation;
 };
 
-/// @param dt none: the model's own @throws ValueError naming the argument that is none of its values
+/// @param dt none: the model's time step @throws ValueError naming the argument with an invalid value
 StepOptions step_options(const Model& model, std::optional<double> dt, const StepperArguments& arguments);
 
 }  // namespace tarsus::python

@@ -1,4 +1,4 @@
-// For the viewer: what a model looks like, poses of many states at once, motion clips.
+// For the viewer: scenes of models, poses of many states in one call, motion clips.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -22,7 +22,7 @@ using nb::handle;
 
 namespace {
 
-/// Memory of the poses of mocap bodies: of one state, or of n where `many`.
+/// Poses of mocap bodies: of one state, or of n states if `many`.
 class Mocap {
  public:
   Mocap(const Model& model, handle position, handle orientation, std::size_t n, bool many)
@@ -64,11 +64,12 @@ nb::object segments_of(const Model& model, handle qpos, handle mocap_pos, handle
 
 using OptionalPath = std::optional<std::filesystem::path>;
 
-/// The mapping that was named, or the one that fits; one that drives under half of the joints only if asked for.
+/// The mapping of `file`, or else the mapping that fits.
 ClipMapping mapping_for(const Model& model, const MotionClip& clip, const OptionalPath& file) {
   return file ? read_clip_mapping(*file) : choose_clip_mapping(model, clip);
 }
 
+/// @throws InputError for a mapping that drives under half of the joints, unless `partial`
 std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& model, const OptionalPath& mapping,
                                        bool partial) {
   auto bound = std::make_unique<ClipBinding>(bind(model, clip, mapping_for(model, clip, mapping)));

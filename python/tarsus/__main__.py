@@ -12,7 +12,7 @@ def main():
         sys.exit(f"tarsus: this installation lacks the command line ({program})")
     os.environ.setdefault("TARSUS_PYTHON", sys.executable)  # `tarsus view` runs this package with it
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `tarsus … | head`: Python ignores SIGPIPE, and the program would inherit that
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `tarsus … | head`: otherwise the program inherits Python's ignored SIGPIPE
     os.execv(program, ["tarsus", *sys.argv[1:]])
 
 

@@ -1,4 +1,4 @@
-"""The built-in characters' numbers. Everything follows from a stature and a mass, or is a round number chosen here."""
+"""Dimensions and masses of the built-in characters. They follow from a stature and a mass, or are round numbers chosen here."""
 from tree import Body, numbers
 
 LEFT, RIGHT = 1, -1
@@ -28,7 +28,7 @@ class Humanoid:
     # Lengths as shares of stature, rounded to 5 mm; the shares are near those of anthropometric tables.
     share = dict(waist=0.143, neck=0.137, shoulder_up=0.146, shoulder_out=0.110, upper_arm=0.168, forearm=0.158,
                  hip_out=0.052, thigh=0.256, shin=0.250, ankle=0.030, foot=0.108)
-    # Shares of mass; both sides together with the trunk and the head make 1.
+    # Shares of mass; the sum over both sides, trunk and head is 1.
     weight = dict(pelvis=0.158, chest=0.340, head=0.080, upper_arm=0.028, forearm=0.022, thigh=0.100, shin=0.0465,
                   foot=0.0145)
 
@@ -36,7 +36,7 @@ class Humanoid:
         self.length = {k: round(v * self.stature / 0.005) * 0.005 for k, v in self.share.items()}
         self.kg = {k: v * self.mass for k, v in self.weight.items()}
         n, m = self.length, self.kg
-        self.height = n["thigh"] + n["shin"] + n["ankle"]      # of the pelvis, legs straight, soles on the floor
+        self.height = n["thigh"] + n["shin"] + n["ankle"]      # of the pelvis, with straight legs and the soles on the floor
         self.half_foot = n["foot"] / 2
         self.heel = 0.045 - self.half_foot                     # x of the sole's back edge from the ankle
         pelvis = Body("pelvis", "root", "free", (0, 0, self.height), [
@@ -135,7 +135,7 @@ class Dog:
 
 
 class Snake:
-    """Free root at the head and dofs - 6 hinges down the body, turning by turns about z and y: n = d = dofs."""
+    """Free root at the head and dofs - 6 hinges along the body, alternately about z and y: n = d = dofs."""
 
     def __init__(self, dofs):
         self.dofs, self.hinges = dofs, dofs - 6
@@ -145,7 +145,7 @@ class Snake:
         self.link = self.total / self.links
         mass = 1000 * 3.14159265 * self.radius**2 * self.link  # of water
         def make(k):
-            # Overlapping spheres' worth of skin would count mass twice; each link weighs what its own length holds.
+            # Capsules overlap at their caps. A link's mass is that of its length, so that the overlap does not count twice.
             geom = capsule((0, 0, 0), (-self.link, 0, 0), self.radius, mass)
             if k == 0:
                 return Body("head", "root", "free", (0, 0, self.radius), [geom])

@@ -58,7 +58,7 @@ def gait(period, stride, duty, lift, height, phases, bob, bob_phase, twice, rock
         x = x + stride * phases[i] + 0.5 * duty * stride + under
         width = (N["shoulder"][1] if front else N["hip"][1] + 0.01) - 0.02
         q = np.mod(p - phases[i], 1)
-        # Leans forward (-) before mid-stance and back after it, as the leg does, and folds in swing.
+        # The lowest segment leans forward (-) before mid-stance and back after it, as the leg does, and folds in swing.
         stance = np.clip(q / duty, 0, 1)
         swing = np.clip((q - duty) / (1 - duty), 0, 1)
         reach = 0.28 if front else 0.30

@@ -51,7 +51,7 @@ def gait(period, foot, height, bob, bob_phase, sway, lean, hip_yaw, arm_swing, e
     speed = foot.stride / period
     pelvis = stack(speed * t, -sway * np.cos(TAU * (p - 0.5 * foot.duty)) * -1,
                    height + bob * np.cos(2 * TAU * (p - bob_phase)))
-    turn = hip_yaw * np.cos(TAU * p)           # the hip of the leg in front goes forward
+    turn = hip_yaw * np.cos(TAU * p)           # the hip of the front leg moves forward
     q_pelvis = mul(yaw(-turn), mul(pitch(np.full_like(t, 0.4 * lean)), roll(0.02 * np.sin(TAU * p))))
     state = {"root.position": pelvis, "root": q_pelvis}
     state["chest"] = mul(yaw(1.8 * turn), pitch(0.6 * lean + 0.02 * np.cos(2 * TAU * p)))
@@ -60,10 +60,10 @@ def gait(period, foot, height, bob, bob_phase, sway, lean, hip_yaw, arm_swing, e
         s = side_name(side)
         q = p if side == LEFT else p + 0.5
         x, z, angle = foot.path(q)
-        # The foot is half its stance's travel (and `ahead`) ahead of the hip when it lands.
+        # At landing the foot is ahead of the hip by half the travel of its stance, plus `ahead`.
         x = x - (0 if side == LEFT else 0.5 * foot.stride) + 0.5 * foot.duty * foot.stride + ahead
         leg(state, side, pelvis, q_pelvis, stack(x, side * width, z), pitch(angle))
-        swing = arm_swing * np.cos(TAU * q)        # back when its leg is in front
+        swing = arm_swing * np.cos(TAU * q)        # backward when the leg of the same side is in front
         state[f"{s}_shoulder"] = mul(roll(np.full_like(t, side * spread)), pitch(swing + 0.1))
         state[f"{s}_elbow"] = elbow - elbow_swing * np.cos(TAU * q)
     return t, state
@@ -94,7 +94,7 @@ def masses():
             kg, size = (float(re.search(rf'{key}="(\S+)', geom).group(1).rstrip('"')) for key in ("mass", "size"))
             ends = np.array([float(x) for x in re.search(r'(pos|fromto)="([^"]+)"', geom).group(2).split()]).reshape(-1, 3)
             axis = ends[-1] - ends[0]
-            if "capsule" in geom:  # a cylinder with what its caps add to its length
+            if "capsule" in geom:  # a cylinder of equal volume: longer by 4/3 of the radius
                 length = np.linalg.norm(axis)
                 across = 1 - (axis[1] / length) ** 2
                 own = kg * ((length + 4 / 3 * size) ** 2 / 12 * across + size**2 / 4 * (2 - across))
@@ -116,7 +116,7 @@ def centre_of_mass(state):
 
 
 def momentum(t, state):
-    """Of a planar motion, about its centre of mass and the y axis: angular momentum, by differences, and moment of inertia."""
+    """Angular momentum (by finite differences) and moment of inertia of a planar motion about the y axis through its centre of mass."""
     world, centre = poses(H.root, state), centre_of_mass(state)
     drift, L, inertia = np.gradient(centre, t, axis=0), 0, 0
     for name, (kg, at, own) in masses().items():
@@ -149,10 +149,10 @@ class Curve:
 def backflip():
     """Crouch, jump, one turn backward in a tuck, land, stand: in the air the centre of mass falls freely and the spin keeps its momentum.
 
-    Planar: both sides alike. Joint angles are curves of time throughout. On the ground the pelvis is placed so that the toes (push-off) or
-    the soles (landing) stand still; the trunk's angle is a curve too. The air begins with the velocity and the angular momentum of the
-    push-off. The curves' numbers were found by least squares on what the ground would have to do: push upward with three times the weight
-    at most, at a point of the sole, within a cone of 0.7, and catch with a blow of 1.2 m/s.
+    Planar: both sides are alike. Joint angles are curves of time throughout. On the ground the pelvis is placed so that the toes (push-off)
+    or the soles (landing) stand still; the trunk's angle is a curve too. The flight starts with the velocity and the angular momentum of
+    the push-off. The keys of the curves are a least-squares fit of the ground reaction that they require: an upward force of at most three
+    times the weight, at a point of the sole, within a friction cone of 0.7, and a landing impact of 1.2 m/s.
     """
     crouch, off, air = 0.378, 0.84, 0.629
     land, low = off + air, off + air + 0.469
@@ -177,7 +177,7 @@ def backflip():
         return state
 
     def sole(state, at_toe):
-        """The standing point of the sole seen from the pelvis."""
+        """The standing point of the sole relative to the pelvis."""
         p, q = poses(H.root, state)["left_foot"]
         x = 0.045 + H.half_foot if at_toe else 0.045
         return (p + rotate(q, np.broadcast_to([x, 0, -N["ankle"]], p.shape))) * [1, 0, 1]
@@ -185,7 +185,7 @@ def backflip():
     def fine(begin, end):
         return np.linspace(begin, end, round((end - begin) * 600) + 1)
 
-    # Push-off, toes at the origin: the centre of mass's velocity and the angular momentum at its end.
+    # Push-off, with the toes at the origin. Its end gives the velocity of the centre of mass and the angular momentum.
     t = fine(0, off)
     spin = Curve((0, 0, 0), (crouch, -0.089, 0), (off, -0.139, -4.11))(t)
     push = posture(t, spin, heel(t) - (spin + hip(t) + knee(t)))
@@ -193,7 +193,7 @@ def backflip():
     centre = centre_of_mass(push)
     speed = (1.5 * (centre[-1] - centre[-2]) - 0.5 * (centre[-2] - centre[-3])) / (t[1] - t[0])
     kept = 2 * momentum(t, push)[0][-2] - momentum(t, push)[0][-3]
-    # Flight: the joints turn against each other, the trunk so that the momentum stays. Sole flat at the end.
+    # Flight: the trunk turns so that the joints' motion conserves angular momentum. The soles are flat at the end.
     u = (fine(off, land) - off) / air
     turned = 0.0
     for _ in range(4):
@@ -206,8 +206,8 @@ def backflip():
         turned = spin_air[-1]
     fly = posture(off + air * u, spin_air, ankle)
     fly["root.position"] = centre[-1] + speed * (air * u)[:, None] - [0, 0, 0.5 * G] * (air * u)[:, None] ** 2 - centre_of_mass(fly)
-    stands = sole(fly, False)[-1] * [1, 0, 0]  # seen from the origin now
-    # Landing, soles where they came down.
+    stands = sole(fly, False)[-1] * [1, 0, 0]  # relative to the origin
+    # Landing: the soles stay where they came down.
     t = fine(land, end)
     spin = Curve((land, turned, rate[-1]), (low, -TAU - 0.161, 0), (end, -TAU, 0))(t)
     rise = posture(t, spin, -TAU - (spin + hip(t) + knee(t)))
@@ -231,19 +231,19 @@ def cartwheel():
     D, out = 2.16, 0.25
     angle = -TAU * u
     pelvis_up = 0.79 - N["waist"] - 0.02
-    # The middle of the trunk, `up` above the pelvis, is carried over the ground; inverted it is as high as the arms allow.
+    # The middle of the trunk, `up` above the pelvis, moves over the ground. Inverted, it is as high as the arms allow.
     up = 0.235
     mid_height = 0.5 * ((0.80 + up) + 0.72) + 0.5 * ((0.80 + up) - 0.72) * np.cos(angle) - 0.045 * np.sin(angle) ** 2
     mid = stack(0 * t, D * u + 0.05 * np.sin(TAU * u), mid_height)
     q = roll(angle)
     pelvis = mid - rotate(q, np.broadcast_to([0, 0, up], mid.shape))
     state = {"root.position": pelvis, "root": q, "chest": roll(-0.15 * np.sin(TAU * u)), "neck": pitch(-0.35 * pulse(u, 0.3, 0.7, 0.2))}
-    # (share of the turn in which it bears, standing point): None, None for "from the start" and "to the end".
+    # (start and end of the foot's stance as shares of the turn, y of its standing point)
     feet = {LEFT: [(-1, 0.27, out), (0.915, 2, D + out)], RIGHT: [(-1, 0.10, -out), (0.72, 2, D - out)]}
     hands = {LEFT: (0.27, 0.56, 0.84), RIGHT: (0.42, 0.70, 1.32)}
     ramp = 0.10
     for side in (LEFT, RIGHT):
-        # Free: legs apart, straight but for a little; arms up and out.
+        # Free: legs apart and almost straight, arms up and out.
         spread = np.array([0, side * 0.50, -0.80])
         free = pelvis + rotate(q, np.broadcast_to(spread / np.linalg.norm(spread) * (N["thigh"] + N["shin"]) * 0.985
                                                   + [0, side * N["hip_out"], 0], pelvis.shape))
@@ -253,7 +253,7 @@ def cartwheel():
             ankle = ankle + (np.array([0, y, N["ankle"]]) - ankle) * w[:, None]
             weight = np.maximum(weight, w)
         point = mul(q, roll(np.full_like(t, 0.0)))
-        # Flat while it bears, along the leg while it is free; the short way round through the leg's own plane.
+        # The foot is flat in stance and along the leg in swing. It turns the short way round, in the plane of the leg.
         flat = roll(np.where(u < 0.5, 0.0, -TAU))
         foot = slerp(point, flat, weight)
         leg(state, side, pelvis, q, ankle, foot)
@@ -274,7 +274,7 @@ def cartwheel():
 
 
 def slerp(a, b, w):
-    """Shorter arc from a to b by w."""
+    """Interpolates from a to b along the shorter arc; w from 0 to 1."""
     d = mul(a * [1, -1, -1, -1], b)
     d = np.where(d[..., :1] < 0, -d, d)
     angle = 2 * np.arctan2(np.linalg.norm(d[..., 1:], axis=-1), d[..., 0])

@@ -19,7 +19,7 @@ def slither(dofs, waves=1.5, amplitude=0.9, period=1.5):
     step = fine[1] - fine[0]
     x = np.concatenate([[0], np.cumsum(np.cos(mean) * step)])
     y = np.concatenate([[0], np.cumsum(np.sin(mean) * step)])
-    # Yaw joints sit at every second link, so the straight pieces are two links long, the head's one link.
+    # Every second joint is a yaw joint, so the straight segments are two links long, and the head's segment one link.
     state = {"root.position": np.stack([np.interp(s0, fine, x), np.interp(s0, fine, y), np.full_like(t, snake.radius)], -1)}
     at = s0 - 0.5 * snake.link
     state["root"] = yaw(heading(at))

@@ -8,8 +8,8 @@ def two_link(d, upper, lower, bend, toe_out=0.0):
     """Joint values that bring the end of a limb to d (in the frame that carries its first joint).
 
     At rest both segments point along -z; the second joint turns about y by an angle of sign `bend`. Returns the first
-    joint's quaternion (yaw, roll, then pitch: the knee stays in the limb's own plane), the second's angle about y, and
-    how far beyond reach d was.
+    joint's quaternion (yaw, roll, then pitch: the knee stays in the plane of the limb), the second's angle about y, and
+    by how much d is beyond reach.
     """
     d = rotate(yaw(-np.asarray(toe_out)), d)
     far = np.linalg.norm(d, axis=-1)
@@ -33,18 +33,19 @@ def hermite(u, x0, v0, x1, v1):
 
 
 def pulse(u, start, end, ramp):
-    """1 inside [start, end], 0 outside by `ramp`, smooth between."""
+    """1 inside [start, end], 0 beyond a distance `ramp` outside, smooth between."""
     return smooth((u - start + ramp) / ramp) * smooth((end + ramp - u) / ramp)
 
 
 class Foot:
     """A rigid foot's path over one cycle, phase 0 at touch-down, `duty` the share of stance.
 
-    In stance it rocks over its heel from `land` to flat (until `flat`), stays flat (until `rise`), then rocks over its
-    toe to `leave` (pitches, toes up negative; shares of the cycle). The point it rocks about does not move. In swing the
-    ankle follows a cubic with the stance's velocity at both ends, lifted by `lift` and curled by `curl`; a foot that
-    lands flat is over its place at `reached` of the swing and then comes straight down, so that it does not scuff.
-    heel, toe: x of the sole's ends from the ankle; height: ankle over sole.
+    In stance the foot rocks over its heel from pitch `land` to flat (until `flat`), stays flat (until `rise`), then rocks
+    over its toe to pitch `leave`. Pitches are negative with toes up; `flat` and `rise` are shares of the cycle. The point
+    about which it rocks does not move. In swing the ankle follows a cubic with the stance's velocity at both ends, lifted
+    by `lift` and curled by `curl`. A foot that lands flat is above its place at the share `reached` of the swing and then
+    moves straight down, so that it does not scuff. heel, toe: x of the sole's ends from the ankle; height: of the ankle
+    above the sole.
     """
 
     def __init__(self, stride, duty, flat, rise, land, leave, heel, toe, height, lift, curl=0.0, reached=1.0):
@@ -54,7 +55,7 @@ class Foot:
         """Ankle (x from the flat foot's, z) and pitch at phase p in [0, duty]."""
         a = self.land * (1 - smooth(p / self.flat)) if self.flat > 0 else np.zeros_like(p)
         c = self.leave * smooth((p - self.rise) / (self.duty - self.rise)) ** 1.0 if self.rise < self.duty else np.zeros_like(p)
-        # About the heel while the toes are up, about the toe while the heel is up.
+        # The foot turns about the heel while the toes are up, and about the toe while the heel is up.
         angle = a + c
         pivot = np.where(angle < 0, self.heel, self.toe)
         x = pivot - (pivot * np.cos(angle) - self.height * np.sin(angle))
@@ -75,7 +76,7 @@ class Foot:
         (x0, vx0), (z0, vz0), (a0, va0) = ends[0]
         (x1, vx1), (z1, vz1), (a1, va1) = ends[1]
         bump = 16 * u**2 * (1 - u) ** 2
-        early = 12 * u**2 * (1 - u) ** 4 * 3.8  # the curl comes first, the reach last
+        early = 12 * u**2 * (1 - u) ** 4 * 3.8  # the foot curls early in swing and reaches late
         swing = p > self.duty
         w = self.reached
         x = np.where(swing, hermite(np.minimum(u / w, 1), x0, vx0 * w, x1 + self.stride, vx1 * w), x)

@@ -29,14 +29,14 @@ def rod(length, radius, mass):
 def four_bar():
     """Crank 0.1, coupler 0.3, rocker 0.25, ground 0.3, drawn with the crank upright."""
     crank, coupler, rocker, ground = 0.1, 0.3, 0.25, 0.3
-    # The coupler's end, where circles about the crank pin (0, crank) and the rocker's pivot (ground, 0) meet, above.
+    # The coupler's end is the upper intersection of circles about the crank pin (0, crank) and the rocker's pivot (ground, 0).
     dx, dz = ground, -crank
     d = math.hypot(dx, dz)
     along = (d * d + coupler**2 - rocker**2) / (2 * d)
     up = math.sqrt(coupler**2 - along**2)
     x, z = along * dx / d - up * dz / d, crank + along * dz / d + up * dx / d
     coupler_angle, rocker_angle = math.atan2(z - crank, x), math.atan2(z, x - ground)
-    # Hinges about -y turn x towards z.
+    # Positive rotation about -y turns x towards z.
     return HEAD.format(title="Four-bar linkage in the x-z plane: crank 0.1 m, coupler 0.3 m, rocker 0.25 m, ground 0.3 m.", name="four_bar", step=0.001) + f"""  <worldbody>
     <body name="crank">
       <joint name="crank" axis="0 -1 0" ref="{numbers(math.pi / 2)}"/>
@@ -88,7 +88,7 @@ def slider_crank():
 
 
 def stewart():
-    """Six legs of a universal joint, a slide and a ball socket carry a platform: 24 DoFs, 18 rows, 6 left."""
+    """Six legs, each with a universal joint, a slide and a ball socket, carry a platform: 24 DoFs, 18 rows, 6 remaining DoFs."""
     base, top, height = 0.5, 0.3, 0.6
     legs, rows, sites = [], [], []
     for i in range(6):
@@ -130,7 +130,7 @@ def stewart():
 
 
 def ring(count=1000):
-    """A closed chain of ball joints on a circle, each link 0.05 m; the last link's end is the first one's beginning."""
+    """A closed chain of ball joints on a circle, with links of 0.05 m; the end of the last link is the start of the first."""
     length, mass = 0.05, 0.02
     turn = 2 * math.pi / count
     radius = length / (2 * math.sin(turn / 2))
@@ -159,7 +159,7 @@ def renamed(body, prefix):
 
 
 def holding_hands():
-    """Two humanoids side by side; the left hand of one holds the right hand of the other. Arms hang as the model draws them."""
+    """Two humanoids side by side; the left hand of one holds the right hand of the other. The arms hang as in the model's pose."""
     one, two = characters.Humanoid(), characters.Humanoid()
     apart = 2 * one.length["shoulder_out"]
     renamed(one.root, "a_"), renamed(two.root, "b_")

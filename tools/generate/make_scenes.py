@@ -142,7 +142,7 @@ def rope_on_peg():
     for i in range(n):
         x = (i - (n - 1) / 2) * 2 * half + 0.02
         r = math.sqrt(0.5)
-        # The capsules of neighbours would overlap at their caps: shorter than the links.
+        # Capsules are shorter than the links, so that the caps of neighbours do not overlap.
         s.body(f"link_{i}", (x, 0, 0.2), "capsule", [0.02, half - 0.03], 0.05, vec(r, 0, r, 0))
         if i:
             s.connect(f"link_{i - 1}", (0, 0, half), f"link_{i}")

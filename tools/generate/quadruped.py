@@ -1,8 +1,8 @@
 """The quadruped of models/: a trunk, four legs of three hinges with position servos, made of round numbers."""
 
 HIP, SIDE, THIGH, CALF, FOOT = (0.19, 0.05), 0.08, 0.21, 0.21, 0.022  # [m]
-STANCE = (0.0, 0.8, -1.6)  # hip, thigh, calf [rad]: the feet under the hips
-HEIGHT = 0.315  # of the trunk, in that stance, on the ground
+STANCE = (0.0, 0.8, -1.6)  # hip, thigh, calf [rad]: feet under the hips
+HEIGHT = 0.315  # [m] of the trunk in that stance, with the feet on the ground
 
 LEGS = {"front_left": (1, 1), "front_right": (1, -1), "rear_left": (-1, 1), "rear_right": (-1, -1)}
 

@@ -1,6 +1,6 @@
-"""A character as a tree of bodies: written out as MJCF for models/, and its forward kinematics for the clips.
+"""A character as a tree of bodies: MJCF for models/, and forward kinematics for the clips.
 
-One joint to a body, at the body frame's origin. Quaternions are (w, x, y, z); x forward, y left, z up; metres, kilograms.
+Each body has one joint, at the origin of its frame. Quaternions are (w, x, y, z); x forward, y left, z up; metres, kilograms.
 """
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ def numbers(values):
 
 
 def emit(body, indent):
-    pad = "  " * min(indent, 8)  # a chain of 200 would be mostly blanks
+    pad = "  " * min(indent, 8)  # limits the indentation of long chains
     lines = []
     if body.note:
         lines.append(f"{pad}<!-- {body.note} -->")

@@ -5,8 +5,9 @@
         import tarsus.gym.mimickit as tarsus_engine
         engine = tarsus_engine.Engine(config, num_envs, device, visualize, record_video=record_video)
 
-and ``engine_name: "tarsus"`` in the engine's file, beside ``threads``, if wanted. One character with a free root for each environment, MJCF,
-on a plane. As in MimicKit's other engines a file's joint stiffness and damping are the drives' gains, and actuatorfrcrange their limits.
+and ``engine_name: "tarsus"`` in the engine's file, optionally with ``threads``. Each environment has one character on a plane, from an MJCF
+file, with a free root. As in MimicKit's other engines, a file's joint stiffness and damping are the gains of the drives, and actuatorfrcrange
+gives their limits.
 """
 
 import enum
@@ -28,7 +29,7 @@ _GROUND = {"name": "mimickit_ground", "type": "plane", "size": "100 100 0.1", "c
 
 
 def _load(file, self_collisions):
-    """(model on a plane without joint springs and dampers, the file's gains [nv], force limits [nv])."""
+    """(model on a plane without joint springs and dampers, gains kp and kd [nv] from the file, force limits [nv])."""
     own = Model.load(file)
     kp, kd, force = np.zeros(own.nv), np.zeros(own.nv), np.full(own.nv, np.inf)
     for joint in list(own.joints)[1:]:
@@ -97,7 +98,7 @@ class Engine(_Base):
         self._starts = []
         self.bad_worlds = 0
 
-    # -- what there is ----------------------------------------------------------------------------------------------------
+    # -- construction -----------------------------------------------------------------------------------------------------
 
     def get_name(self):
         return "tarsus"
@@ -389,7 +390,7 @@ class Engine(_Base):
     def set_body_ang_vel(self, env_id, obj_id, body_ang_vel):
         _assign(self._body["ang_vel"], env_id, body_ang_vel)
 
-    # -- pictures: none ---------------------------------------------------------------------------------------------------
+    # -- pictures (not supported) -----------------------------------------------------------------------------------------
 
     def set_camera_pose(self, pos, look_at):
         self._camera = np.asarray(pos, float), np.asarray(look_at, float)

@@ -12,7 +12,7 @@ import time
 from .. import errors, tasks
 from . import Policy, evaluate
 
-#: Additional limits that end episodes in training alone. Without them the policies learn to stand instead of following the
+#: Additional limits that end episodes, in training only. Without them the policies learn to stand instead of following the
 #: motion.
 LIMITS = {"tilt_limit": 1.0, "distance_limit": 0.7}
 #: Argument of the command line: the task, its options, and deviations from Settings().
@@ -30,8 +30,7 @@ PRESETS = {
                                    "desired_kl": 0.02}),
 }
 #: Changes of settings after a number of samples. The cartwheel stops improving when its updates reach their smallest size; larger
-#: updates, of more samples, continue. After that, exploration noise is the main cause of falls.
-#: of more samples, take it on. What it then falls by most is the noise with which it is explored.
+#: updates, from more samples, improve it further. After that, exploration noise is the main cause of falls.
 LATER = {
     "cartwheel": [(9e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.03, "learning_rate": 3e-5}),
                   (24e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.02, "learning_rate": 3e-5, "largest_noise": 0.1})],

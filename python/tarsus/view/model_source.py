@@ -341,7 +341,7 @@ class ModelSource(Source):
                 limits[joint.qvel] = np.inf
         self.drives.force_limit = limits
 
-    # -- what is seen --
+    # -- frames --
 
     def _series(self):
         out = []

@@ -129,7 +129,7 @@ class RigidSource(Source):
         elif name == "solver":
             self.world.set_options(solver=str(value))
             self.options["solver"] = str(value)
-        elif name == "friction":  # options of the surfaces, which only the construction of a world can set
+        elif name == "friction":  # surface options can be set only at construction
             state = self.state()
             self.options["friction"] = float(np.clip(value, 0, 2))
             self.world = self._make()
@@ -157,7 +157,7 @@ class ParticleSource(Source):
     COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
 
     def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
-        self.named, self.timestep, self.element = source, timestep, element  # radius of particles of unknown species
+        self.named, self.timestep, self.element = source, timestep, element  # element: gives the radius of particles of unknown species
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if not len(self.system):
@@ -289,7 +289,7 @@ class PlaybackSource(Source):
         return Frame(self.time, poses, ghost, values=values, tendons=tendons)
 
 
-# -- what to open --
+# -- opening --
 
 MODELS = (".xml", ".mjcf", ".urdf")
 CLIPS = (".json", ".bvh", ".txt", ".amc", ".pkl")
@@ -365,7 +365,7 @@ def open_model(path, clip, mapping, reading, options):
         try:
             return RigidSource(model, Path(path).stem)
         except tarsus.InputError:
-            pass  # it contains what a scene of free bodies does not simulate
+            pass  # it contains elements that a scene of free bodies does not simulate
     return ModelSource(model, clip=clip, name=model_name(model, path), **options)
 
 

@@ -67,7 +67,7 @@ class Viewer:
     def _repr_html_(self):
         return f'<iframe src="{self.url}" width="100%" height="480" style="border:0"></iframe>'
 
-    # -- from a loop of one's own --
+    # -- from a user's loop --
 
     def update(self, apply_push=True):
         """Shows the present data, at most 30 times a second, because each frame costs the caller's loop time. Returns at once.
@@ -167,7 +167,7 @@ class Viewer:
         self.due = max(self.due + (spacing or self._spacing()), now)  # a late frame does not delay the next
         self.server.publish(self.source.snapshot())
 
-    # -- talking to pages; in the server's thread --
+    # -- communication with pages, in the server's thread --
 
     def _greeting(self):
         with self.lock:  # a source cannot answer while it steps
