@@ -27,30 +27,29 @@ struct Scene {
   const char* name;
   const char* model;     ///< built in, or a path in shared/data
   double kp, kd, limit;  ///< of every joint except the root; limit 0: none
-  double damping;        ///< not used: damped falling scenes set kd
   bool targets;          ///< random targets at 30 Hz, else the model's default pose
   double thrown;         ///< largest component of the initial velocity
   double drop;           ///< initial height above that of the file [m]
 };
 
 const Scene kScenes[] = {
-    {"humanoid_stands", "humanoid", 1000, 100, 0, 0, false, 0, 0},
-    {"humanoid_falls_damped", "humanoid", 0, 0.3, 0, 0, false, 1, 0},
-    {"humanoid_falls", "humanoid", 0, 0, 0, 0, false, 1, 0},
-    {"dog_falls_damped", "dog", 0, 0.3, 0, 0, false, 1, 0},
-    {"dog_falls", "dog", 0, 0, 0, 0, false, 1, 0},
-    {"humanoid_limits", "humanoid", 300, 30, 60, 0, true, 0, 0},
-    {"humanoid_stiff", "humanoid", 1e6, 1e5, 50, 0, true, 0, 0},
-    {"dog_stiff", "dog", 1e6, 1e5, 50, 0, true, 0, 0},
-    {"cassie_falls", "menagerie/agility_cassie/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"cassie_limits", "menagerie/agility_cassie/scene.xml", 300, 30, 50, 0, true, 0, 0},
-    {"toddlerbot_falls", "menagerie/toddlerbot_2xc/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"g1_falls", "menagerie/unitree_g1/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"g1_limits", "menagerie/unitree_g1/scene.xml", 1e4, 1e3, 100, 0, true, 0, 0},
-    {"spot_falls", "menagerie/boston_dynamics_spot/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"go2_falls", "menagerie/unitree_go2/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"a1_falls", "menagerie/unitree_a1/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
-    {"berkeley_falls", "menagerie/berkeley_humanoid/scene.xml", 0, 0, 0, 0, false, 1, 0.1},
+    {"humanoid_stands", "humanoid", 1000, 100, 0, false, 0, 0},
+    {"humanoid_falls_damped", "humanoid", 0, 0.3, 0, false, 1, 0},
+    {"humanoid_falls", "humanoid", 0, 0, 0, false, 1, 0},
+    {"dog_falls_damped", "dog", 0, 0.3, 0, false, 1, 0},
+    {"dog_falls", "dog", 0, 0, 0, false, 1, 0},
+    {"humanoid_limits", "humanoid", 300, 30, 60, true, 0, 0},
+    {"humanoid_stiff", "humanoid", 1e6, 1e5, 50, true, 0, 0},
+    {"dog_stiff", "dog", 1e6, 1e5, 50, true, 0, 0},
+    {"cassie_falls", "menagerie/agility_cassie/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"cassie_limits", "menagerie/agility_cassie/scene.xml", 300, 30, 50, true, 0, 0},
+    {"toddlerbot_falls", "menagerie/toddlerbot_2xc/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"g1_falls", "menagerie/unitree_g1/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"g1_limits", "menagerie/unitree_g1/scene.xml", 1e4, 1e3, 100, true, 0, 0},
+    {"spot_falls", "menagerie/boston_dynamics_spot/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"go2_falls", "menagerie/unitree_go2/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"a1_falls", "menagerie/unitree_a1/scene.xml", 0, 0, 0, false, 1, 0.1},
+    {"berkeley_falls", "menagerie/berkeley_humanoid/scene.xml", 0, 0, 0, false, 1, 0.1},
 };
 
 struct Settings {

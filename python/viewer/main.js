@@ -1,4 +1,4 @@
-// The page: buttons, keys, sliders, plots, around a stage and a source of frames.
+// The page: buttons, keys, sliders and plots for a stage and a source of frames.
 import * as THREE from 'three';
 import { Plot, short } from './plots.js';
 import { Live, Recording } from './sources.js';
@@ -37,7 +37,7 @@ function setPanel(open) {
 }
 setPanel(options.get('panel') !== '0' && !(innerWidth < 640 && !options.has('panel')));
 
-// -- what the source says --
+// -- messages from the source --
 
 const handlers = {
   opened() {
@@ -112,7 +112,7 @@ function choice(c) {
   select.addEventListener('change', () => source.control(c.name, select.value));
   return make('label', { className: 'line' }, c.label ?? c.name, select);
 }
-/// A logarithmic slider has low > 0.
+/// A logarithmic slider requires low > 0.
 function slider(c) {
   const to = (x) => (c.log ? Math.log10(x) : x), from = (x) => (c.log ? 10 ** x : x);
   const input = make('input', { type: 'range', min: to(c.low), max: to(c.high), step: 'any', value: to(c.value) });
@@ -134,7 +134,7 @@ function layGallery() {
     return button;
   }));
 }
-/// For hands without a mouse: half a second's pull in a direction.
+/// Buttons for users without a mouse: each pulls a body in one direction for half a second.
 function layPushes() {
   const bodies = source.scene.bodies.map((b, i) => [b.name || `body ${i}`, i]).filter(([, i]) => stage.moves(i));
   $('push-section').hidden = !source.canPush || !bodies.length;
@@ -153,7 +153,7 @@ function layPushes() {
   }));
 }
 
-// -- what the user does --
+// -- actions of the user --
 
 const toggle = () => (source.playing ? source.pause() : source.play());
 function faster(n) {
@@ -185,7 +185,7 @@ const keys = {
   s: () => stage.turn(0, 0, 1.1), q: () => stage.turn(0, -0.07, 1), e: () => stage.turn(0, 0.07, 1),
 };
 addEventListener('keydown', (event) => {
-  // Fields keep the keys that they use themselves.
+  // Form fields keep the keys that they use.
   const field = event.target.closest?.('input, select, button, summary');
   if (event.ctrlKey || event.metaKey || event.altKey || (field && /^( |Arrow)/.test(event.key))) return;
   const action = keys[event.key] ?? keys[event.key.toLowerCase()];
@@ -207,11 +207,11 @@ function draw(now) {
   }
   if (fresh) busy += performance.now() - begin, ++drawn;
 }
-/// For tests, and for programs that take pictures.
+/// Interface for tests and for programs that take pictures.
 window.tarsus = {
   source, stage,
   get frames() { return shown; },
-  /// Pictures drawn since the page was opened, and what the page itself spent on them [ms].
+  /// Number of pictures drawn since the page was opened, and the page's own time for them [ms].
   get cost() { return { drawn, busy }; },
   get ready() { return shown > 0 && drawn > 0; },
   seek(t) { source.pause(); source.seek(t); stage.draw(); },

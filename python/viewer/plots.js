@@ -1,5 +1,5 @@
 // Curves over time, one small canvas each.
-const kWindow = 600;  // points
+const kWindow = 600;  // number of points shown
 
 export class Plot {
   constructor(series) {

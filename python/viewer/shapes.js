@@ -1,4 +1,4 @@
-// Shapes fixed to bodies, drawn as instances: one batch for each geometry, one instance for each shape of each world.
+// Shapes fixed to bodies, drawn as instances: one batch per geometry, one instance per shape and world.
 import * as THREE from 'three';
 import { mergeVertices, toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
 import { floats, integers } from './sources.js';
@@ -12,8 +12,8 @@ function meshGeometry(mesh) {
   return toCreasedNormals(indexed, 0.6);  // edges sharper than 0.6 rad stay hard
 }
 
-/// [key, scale, function that makes the geometry] of a shape. Few keys, many instances.
-/// n: segments of a circle.
+/// [key, scale, function that makes the geometry] of a shape. Shapes with equal keys are instances of one geometry.
+/// n: number of segments of a circle.
 function geometryOf(shape, meshes, n) {
   const [x, y, z] = shape.size;
   switch (shape.type) {
@@ -31,20 +31,20 @@ function geometryOf(shape, meshes, n) {
 
 const roundOf = ({ type, size: [radius, half] }) =>
   (type === 'sphere' || type === 'capsule') && ['round', [radius, radius, type === 'capsule' ? half : 0], roundGeometry];
-/// A rectangle that is turned to the camera; for whatever asks where the shape may be, its axis' ends.
+/// A rectangle that the shader turns to the camera. Its vertices span the shape, for computations of bounds.
 function roundGeometry() {
   const out = new THREE.BufferGeometry();
   out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
   return out.setIndex([0, 1, 2, 0, 2, 3]);
 }
-/// The three faces of a box that a camera can see at most, of a box whose corner (1, 1, 1) is turned to it.
+/// The three faces of a box next to its corner (1, 1, 1). A camera sees at most three faces; the shader mirrors these to them.
 function facesGeometry() {
   const out = new THREE.BufferGeometry();
   out.setAttribute('position', new THREE.Float32BufferAttribute([1, 1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1, -1, -1, 1], 3));
   return out.setIndex([0, 2, 4, 0, 4, 1, 0, 1, 5, 0, 5, 3, 0, 3, 6, 0, 6, 2]);
 }
 
-// Shapes without a graphics card: each vertex finds its shape and its body's pose in two textures.
+// Shapes without a graphics card: each vertex looks up its shape and its body's pose in two textures.
 const kAcross = 256, kItemTexels = 5;  // records in a row of a texture; columns of a shape's place in its body, colour
 const kFind = (vertices) => `
   uniform highp sampler2D poses, items;
@@ -55,8 +55,8 @@ const kFind = (vertices) => `
   int copy() { return gl_VertexID / ${vertices}; }
   int item() { return copy() % shapes; }
   int pose() { return copy() / shapes * bodies + int(ofItem(item(), 3).w); }`;
-/// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the shape's own outline,
-/// light and place.
+/// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the outline, shading and
+/// position of the shape.
 const kRound = {
   vertex: `
     varying vec2 across;  // from the middle of the axis, in radii
@@ -104,16 +104,16 @@ const table = (records, texels) => {
   return new THREE.DataTexture(numbers, texels * kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
 };
 
-/// Many shapes as one mesh, for programs that draw in the place of a graphics card: to them each instance is a call of its own, of
-/// 10 us. What is out of sight is left out, and what is round or a box and has few pixels is left to Splats.
+/// Many shapes as one mesh, for software renderers, for which each instance is a separate call of 10 us. Shapes outside the view
+/// are omitted. Round shapes and boxes of few pixels are left to Splats.
 class Copies extends THREE.Mesh {
-  /// kind: round, box or other. items: as in ShapeSet. poses: texture of [worlds][nbody]. small: may be left
-  /// to Splats. tinted: the material has the colour.
+  /// kind: round, box or other. items: as in ShapeSet. poses: texture of [worlds][nbody]. small: whether shapes may be left
+  /// to Splats. tinted: whether the material has the colour.
   constructor(geometry, material, { kind, items, worlds, nbody, poses, small, tinted }) {
     const shape = geometry, uniforms = { poses: { value: poses }, items: { value: table(items.length, kItemTexels) },
       shapes: { value: items.length }, bodies: { value: nbody } };
     if (kind === 'box') geometry = facesGeometry();
-    if (kind === 'other') {  // corners shared by all faces that meet there
+    if (kind === 'other') {  // each corner is one vertex, shared by its faces
       for (const name of ['normal', 'uv']) geometry.deleteAttribute(name);
       geometry = mergeVertices(geometry);
     }
@@ -131,7 +131,7 @@ class Copies extends THREE.Mesh {
     this.reaches = new Float32Array(items.length), this.sizes = new Float32Array(items.length);
     items.forEach(({ shape: { rgba }, local }, k) => this.setItem(k, local, tinted ? [1, 1, 1] : rgba));
   }
-  /// A material of three.js's that finds its instances' places in the textures.
+  /// Changes a material of three.js so that it looks up the poses of its instances in the textures.
   hook(material, uniforms) {
     const { kind, vertices } = this;
     Object.assign(material, { vertexColors: true, flatShading: true }, kind === 'box' && { side: THREE.DoubleSide });
@@ -164,7 +164,7 @@ class Copies extends THREE.Mesh {
     numbers.set([r, g, b, 1], at + 16);
     this.uniforms.items.value.needsUpdate = true;
   }
-  /// Which shapes are drawn: those of few pixels at once by splats, the others with the scene.
+  /// Chooses the shapes to draw: `splats` draws those of few pixels at once; the others are drawn with the scene.
   choose(camera, splats) {
     const { kind, small, bodies, reaches, sizes, worlds, nbody, vertices, pattern, poses } = this;
     const n = bodies.length, round = kind === 'round';
@@ -175,14 +175,14 @@ class Copies extends THREE.Mesh {
       const at = 7 * (w * nbody + bodies[k]), px = poses[at], py = poses[at + 1], pz = poses[at + 2], reach = reaches[k];
       const x = v[0] * px + v[4] * py + v[8] * pz + v[12], y = v[1] * px + v[5] * py + v[9] * pz + v[13];
       const z = v[2] * px + v[6] * py + v[10] * pz + v[14];
-      // Behind the camera, or beyond one of the planes through it and the picture's edges.
+      // Behind the camera, or outside its view frustum.
       if (-z < -reach || -z - p[0] * Math.abs(x) < -reach * ax || -z - p[5] * Math.abs(y) < -reach * ay) continue;
       if (!small || -z - reach < near || sizes[k] > most * (-z - reach)) {
         for (let c = 0; c < pattern.length; ++c) list[drawn++] = vertices * i + pattern[c];
         continue;
       }
       const qw = poses[at + 3], qx = poses[at + 4], qy = poses[at + 5], qz = poses[at + 6], from = 4 * kItemTexels * k;
-      for (let c = round ? 2 : 0; c < 4; ++c) {  // columns of the shape's place
+      for (let c = round ? 2 : 0; c < 4; ++c) {  // columns of the shape's local frame
         const lx = locals[from + 4 * c], ly = locals[from + 4 * c + 1], lz = locals[from + 4 * c + 2];
         const tx = qy * lz - qz * ly + qw * lx, ty = qz * lx - qx * lz + qw * ly, tz = qx * ly - qy * lx + qw * lz;
         const ox = lx + 2 * (qy * tz - qz * ty), oy = ly + 2 * (qz * tx - qx * tz), oz = lz + 2 * (qx * ty - qy * tx);
@@ -206,7 +206,7 @@ class Copies extends THREE.Mesh {
     place(m.elements, 0, frames(this.poses.subarray(7 * pose, 7 * pose + 7), new Float32Array(12)), 0, this.items[k].local);
     return m;
   }
-  /// Rays meet the shapes.
+  /// Intersects rays with the shapes.
   raycast(caster, hits) {
     const { ray, near, far } = caster, one = new THREE.Mesh(this.shape, this.material), found = [];
     const m = one.matrixWorld, [x, axis, centre, point] = [0, 1, 2, 3].map(() => new THREE.Vector3());
@@ -226,7 +226,7 @@ class Copies extends THREE.Mesh {
   }
 }
 
-/// From the origin to (0, 0, 1); its radius, 1, is to be scaled.
+/// An arrow from the origin to (0, 0, 1), of radius 1; instances are scaled.
 function arrowGeometry() {
   const shaft = along_z(new THREE.CylinderGeometry(0.5, 0.5, 0.8, 10)).translate(0, 0, 0.4).toNonIndexed();
   const head = along_z(new THREE.ConeGeometry(1, 0.2, 14)).translate(0, 0, 0.9).toNonIndexed();
@@ -263,7 +263,7 @@ function place(matrix, at, all, f, local) {
   }
 }
 
-/// All shapes of one look (solid, ghost, joint axes, …) of all worlds.
+/// All shapes of one kind (solid, ghost, joint axes, …) in all worlds.
 export class ShapeSet extends THREE.Group {
   /// shapes: [{body, type, size, position, orientation, rgba, mesh}]; each world has nbody bodies.
   constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false, plain = false } = {}) {
@@ -329,10 +329,10 @@ export class ShapeSet extends THREE.Group {
         at += 16;
       }
       mesh.instanceMatrix.needsUpdate = true;
-      mesh.boundingSphere = null;  // of the old poses
+      mesh.boundingSphere = null;  // it belongs to the old poses
     }
   }
-  /// Before each picture.
+  /// Called before each picture.
   choose(camera, splats) {
     if (!this.visible || !this.posesTexture || !this.poses) return;
     let whole = 0;
@@ -353,7 +353,7 @@ export class ShapeSet extends THREE.Group {
   }
 }
 
-/// Each from the origin along z, of height and radius 1 (a ball: about the origin).
+/// Each mark extends from the origin along z, with height and radius 1 (a ball: around the origin).
 const kMarks = {
   ball: () => new THREE.SphereGeometry(1, 10, 6),
   arrow: arrowGeometry,
@@ -361,8 +361,8 @@ const kMarks = {
   cone: () => new THREE.ConeGeometry(1, 1, 24, 1, true).translate(0, -0.5, 0).rotateX(-Math.PI / 2),  // tip at the origin
 };
 
-/// As many balls, arrows, rods or cones as there happen to be: contacts, forces, bonds, friction. All but rods lie over
-/// the scene.
+/// A varying number of balls, arrows, rods or cones: contacts, forces, bonds, friction. All except rods are drawn over the
+/// scene.
 export class Marks extends THREE.Group {
   constructor(colour, kind, opacity = 0.9) {
     super();
@@ -378,7 +378,7 @@ export class Marks extends THREE.Group {
     this.mesh.frustumCulled = false, this.mesh.renderOrder = this.kind === 'rod' ? 0 : 3;
     this.add(this.mesh);
   }
-  /// items: [origin, vector (along it, of its length; none for balls), radius [m]]. Vectors of no length are left out.
+  /// items: [origin, vector (direction and length; none for balls), radius [m]]. Vectors of zero length are omitted.
   show(items) {
     if (items.length > this.mesh.instanceMatrix.count) this.reserve(2 * items.length);
     const m = new THREE.Matrix4(), q = new THREE.Quaternion(), z = new THREE.Vector3(0, 0, 1), s = new THREE.Vector3();

@@ -1,5 +1,5 @@
-// Where frames come from: a recording inside the page, or a simulation at the other end of a WebSocket. Both have the
-// scene, emit frames {time, poses, ghost, contacts, series} and take the same orders.
+// Sources of frames: a recording inside the page, or a simulation at the other end of a WebSocket. Both have the scene, emit
+// frames {time, poses, ghost, contacts, series} and accept the same orders.
 
 export function bytes(base64) {
   const text = atob(base64), out = new Uint8Array(text.length);
@@ -9,7 +9,7 @@ export function bytes(base64) {
 export const floats = (base64) => new Float32Array(bytes(base64 ?? ''));
 export const integers = (base64) => new Int32Array(bytes(base64 ?? ''));
 
-/// Plays frames out of the page.
+/// Plays the frames that the page contains.
 export class Recording {
   live = false;
   playing = false;
@@ -41,7 +41,7 @@ export class Recording {
     this.handlers.frame({ time: this.times[i], poses: row(this.poses), ghost: this.ghost.length ? row(this.ghost) : null,
       contacts: part(this.contactData, this.contactStart, 10), tendons: part(this.tendonData, this.tendonStart, 6), index: i });
   }
-  /// The last frame at or before t.
+  /// Shows the last frame at or before t.
   seek(t) {
     this.time = Math.min(Math.max(t, this.start), this.end);
     let low = 0, high = this.times.length - 1;
@@ -51,7 +51,7 @@ export class Recording {
     }
     this.show(low);
   }
-  /// Called each time the browser draws.
+  /// Called whenever the browser draws.
   tick(elapsed) {
     if (!this.playing) return;
     const t = this.time + elapsed * this.speed;
@@ -68,7 +68,7 @@ export class Recording {
   setSpeed(speed) { this.speed = speed; this.handlers.state(); }
 }
 
-/// Orders go out as JSON, frames come in as numbers: docs/viewer.md has the layout.
+/// Sends orders as JSON and receives binary frames: docs/viewer.md describes the layout.
 export class Live {
   live = true;
   playing = false;
@@ -113,7 +113,7 @@ export class Live {
     let at = 32;
     const take = (n) => { const out = new Float32Array(buffer, at, n); at += 4 * n; return out; };
     const poses = take(head[0]), ghost = take(head[1]), contacts = take(head[2]), values = take(head[3]), tendons = take(head[4]);
-    // Back in time: what was plotted after it is no longer so.
+    // If time went back, later points of the plots are removed.
     while (this.history.length && this.history[this.history.length - 1] >= time - 1e-9) {
       this.history.pop();
       for (const s of this.series) s.values.pop();

@@ -1,9 +1,9 @@
-// Shapes of a few pixels, drawn by the page itself into a picture with depths, which is then one rectangle of the scene. To a
-// program that draws in the place of a graphics card each triangle costs about a microsecond, whatever its size.
+// Shapes of a few pixels, drawn by the page itself into a picture with depths, which the scene contains as one rectangle. In a
+// software renderer each triangle costs about a microsecond, whatever its size.
 import * as THREE from 'three';
 
 const kFar = 1e30, kShades = 4096;
-/// sRGB's bytes of linear shades from 0 to 1.
+/// sRGB bytes for linear shades from 0 to 1.
 const kBytes = Uint8Array.from({ length: kShades + 1 }, (_, i) => {
   const c = i / kShades;
   return Math.round(255 * (c <= 0.0031308 ? 12.92 * c : 1.055 * c ** (1 / 2.4) - 0.055));
@@ -32,17 +32,17 @@ export class Splats extends THREE.Mesh {
     this.geometry.setAttribute('position', new THREE.Float32BufferAttribute([0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0], 3));
     this.geometry.setIndex([0, 1, 2, 0, 2, 3]);
     this.frustumCulled = false, this.renderOrder = -1, this.visible = false;
-    this.shape = new Float64Array(15);  // what round() and box() are to draw, in the camera's axes
+    this.shape = new Float64Array(15);  // input of round() and box(), in the camera's axes
     this.lights = new Float64Array(15);
-    this.width = this.height = this.count = 0;  // count: shapes in the picture
+    this.width = this.height = this.count = 0;  // count: number of shapes in the picture
   }
-  /// width, height: of the camera's picture in pixels.
+  /// width, height: size of the camera's picture [pixels].
   begin(camera, width, height, sky, sun) {
     if (this.count > 0) this.depths.fill(kFar, this.bottom * this.width, this.top * this.width);
     if (this.width !== width || this.height !== height) this.depths = null;
     const p = camera.projectionMatrix.elements;
-    Object.assign(this, { width, height, count: 0, perMeter: 0.5 * p[5] * height, near: camera.near });  // pixels, at 1 m
-    this.left = width, this.right = 0, this.bottom = height, this.top = 0;  // of all shapes
+    Object.assign(this, { width, height, count: 0, perMeter: 0.5 * p[5] * height, near: camera.near });  // perMeter: pixels, at 1 m
+    this.left = width, this.right = 0, this.bottom = height, this.top = 0;  // bounds of all shapes
     this.most = Splats.kMostPixels / (2 * this.perMeter);
     this.material.uniforms.toDepth.value.set(p[10], p[14]);
     const turn = (v) => v.transformDirection(camera.matrixWorldInverse).toArray();
@@ -51,7 +51,7 @@ export class Splats extends THREE.Mesh {
       ...turn(sun.position.clone().sub(sun.target.position)), ...top.map((x, c) => (x + bottom[c]) / 2),
       ...top.map((x, c) => (x - bottom[c]) / 2), ...sun.color.toArray().map((x) => x * sun.intensity / Math.PI)]);
   }
-  /// For the first shape in a picture of another size.
+  /// Called for the first shape in a picture of a new size.
   reserve() {
     const { width, height, material: { uniforms } } = this;
     this.depths = new Float32Array(width * height).fill(kFar), this.colours = new Uint8Array(4 * width * height);
@@ -74,7 +74,7 @@ export class Splats extends THREE.Mesh {
     if (bottom < this.bottom) this.bottom = bottom;
     if (top >= this.top) this.top = top + 1;
   }
-  /// shape: centre, half the axis, radius, colour. As kRound in shapes.js, but the axis' depth is taken as linear in the picture.
+  /// shape: centre, half the axis, radius, colour. As kRound in shapes.js, but depth is approximated as linear along the axis.
   round() {
     if (!this.depths) this.reserve();
     const { width, height, perMeter, depths, colours, lights, shape } = this;
@@ -84,7 +84,7 @@ export class Splats extends THREE.Mesh {
     const x0 = (cx - hx) * low, y0 = (cy - hy) * low, x1 = (cx + hx) * high, y1 = (cy + hy) * high;
     const half = 0.5 * Math.sqrt((x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0)), radius = Math.max(size * perMeter / depth, 0.5);
     const straight = half > 1e-3, ux = straight ? 0.5 * (x1 - x0) / half : 0, uy = straight ? 0.5 * (y1 - y0) / half : 1;
-    // Axes of the normals: backward to the camera, upward along the axis as it is seen, sideward.
+    // Axes of the normals: towards the camera (b), along the projected axis (v), sideways (s).
     const far = 1 / Math.sqrt(cx * cx + cy * cy + cz * cz), bx = -cx * far, by = -cy * far, bz = -cz * far;
     const lx = straight ? hx : 0, ly = straight ? hy : 1, lz = straight ? hz : 0, along = lx * bx + ly * by + lz * bz;
     let vx = lx - along * bx, vy = ly - along * by, vz = lz - along * bz;
@@ -120,7 +120,7 @@ export class Splats extends THREE.Mesh {
       }
     }
   }
-  /// shape: centre, half the three edges, colour. Rays are taken as parallel, which enter it through one of three faces.
+  /// shape: centre, half the three edges, colour. Rays are approximated as parallel and enter the box through one of three faces.
   box() {
     if (!this.depths) this.reserve();
     const { width, height, depths, colours, lights, shape: s } = this;
@@ -132,7 +132,7 @@ export class Splats extends THREE.Mesh {
       const ex = s[3 * k + 3], ey = s[3 * k + 4], ez = s[3 * k + 5], square = ex * ex + ey * ey + ez * ez;
       let slow = (ex * cx + ey * cy + ez * cz) * far / square;
       if (Math.abs(slow) < 1e-6) slow = 1e-6;
-      // Along a ray the faces are passed at x · across + y · up ∓ thick.
+      // A ray crosses the faces at the depths x · across + y · up ∓ thick.
       across[k] = -meters * ex / square / slow, up[k] = -meters * ey / square / slow, thick[k] = 1 / Math.abs(slow);
       squares += square;
       const unit = (slow > 0 ? -1 : 1) / Math.sqrt(square), sky = unit * (ex * lights[0] + ey * lights[1] + ez * lights[2]);

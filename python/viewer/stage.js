@@ -1,4 +1,4 @@
-// The scene in three dimensions: ground, light, camera, shapes, overlays, and the hand that pushes.
+// The scene in three dimensions: ground, light, camera, shapes, overlays, and pushing by the pointer.
 import * as THREE from 'three';
 import { OrbitControls } from 'three/addons/controls/OrbitControls.js';
 import { frames, inertiaEllipsoid, Marks, ShapeSet } from './shapes.js';
@@ -8,7 +8,7 @@ const kThemes = {
   light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: ['#d3d9df', '#c2cad2'], sun: 2.2, sky: 2.0 },
   dark: { top: '#0d1620', bottom: '#2a3644', fog: 0x232e3a, ground: ['#3a434d', '#313941'], sun: 1.7, sky: 1.3 },
 };
-/// What can be shown besides the shapes: key, label, on at first.
+/// Overlays besides the shapes: key, label, whether initially on.
 export const kOverlays = [
   ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
   ['cones', 'friction cones', false], ['axes', 'joint axes', false],
@@ -17,7 +17,7 @@ export const kOverlays = [
   ['follow', 'follow the model', true],
 ];
 
-/// Whether a program draws in the place of a graphics card.
+/// Whether a software renderer draws in place of a graphics card.
 function drawnBySoftware() {
   const gl = document.createElement('canvas').getContext('webgl2'), names = gl?.getExtension('WEBGL_debug_renderer_info');
   const renderer = names ? gl.getParameter(names.UNMASKED_RENDERER_WEBGL) : '';
@@ -25,7 +25,7 @@ function drawnBySoftware() {
   return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(renderer);
 }
 
-/// Shows a texture's numbers as they are.
+/// A material that shows a texture's colours without conversion.
 function unlit(map) {
   const material = new THREE.MeshBasicMaterial({ map });
   material.onBeforeCompile = (shader) => { shader.fragmentShader = shader.fragmentShader.replace('#include <colorspace_fragment>', ''); };
@@ -83,7 +83,7 @@ export class Stage {
     map.colorSpace = THREE.SRGBColorSpace;
     return map;
   }
-  /// Draws finely or plainly from now on; the edges stay as the page began.
+  /// Switches between plain and fine pictures. Antialiasing stays as it was when the page was opened.
   setPlain(plain) {
     this.plain = plain;
     this.setTheme(document.documentElement.dataset.theme);
@@ -163,7 +163,7 @@ export class Stage {
   }
   layGround(plane) {
     if (!plane) return;
-    this.groundTiles = [200, 200];  // squares of 1 m; a plane has no end, whatever size its file draws
+    this.groundTiles = [200, 200];  // squares of 1 m; planes are infinite, whatever their size in the file
     const material = this.plain ? unlit(this.checker())
       : new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
     this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
@@ -179,7 +179,7 @@ export class Stage {
     this.world.add(this.bonds);
   }
 
-  /// A new frame. Each set is moved only while it is shown.
+  /// Takes a new frame. Each set is moved only while it is shown.
   update(frame) {
     this.frame = frame;
     this.framesStale = true;
@@ -187,7 +187,7 @@ export class Stage {
     if (!this.framed) this.look();
     if (this.show.follow) this.follow();
   }
-  /// Rotations and positions of all bodies, made when somebody wants them.
+  /// Rotations and positions of all bodies, computed on demand.
   get all() {
     if (this.framesStale) frames(this.frame.poses, this.frames);
     this.framesStale = false;
@@ -210,10 +210,10 @@ export class Stage {
     }
     this.sun.castShadow = show.shadows;
   }
-  /// numbers: position, force, normal and coefficient of friction of each.
+  /// numbers: position, force, normal and friction coefficient of each contact.
   showContacts(numbers) {
     const points = [], forces = [], cones = [], radius = 0.01 * this.size;
-    // Arrows of 1/4 of the scene's size stand for the weight of everything.
+    // An arrow of 1/4 of the scene's size represents the total weight.
     const weight = Math.max(this.massive().reduce((sum, b) => sum + b.mass, 0) * 9.81, 1e-9);
     for (let i = 0; i + 9 < numbers.length; i += 10) {
       const vector = (k) => new THREE.Vector3(...numbers.subarray(i + k, i + k + 3));
@@ -223,13 +223,13 @@ export class Stage {
         if (force.length() > radius / 2) forces.push([at, force, radius]);
       }
       if (this.show.cones && friction > 0) {
-        const height = 0.08 * this.size / Math.hypot(1, friction);  // the same slant height for all
+        const height = 0.08 * this.size / Math.hypot(1, friction);  // all cones have the same slant height
         cones.push([at, vector(6).multiplyScalar(height), height * friction]);
       }
     }
     this.contactPoints.show(points), this.contactForces.show(forces), this.frictionCones.show(cones);
   }
-  /// numbers: both ends of each straight part.
+  /// numbers: both ends of each straight segment.
   showTendons(numbers) {
     const parts = [], radius = 0.003 * this.size;
     for (let i = 0; this.show.tendons && i + 5 < numbers.length; i += 6) {
@@ -244,7 +244,7 @@ export class Stage {
     this.pull.show([[from, to.clone().sub(from), 0.008 * this.size]]);
   }
 
-  /// Centre of what moves (of the first world), mass by mass.
+  /// Mass-weighted mean position of the bodies of the first world, except body 0.
   middle() {
     const sum = new THREE.Vector3();
     let total = 0;
@@ -255,7 +255,7 @@ export class Stage {
     });
     return total > 0 ? sum.divideScalar(total) : sum;
   }
-  /// Puts everything into the picture.
+  /// Places the camera so that it sees all shapes.
   look() {
     this.framed = true;
     for (const set of this.sets) set.visible = set === this.looks, set.move(this.frame.poses, () => this.all);
@@ -281,7 +281,7 @@ export class Stage {
     this.orbit.update();
     this.aim();
   }
-  /// From which the camera sees all of a box, with room around it.
+  /// Distance at which the camera sees a whole box, with a margin.
   distance(box, direction) {
     const right = new THREE.Vector3().crossVectors(this.camera.up, direction).normalize();
     const up = new THREE.Vector3().crossVectors(direction, right), centre = box.getCenter(new THREE.Vector3());
@@ -295,7 +295,7 @@ export class Stage {
     return 1.25 * out;
   }
   aim() {
-    if (this.ground) {  // goes along, by whole pairs of squares
+    if (this.ground) {  // follows the camera's target by whole pairs of squares
       const turn = this.ground.quaternion, p = this.orbit.target.clone().sub(this.groundOrigin).applyQuaternion(turn.clone().invert());
       p.set(2 * Math.round(p.x / 2), 2 * Math.round(p.y / 2), 0);
       this.ground.position.copy(p.applyQuaternion(turn).add(this.groundOrigin));
@@ -311,11 +311,11 @@ export class Stage {
     if (this.worlds > 1) return;
     const now = this.middle(), move = now.clone().sub(this.centre);
     this.centre.copy(now);
-    move.z *= 0.2;  // steps do not shake the picture
+    move.z *= 0.2;  // so that steps do not shake the picture
     this.orbit.target.add(move), this.camera.position.add(move);
     this.aim();
   }
-  /// For keys: turns about the target [rad], approaches by a factor.
+  /// For keys: turns the camera about the target [rad] and scales its distance by a factor.
   turn(azimuth, elevation, factor) {
     const s = new THREE.Spherical(), arm = this.camera.position.clone().sub(this.orbit.target);
     s.setFromVector3(new THREE.Vector3(arm.x, arm.z, -arm.y));
@@ -325,7 +325,7 @@ export class Stage {
     this.orbit.update();
   }
 
-  /// The picture to the window's size.
+  /// Fits the picture to the window's size.
   fit() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const ratio = this.plain ? 0.5 : Math.min(devicePixelRatio || 1, 2);
@@ -334,7 +334,7 @@ export class Stage {
     this.renderer.setPixelRatio(ratio), this.renderer.setSize(width, height, false);
     this.camera.aspect = width / Math.max(height, 1), this.camera.updateProjectionMatrix();
   }
-  /// Whether there was anything new to draw.
+  /// Draws the scene if anything has changed. Returns whether it has.
   draw() {
     this.fit();
     if (this.frame && this.dirty) this.apply();
