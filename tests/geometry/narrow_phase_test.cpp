@@ -30,7 +30,7 @@ Vec3d unit(Random& random) {
   }
 }
 Vec3d vector(Random& random, double least, double most) {
-  const double length = uniform(random, least, most);  // a statement of its own: compilers differ in the order in which they evaluate arguments
+  const double length = uniform(random, least, most);  // drawn first: the order of evaluation differs among compilers
   return unit(random) * length;
 }
 Mat3d turn(Random& random) { return rotation(exp_map(vector(random, 0, 3))); }
@@ -460,7 +460,7 @@ TEST(Ellipsoid, IsExactNextToCornersEdgesAndFaces) {
       Scene s = random_scene(ShapeType::ellipsoid, other, random);
       const ContactPoint p = contacts(s, 10).deepest();
       const double gap = std::pow(10, uniform(random, -10, -3));
-      s.pb.position = s.pb.position - s.pa.position, s.pa.position = {0, 0, 0};  // small coordinates have small rounding errors
+      s.pb.position = s.pb.position - s.pa.position, s.pa.position = {0, 0, 0};  // for small rounding errors
       s.pb.position += p.normal * (p.distance - gap);
       const ContactPoint q = contacts(s, 10).deepest();
       if (!(q.distance > 0)) continue;  // another direction separated them less

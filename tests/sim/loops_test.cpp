@@ -282,7 +282,7 @@ TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
     loops.settle(data, data.qpos, none, data.qvel);
     loops.accelerate(data, 1e-3, data.qpos, data.qvel, none, none, qacc);
     EXPECT_EQ(loops.status(0), KktStatus::redundant);
-    for (const double x : loops.multiplier()) EXPECT_LT(std::abs(x), 100 / tilt);  // redundant forces share in the scaled norm
+    for (const double x : loops.multiplier()) EXPECT_LT(std::abs(x), 100 / tilt);  // shared in the scaled norm
   }
 }
 
