@@ -13,8 +13,8 @@ namespace tarsus {
 namespace {
 
 constexpr double kStep = 1.0 / 60;
-/// Velocity products are off: a joint's springs act within their pass and terms beside it, so both agree to rounding only
-/// without them.
+/// Velocity products are off: a joint's springs act within their pass and terms beside it, so both agree to rounding
+/// only without them.
 const StepOptions kPlain{.dt = kStep, .velocity_products = VelocityProductMode::off};
 
 /// Two hinges, the second below the first; `joint` goes into both, `rest` follows the worldbody.
