@@ -397,9 +397,8 @@ TEST(UrdfBadInput, AHundredThousandLinksInAChainLoadInTime) {
   const std::clock_t start = std::clock();
   EXPECT_EQ(parse(robot(text)).bodies.size(), 100'002u);
   const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(
-      seconds,
-      15);  // seconds of processor time: a release build takes 1, sanitizers 5, a quadratic walk hours
+  EXPECT_LT(seconds,
+            15);  // seconds of processor time: a release build takes 1, sanitizers 5, a quadratic walk hours
   // The same chain closed to a ring.
   expect_urdf_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
 }
