@@ -329,8 +329,8 @@ double most_gained(const std::vector<unsigned>& seeds, int steps, int& missed) {
   return most;
 }
 
-/// In float the lanes lose digits of the dog's velocities that the velocities of its rows do not show. Regression: 9 of
-/// these steps gained more than 1 J, up to 284 J.
+/// In float the lanes lose digits of the dog's velocities that the velocities of its rows do not show. Without a test
+/// of the result (decision 512) 9 of these steps gain more than 1 J, up to 284 J.
 TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergy) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -342,8 +342,8 @@ TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergy) {
   EXPECT_LE(missed, 3);
 }
 
-/// Regression: one step of each of these two falls gained 122 and 86 J, where the result of the first solve was
-/// accepted.
+/// The test also applies to steps that end with the first solve. Without it one step of each of these two falls gains
+/// 122 and 86 J.
 TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergyInOneSolve) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -379,8 +379,8 @@ std::string stack(int count, const std::string& geom, double height) {
   return bodies;
 }
 
-/// The lowest point of a cylinder's cap moves around the rim as the cap rocks. Regression: such coins rocked for ever,
-/// at 0.004 rad/s and more.
+/// The lowest point of a cylinder's cap moves around the rim as the cap rocks. If it is a contact point, such coins
+/// rock for ever, at 0.004 rad/s and more (decision 504).
 TEST(Batch, CoinsComeToRest) {
   const std::string coin = "type='cylinder' size='0.01 0.0005' mass='0.008'";
   for (const double dt : {1.0 / 60, 1.0 / 240}) {
@@ -394,8 +394,8 @@ TEST(Batch, CoinsComeToRest) {
 }
 
 #ifndef TARSUS_DOUBLE_ONLY
-/// Float rounding decides whether the corners of aligned boxes count as on the side below or off it. Regression: stacks
-/// turned by 0.01 to 0.1 rad/s.
+/// Without a margin float rounding decides whether the corners of aligned boxes count as on the side below or off it,
+/// and stacks turn by 0.01 to 0.1 rad/s (decision 504).
 TEST(Batch, AlignedBoxesComeToRestInFloat) {
   const std::string centimetres = "type='box' size='0.01 0.01 0.01' mass='0.008'";
   const std::string millimetres = "type='box' size='0.001 0.001 0.001' mass='8e-6'";
@@ -403,8 +403,8 @@ TEST(Batch, AlignedBoxesComeToRestInFloat) {
   EXPECT_LT(unrest<float>(stack(3, millimetres, 0.002), 1.0 / 30, 3), 2e-3);
 }
 
-/// The determinant of the moments of inertia of such a ball is not representable in float. Regression: its worlds
-/// failed as singular.
+/// The determinant of the moments of inertia of such a ball is not representable in float. Its world must not fail as
+/// singular.
 TEST(Batch, ABallOfATenthOfAMillimetreRestsInFloat) {
   EXPECT_LT(unrest<float>(stack(1, "type='sphere' size='0.0001' mass='1e-6'", 0.0002), 0.001, 1), 1e-6);
 }

@@ -246,7 +246,6 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
 
 /// If `ends_before` says that a rotation is far from the end of its range, its angle is more than `way` from the end.
 /// Few rotations farther away are not recognised as far.
-// Nothing within `way` of the end is called far, and little that is further away is not.
 TEST(LaneSteps, ATurnFarFromTheEndOfItsRangeIsToldByItsQuaternion) {
   constexpr double kPi = std::numbers::pi;
   test::Random random(8);

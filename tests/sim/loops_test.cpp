@@ -217,8 +217,8 @@ TEST(Loops, OpenStarts) {
 
 /// A mocap body at constant speed drags a box by its corner, or a limp humanoid by its head or hand. Once the dragged
 /// point moves at the same speed the rows ask for no change of velocity: (1 - 1/(1 + 4 τ)) v = 4/(h (1 + 4 τ)) x, so it
-/// lags by x = τ h v. Regression: with a weaker error correction, chosen where a step from rest would throw an arm
-/// about, the lag never closed.
+/// lags by x = τ h v. The error correction may be weakened where a step from rest would throw an arm about, but not so
+/// much that the lag stays for ever.
 TEST(Loops, WhatAMocapBodyDragsKeepsUpWithIt) {
   const std::string mocap =
       "<body name='mocap' mocap='true'><geom type='sphere' size='.01' contype='0'"
@@ -362,10 +362,10 @@ Model hung_by(const std::string& body, const Vec3d& anchor) {
 }
 
 /// Limp characters that hang or hold hands and whose links turn by radians in a step. T(q, v⁺) plus the mean of the
-/// potentials at the start and the end of the step, which the step bounds, stays below its initial value. Regression:
-/// without the bound 55 of 60 humanoids that hung by a hand failed at 60 Hz. Without the loops' geometric stiffness 3
-/// of them failed at 30 Hz, 8 exceeded 1.05 of their energy, 10 of 30 failed under `shake` and 3 of 60 pairs failed,
-/// and hands separated by up to 3.5 m.
+/// potentials at the start and the end of the step, which the step bounds, stays below its initial value. Without the
+/// bound (decision 409) 55 of 60 humanoids that hang by a hand fail at 60 Hz. Without the loops' geometric stiffness
+/// (decision 412) 3 of them fail at 30 Hz, 8 exceed 1.05 of their energy, 10 of 30 fail under `shake` and 3 of 60 pairs
+/// fail, and hands separate by up to 3.5 m.
 TEST(Loops, LimpCharactersThatHangAreNotLost) {
   struct Case {
     const char* name;
@@ -409,8 +409,8 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
 }
 
 /// A load of 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8. The exact motion has about 11
-/// rad/s. Regression: the rods turned at 610 and 170 rad/s, the load and the energy rose, and `shake` failed. The fan
-/// on the load, which carries no loop force, must keep its speed.
+/// rad/s. Without the loops' geometric stiffness (decision 412) the rods turn at 610 and 170 rad/s, the load and the
+/// energy rise, and `shake` fails. The fan on the load, which carries no loop force, must keep its speed.
 TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   const char* const text = R"(<mujoco><worldbody>
     <body name="load" pos="0 0 1"><freejoint/><geom type="sphere" size=".1" mass="60"/>
@@ -448,8 +448,8 @@ TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   }
 }
 
-/// A closed chain of 1,000 links with up to 0.01 rad/s in every joint; its ends meet at metres a second. Regression:
-/// the work of gravity, taken with the joint rates at the next pose, threw the chain apart within a second.
+/// A closed chain of 1,000 links with up to 0.01 rad/s in every joint; its ends meet at metres a second. If the work of
+/// gravity uses the joint rates at the next pose, it throws the chain apart within a second (decision 409).
 TEST(Loops, AThousandLinksThatFlyAreNotLost) {
   const Model model = loop_model("ring");
   const EqualitySet set = EqualitySet::of(model);
