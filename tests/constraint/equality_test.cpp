@@ -321,9 +321,9 @@ Vec3d place(const Data& data, const Point& point) {
   return point.link < 0 ? point.local : data.links()[point.link].o + data.links()[point.link].R * point.local;
 }
 
-/// h² k/4, with k the second derivatives of the work of constant forces, by central differences; for a ball joint half
-/// the sum of its three. It is zero where no such force passes through, for slides and free joints, and where forces
-/// push.
+/// h² k/4, with k the second derivatives of the potential of constant forces, by central differences; for a ball joint
+/// half the sum of its three. It is zero where no such force passes through, for slides and free joints, and where
+/// forces push.
 TEST(Equality, GeometricInertiaIsOfForcesThatStayWhileLinksTurn) {
   int stiff = 0, none = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {

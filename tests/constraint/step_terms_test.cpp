@@ -56,8 +56,9 @@ Solved solve(World& w, StepTerms<double>& terms, std::span<const LinkContact> co
   return s;
 }
 
-/// With contacts alone the change of v equals M̂⁻¹ times the impulse of the reported contact forces. @param count of
-/// contacts @return the mean number of touching contacts per world
+/// With contacts alone the change of v equals M̂⁻¹ times the impulse of the reported contact forces.
+/// @param count of contacts
+/// @return the mean number of touching contacts per world
 double momentum_is_that_of_forces(int count) {
   int touching = 0;
   for (unsigned seed = 1; seed <= 100; ++seed) {

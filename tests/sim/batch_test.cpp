@@ -34,8 +34,9 @@ struct Scene {
   BatchOptions options;
 };
 
-/// Options with stable PD drives of gains kp and kp/10. @param contacts also enables the joint ranges  @param limit the
-/// drives' force limit; 0: none
+/// Options with stable PD drives of gains kp and kp/10.
+/// @param contacts also enables the joint ranges
+/// @param limit the drives' force limit; 0: none
 BatchOptions driven(const Model& model, bool contacts, double kp, double limit) {
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = contacts;
@@ -352,8 +353,8 @@ TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergyInOneSolve) {
   EXPECT_LT(most_gained({1623, 3387}, 25, missed), 1);
 }
 
-/// The largest speed of the bodies on the floor over half a second after `seconds`. @param push bound of the initial
-/// velocities
+/// The largest speed of the bodies on the floor over half a second after `seconds`.
+/// @param push bound of the initial velocities
 template <class R>
 double unrest(const std::string& bodies, double dt, double seconds, double push = 0) {
   const std::string text = "<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + bodies + "</worldbody></mujoco>";
@@ -516,7 +517,7 @@ TEST(Batch, ARolloutStopsWhereItsStepsDo) {
 }
 
 /// During a rollout without recorded states the states stay in lanes. Some worlds fail on the way, by their targets or
-/// their speed, and others are solved by the scalar path alone.
+/// their speed, and some only the scalar path solves.
 TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
   const Model model = model_of("humanoid.xml");
   const int worlds = 37, steps = 40;

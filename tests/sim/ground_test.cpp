@@ -373,8 +373,8 @@ Model lenient_model(const std::string& file) {
   return compile(read_model(file, options));
 }
 
-/// Raises the root by 0.3 m, turns it and gives every joint a random velocity. @param fast the largest rate [m/s |
-/// rad/s]
+/// Raises the root by 0.3 m, turns it and gives every joint a random velocity.
+/// @param fast the largest rate [m/s | rad/s]
 void throw_at_random(Data& data, unsigned seed, double fast = 1) {
   test::Random random(seed);
   const Quatd turn = random.rotation();

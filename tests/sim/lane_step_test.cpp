@@ -457,7 +457,8 @@ void random_spins(const Model& model, int seed, std::span<double> qpos, std::spa
 }
 
 /// Compares `steps` steps of random worlds in lanes with the scalar path. After a step that either leaves unsolved a
-/// world is not compared any further. @return the number of compared steps
+/// world is not compared any further.
+/// @return the number of compared steps
 int expect_steps_alone(const Model& model, double h, int steps, double tolerance) {
   const int worlds = 40;
   Batch<double> batch(model, worlds, {.step = options_of(h)});

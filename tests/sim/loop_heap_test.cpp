@@ -9,8 +9,8 @@
 namespace tarsus::test {
 namespace {
 
-/// Checks J v⁺ = J v + h y₂ at the pose at which the step began, independently of the solver's report. @return the
-/// largest residual [m/s | rad/s]
+/// Checks J v⁺ = J v + h y₂ at the pose at which the step began, independently of the solver's report.
+/// @return the largest residual [m/s | rad/s]
 double loop_miss(const Model& model, const EqualitySet& set, const Data& start, const Data& end,
                  const ConstrainedDynamics<double>& loops, double h) {
   Data at(model);

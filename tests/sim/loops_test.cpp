@@ -287,8 +287,8 @@ TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
 }
 
 /// A planar linkage, and hinges that connects and welds lock, tumble freely. Their loops are open by what a step
-/// leaves. The mass matrix gives the rows across the plane or along the arm no other mobility: forces in these rows
-/// must not turn the whole system.
+/// leaves. Apart from these errors nothing moves the rows across the plane or along the arm, and no force in them may
+/// turn the whole system.
 TEST(Loops, WhatTumblesKeepsItsAngularMomentum) {
   const auto flying = [](const std::string& loop) {
     return compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body name="base"><freejoint/>

@@ -26,8 +26,8 @@ double length(const double* v, int n) {
   return std::sqrt(sum);
 }
 
-/// ρ of each row; rows that are projected together share their largest. @param share factor on the scale of a contact's
-/// first three rows
+/// ρ of each row; rows that are projected together share their largest.
+/// @param share factor on the scale of a contact's first three rows
 Numbers metric(const Case& c, double share) {
   Numbers rho{};
   for (int k = 0; k < c.term.nrow; ++k)

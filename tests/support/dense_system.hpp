@@ -30,7 +30,8 @@ struct DenseSystem {
 double pull_back(const Equality& equality, int row, std::span<const double> phi, double dt);
 
 /// The system of SPOOK's rows over the step dt where dt > 0, otherwise of exact rows, which are stabilised with
-/// drift_time if that is positive (constrained_dynamics.hpp). @param K joint_inertia
+/// drift_time if that is positive (constrained_dynamics.hpp).
+/// @param K joint_inertia
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
                          double dt, double drift_time);
 
