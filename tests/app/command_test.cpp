@@ -59,7 +59,7 @@ TEST(Command, WrongUsageSaysWhereToRead) {
               {"-kkt models/loops/four_bar.xml --joint-inertia -1", 2, "--joint-inertia"}});
 }
 
-/// Of each command an argument list that it takes, and values that its options do not: 1 for files, 2 for all else.
+/// For each command a valid argument list, and values that its options refuse: exit code 1 for files, 2 for all else.
 TEST(Command, EveryOptionRefusesWhatItCannotBe) {
   TARSUS_NEEDS_PROGRAM();
   const std::string clip = "--clip models/clips/humanoid_walk.json ";
@@ -363,7 +363,7 @@ TEST(Command, EveryJsonIsOneObject) {
         std::string("-kkt models/loops/four_bar.xml"), std::string("scene box_stack:3 --duration 0.1"),
         std::string("md water1 --steps 5"), std::string("md --list"), std::string("scene --list")}) {
     SCOPED_TRACE(arguments);
-    const Outcome run = tarsus_command(arguments + " --json");  // nothing beside it, not even on standard error
+    const Outcome run = tarsus_command(arguments + " --json");  // no other output, not even on standard error
     EXPECT_EQ(run.code, 0) << run.text;
     EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
   }
@@ -402,7 +402,7 @@ TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
   const std::string file = (folder.path() / "plate.xml").string();
-  // What falls meets the plate where the keyframe has it; there is no other floor.
+  // The falling bodies meet the plate at the keyframe's position; there is no other floor.
   std::ofstream(file)
       << R"(<mujoco><worldbody><body name="plate" mocap="true" pos="0 0 -50"><geom type="box" size="1 1 .1"/>
     </body><body pos="0 0 1"><freejoint/><geom size=".1"/><body><joint/><geom size=".1" pos=".3 0 0"/></body></body>
@@ -420,7 +420,7 @@ TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {
   EXPECT_GT(row("fast")["touching_mean"], 0.5);
 }
 
-/// As docs/models.md has it.
+/// As in docs/models.md.
 TEST(Command, ARobotOfAUrdfFileIsPutOnAFloor) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
@@ -473,7 +473,7 @@ TEST(Command, AReplayIsTheRunToTheBit) {
       EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
     }
   }
-  {  // a folder that is gone: the current one takes its place
+  {  // a folder that does not exist: the current one takes its place
     const std::filesystem::path first = folder.path() / "first", second = folder.path() / "second";
     std::filesystem::create_directories(first);
     std::filesystem::copy_file(TARSUS_SOURCE_DIR "/models/pendulum.xml", first / "my.xml");
@@ -520,7 +520,7 @@ TEST(Command, ControlsAreTheModelsOwn) {
                      << "<key name='fast' qvel='2' ctrl='.5'/></keyframe></mujoco>";
   std::ofstream(odd) << body << "<general name='odd' joint='j' gaintype='user'/></actuator></mujoco>";
   expect_all({{"run " + arm + " --duration 0.1 --no-record --keyframe up --ctrl servo=0.2", 0, "ok"},
-              // I ω²/2 of a sphere of 4.19 kg, whose pose the keyframe leaves to the file.
+              // I ω²/2 of a sphere of 4.19 kg; the keyframe leaves its pose to the file.
               {"run " + arm + " --duration 1e-6 --dt 1e-6 --no-record --keyframe fast", 0, "kinetic 0.78"},
               {"run " + arm + " --ctrl motor=1", 2, "an actuator of the model: servo"},
               {"run " + arm + " --ctrl servo=x", 2, "a number, or NAME=NUMBER"},
@@ -538,7 +538,7 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
 }
 
-/// A chain of so many hinges, as MJCF.
+/// A chain of `hinges` hinges, as MJCF.
 std::string chain_of(int hinges) {
   std::string text = "<mujoco><worldbody>";
   for (int i = 0; i < hinges; ++i)
@@ -587,7 +587,7 @@ TEST(Command, StandardErrorThatNobodyReadsEndsNothing) {
     EXPECT_EQ(tarsus_command("run nosuch.xml", redirect).code, 1);
     EXPECT_EQ(tarsus_command("-kkt nosuch.xml", redirect).code, 1);
     EXPECT_EQ(tarsus_command("run models/humanoid.xml --duration 0.2 --out " + out, ">/dev/null " + redirect).code, 0);
-    // Nothing that was to be read there is in the file, which may have been given the number of the closed stream.
+    // The messages must not end up in the file, which may have been given the number of the closed stream.
     std::ifstream file(out, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     EXPECT_EQ(bytes.find("100 %"), bytes.npos);
@@ -635,7 +635,7 @@ std::string read(const std::string& path) {
   return out.str();
 }
 
-/// Lines of a page that are commands of ours: `tarsus …` or `build/bin/tarsus …` at the start of a line of code.
+/// The lines of a page that are tarsus commands: `tarsus …` or `build/bin/tarsus …` at the start of a line of code.
 std::vector<std::string> commands_of(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
@@ -644,17 +644,17 @@ std::vector<std::string> commands_of(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     std::smatch m;
     if (!std::regex_search(line, m, command)) continue;
-    std::string arguments = std::regex_replace(m[1].str(), std::regex("   .*"), "");  // what it does, beside it
+    std::string arguments = std::regex_replace(m[1].str(), std::regex("   .*"), "");  // its explanation, beside it
     if (arguments.starts_with(' ')) arguments.erase(0, 1);
     if (arguments.find("robot.") == arguments.npos && arguments.find("system.sys") == arguments.npos &&
         arguments.find("water.data") == arguments.npos && arguments.find("water.json") == arguments.npos &&
-        !std::regex_search(arguments, std::regex("^(view|demo)\\b")))  // tests/python/test_view_command.py has these
+        !std::regex_search(arguments, std::regex("^(view|demo)\\b")))  // tests/python/test_view_command.py tests these
       found.push_back(arguments);
   }
   return found;
 }
 
-/// The same command for a moment: options given twice, where the last counts, would be an error.
+/// The same command with a short duration. An option given twice, where the last one counts, would be an error.
 std::string shortened(std::string arguments) {
   arguments = std::regex_replace(arguments, std::regex("balls:[0-9]+:[0-9]+"), "balls:3:3");
   arguments = std::regex_replace(arguments, std::regex("water:[0-9]+"), "water:27");

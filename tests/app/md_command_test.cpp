@@ -66,7 +66,7 @@ TEST(MdCommand, TableFramesAndLastState) {
   while (std::getline(in, line)) ++(line.starts_with("frame") ? count : rows);
   EXPECT_EQ(count, 3);
   EXPECT_EQ(rows, 18);
-  // The last state goes on where the first run stopped.
+  // The run continues from the last state of the first run.
   EXPECT_EQ(md(last + " --forces none --steps 1 --quiet --out " + xyz).code, 0);
   EXPECT_EQ(md("ring:6 --steps 1 --quiet").text, "");
 }
@@ -100,7 +100,7 @@ TEST(MdCommand, AFailedRunSaysWhy) {
   EXPECT_NE(j["message"].get<std::string>().find("particles"), std::string::npos);
 }
 
-// One argon that would sit in another's core, and two that are left alone.
+// A file with two argon atoms at this distance, which is too close if the numbers are read in the wrong unit.
 std::string argon(const std::string& name, const std::string& comment, double apart) {
   const std::string file = scratch(name);
   std::ofstream(file) << "2\n" << comment << "\nAr 0 0 0\nAr " << apart << " 0 0\n";
@@ -120,11 +120,11 @@ TEST(MdCommand, XyzIsInAngstromUnlessTheFileOrTheUserSays) {
   EXPECT_EQ(first(nm)["units"], "nm_ps");
   EXPECT_EQ(first(nm + " --units angstrom_fs")["units"], "angstrom_fs");
   EXPECT_NE(md(argon("metal.xyz", "units=metal", 3.8)).text.find("metal.xyz:2"), std::string::npos);
-  // What is written says its units, and is read back in them.
+  // Written files state their units and are read back in them.
   const std::string out = scratch("water1.xyz");
   EXPECT_EQ(md("water1 --units nm_ps --steps 1 --quiet --out " + out).code, 0);
   EXPECT_EQ(first(out)["units"], "nm_ps");
-  // nm.xyz, told to be in Angstrom, is converted, not reinterpreted: 3.8 A either way.
+  // With --units angstrom_fs nm.xyz is converted, not reinterpreted: 3.8 A either way.
   const std::string a = scratch("a.xyz"), b = scratch("b.xyz");
   EXPECT_EQ(md(plain + " --forces none --steps 1 --quiet --out " + a).code, 0);
   EXPECT_EQ(md(nm + " --units angstrom_fs --forces none --steps 1 --quiet --out " + b).code, 0);
@@ -150,7 +150,7 @@ TEST(MdCommand, ARunThatHeatsUpAThousandfoldFails) {
   std::ofstream(setup)
       << R"({"units": "angstrom_fs", "molecule": ["Ar"], "types": {"Ar": {"epsilon": 0.238, "sigma": 3.405}},
     "lennard_jones": {"cutoff": 8}})";
-  // As if its numbers were nanometres: 0.38 A apart.
+  // As if the numbers were nanometres: 0.38 A apart.
   const std::string inside = argon("inside.xyz", "", 0.38), apart = argon("apart.xyz", "", 3.8);
   const Outcome run = md(inside + " --temperature 100 --steps 1000 --json --setup " + setup);
   EXPECT_EQ(run.code, 3) << run.text;
@@ -354,7 +354,7 @@ TEST(MdCommand, ARefusedRunLeavesTheFilesThatAreThere) {
   const std::string file = scratch("kept.sys");
   ASSERT_EQ(md("chain:4 --steps 0 --quiet --final " + file).code, 0);
   const auto size = std::filesystem::file_size(file);
-  // A contradiction shows when the start is prepared, a plane has no place in the format.
+  // A contradiction is found when the start is prepared; the format has no place for a plane.
   const std::string contradiction = scratch("contradiction.json"), plane = scratch("plane.json");
   std::ofstream(contradiction) << R"({"distances": [[0, 1, 0.2]]})";
   std::ofstream(plane) << R"({"planes": [[0, 0, 0, 0, 0, 0, 1]], "gravity": [0, 0, -1]})";

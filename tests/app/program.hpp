@@ -20,9 +20,9 @@ struct Outcome {
   std::string text;  ///< stdout and stderr
 };
 
-/// "-kkt ..." are the arguments of tarsus-kkt.
-/// @param redirect what the shell does with its output
-/// @param folder where it runs: the repository's root, as the documentation's commands do
+/// Runs a command. Arguments "-kkt ..." run tarsus-kkt.
+/// @param redirect the shell's redirection of the output
+/// @param folder the working folder: the repository's root, as for the documentation's commands
 inline Outcome tarsus_command(const std::string& arguments, const std::string& redirect = "2>&1",
                               const std::string& folder = TARSUS_SOURCE_DIR) {
   const std::string line =

@@ -70,10 +70,11 @@ struct System {
     for (int i = 0; i < model.nv; ++i) mass(i, i) += K[i] - model.armature[i];
     return mass;
   }
-  /// Condition of Λ⁻¹ + Σ with rows scaled to a unit diagonal: 1e-10 can only be asked where rounding allows it.
+  /// Condition number of Λ⁻¹ + Σ with rows scaled to a unit diagonal. The solvers can agree to 1e-10 only where
+  /// rounding allows it.
   double condition() {
     const Matrix j = J();
-    if (j.rows() == 0) return 1;  // Eigen would refer to numbers that are not there
+    if (j.rows() == 0) return 1;  // Eigen would refer to numbers that do not exist
     Matrix A = j * spd_solve(M(), j.transpose());
     for (std::size_t r = 0; r < sigma.size(); ++r) A(r, r) += sigma[r];
     const Vector d = A.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
@@ -82,7 +83,7 @@ struct System {
   }
 };
 
-/// The whole matrix, factored with full pivoting: knows nothing of trees.
+/// The whole matrix, factored with full pivoting and without use of the tree.
 Vector dense_kkt(System& t) {
   const int n = t.model.nv, m = t.set.rows();
   Matrix H = Matrix::Zero(n + m, n + m);
@@ -102,7 +103,7 @@ TEST(Kkt, MethodsAgreeWithTheDenseSystemOnAThousandTrees) {
     System t(seed, {.count = 1 + int(seed % 7)});
     const int n = t.model.nv, m = t.set.rows();
     if (n == 0) continue;
-    // Nearly dependent rows: agreement to 1e-10 is beyond rounding; the tests below are about those.
+    // For nearly dependent rows rounding prevents an agreement to 1e-10. The tests below cover them.
     if (t.condition() > 1e5) {
       ++skipped;
       continue;
@@ -136,10 +137,11 @@ TEST(Kkt, MethodsAgreeWithTheDenseSystemOnAThousandTrees) {
   EXPECT_EQ(compared, 1000);
   EXPECT_GT(no_rows, 10);
   EXPECT_GT(full, 10);
-  EXPECT_GT(own_way, 980);  // else constrained_aba handed over to branches, and says so
+  EXPECT_GT(own_way, 980);  // otherwise constrained_aba used its fallback, branches, and says so
 }
 
-/// Rows said twice: all methods find the rank, name as many rows, give the same motion and the same total force.
+/// Every row occurs twice. All methods find the rank, name the same number of dependent rows and give the same motion
+/// and the same total force.
 TEST(Kkt, RedundantRowsShareTheirForce) {
   int seen = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -169,7 +171,7 @@ TEST(Kkt, RedundantRowsShareTheirForce) {
       ASSERT_LT(relative_error(x1, std::vector<double>(single.data(), single.data() + n)), 1e-8)
           << name(method) << " seed " << seed;
       if (method == KktMethod::constrained_aba)
-        continue;  // proximal iterations need no rank, and find it only among rows of loops
+        continue;  // proximal iterations need no rank, and determine it only among rows of loops
       ASSERT_EQ(report.status, KktStatus::redundant) << name(method) << " seed " << seed;
       ASSERT_EQ(report.rank, m) << name(method) << " seed " << seed;
       ASSERT_EQ(int(report.dependent.size()), m);
@@ -180,8 +182,8 @@ TEST(Kkt, RedundantRowsShareTheirForce) {
   EXPECT_GT(seen, 50);
 }
 
-/// The same rows with contradicting right sides: a status, finite numbers, and the violation shared evenly (least
-/// squares).
+/// The same rows with contradicting right sides: the status reports it, all results are finite, and the violation is
+/// shared evenly (least squares).
 TEST(Kkt, InconsistentRowsAreViolatedLeast) {
   int seen = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -200,7 +202,7 @@ TEST(Kkt, InconsistentRowsAreViolatedLeast) {
     }
     std::vector<double> y2(t.y2), middle(t.y2);
     for (int r = 0; r < m; ++r) y2.push_back(t.y2[r] + 1), middle[r] += 0.5;
-    t.y2 = middle;  // between the two demands
+    t.y2 = middle;  // between the two right sides
     const Vector expected = dense_kkt(t);
     const KktInput in{t.data, twice, t.s.qpos, t.K, {}, t.y1, y2};
     KktSolver solver(t.model);
@@ -219,7 +221,7 @@ TEST(Kkt, InconsistentRowsAreViolatedLeast) {
 
 TEST(Kkt, NumbersThatAreNotFiniteGiveAStatus) {
   int systems = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {  // trees with several roots too, of which one alone is not finite
+  for (unsigned seed = 0; seed < 40; ++seed) {  // trees with several roots too, of which only one is not finite
     System t(seed, {.count = 4});
     if (t.set.rows() == 0) continue;
     ++systems;
@@ -246,7 +248,7 @@ TEST(Kkt, MethodsHaveNames) {
   }
 }
 
-/// The step's own path: velocities, gravity, J̇ q̇, against the dense system made of rnea and crba.
+/// The computation of a step, with velocities, gravity and J̇ q̇, against the dense system from rnea and crba.
 TEST(ConstrainedDynamics, ExactAccelerationSolvesTheDenseSystem) {
   int compared = 0;
   for (unsigned seed = 0; seed < 600; ++seed) {
@@ -302,8 +304,8 @@ TEST(ConstrainedDynamics, SpookRowsHoldAtTheEndOfTheStep) {
   }
 }
 
-/// Chains of thousands of links, where rounding leaves far more of the force rows than of the forces: constrained ABA
-/// keeps the work to itself and ends where the branches' method ends.
+/// On chains of thousands of links the rounding errors of the force rows are far larger than those of the forces.
+/// Constrained ABA converges without its fallback, to the solution of the method `branches`.
 TEST(Kkt, ConstrainedAbaOnLongChains) {
   for (const int links : {300, 3000}) {
     ModelSpec spec;
@@ -347,7 +349,7 @@ TEST(Kkt, ConstrainedAbaOnLongChains) {
   }
 }
 
-/// A batch in lanes: each world as it is alone.
+/// A batch in lanes: each world equals the world solved individually.
 template <class R>
 void lanes_are_worlds(double tolerance) {
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -8,7 +8,7 @@
 namespace tarsus {
 namespace {
 
-/// Velocities after one step of a scene that has run a while, with a solver and very many iterations.
+/// Velocities after one step with this solver and very many iterations, of a scene that has run for `settle` seconds.
 std::vector<Vec3d> velocities_after(const RigidScene& scene, const std::string& solver, double settle, int iterations) {
   RigidWorld<double> world = make_world<double>(scene);
   for (double t = 0; t < settle - 0.5 * scene.options.dt; t += scene.options.dt) world.step();
@@ -24,7 +24,7 @@ std::vector<Vec3d> velocities_after(const RigidScene& scene, const std::string& 
 
 TEST(NewtonOracle, LanesAndRowsAgreeWithIt) {
   RigidScene balls = ball_drop(3, 3);
-  RigidScene boxes = box_pyramid(3);  // 30 contacts, slow to converge to nine digits with any of them
+  RigidScene boxes = box_pyramid(3);  // 30 contacts, which converge slowly to nine digits with any solver
   RigidScene mixed = ball_drop(2, 2);
   mixed.add({ShapeType::box, {0.4, 0.5, 0.6}}, 2, {0.1, 0.2, 3.2}, axis_angle({1, 1, 0}, 0.4));
   mixed.add({ShapeType::capsule, {0.2, 0.5, 0}}, 1, {0.1, -0.3, 4.2}, axis_angle({1, 0, 0}, 1.4));

@@ -63,7 +63,7 @@ Case random_case(unsigned seed, bool bilateral, bool intervals, RowCone friction
   return c;
 }
 
-/// n equal particles above one another on the floor, pushed sideways: normal rows, and a disc or box for two tangents.
+/// n equal particles stacked on the floor and pushed sideways: normal rows, and a disc or box for two tangents.
 Case column(int n, RowCone cone) {
   Case c;
   c.problem = RowProblem(std::vector<double>(std::size_t(3 * n), 0.5));
@@ -151,7 +151,7 @@ TEST(RowSolver, EverySolverReachesItsToleranceOnEveryCase) {
         ++solved;
         ASSERT_EQ(report.status, RowSolveStatus::converged) << name(report.status) << " at " << report.residual;
         EXPECT_LE(report.residual, 1e-9);
-        // u is what λ makes of it, from scratch; complementarity in its own terms.
+        // u recomputed from λ, and complementarity by its definition.
         std::vector<double> again = c.u;
         for (int i = 0; i < c.problem.nrow(); ++i) c.problem.apply(i, x[std::size_t(i)], again);
         for (std::size_t i = 0; i < u.size(); ++i) ASSERT_NEAR(u[i], again[i], 1e-9);
@@ -168,7 +168,8 @@ TEST(RowSolver, EverySolverReachesItsToleranceOnEveryCase) {
 }
 
 TEST(RowSolver, AgreeWhereTheSolutionIsUnique) {
-  // Bilateral and interval rows with Σ > 0: strictly convex, one answer. Discs on a column: compared with Newton's.
+  // Bilateral and interval rows with Σ > 0 give a strictly convex problem with one solution. Discs on a column are
+  // compared with Newton's method.
   for (const NamedCase& named : {cases()[0], cases()[1], cases()[6]}) {
     for (unsigned seed = 1; seed <= 4; ++seed) {
       const Case c = named.make(seed);
@@ -186,7 +187,7 @@ TEST(RowSolver, AgreeWhereTheSolutionIsUnique) {
 
 TEST(RowSolver, DenseLinearSolveOfBilateralRows) {
   const Case c = random_case(5, true, false, RowCone::box, 0, 1e-2);
-  // Only the bilateral rows: take them out by hand and solve (W D⁻¹ Wᵀ + Σ) λ = b - W D⁻¹ u with Eigen.
+  // The bilateral rows alone: extract them and solve (W D⁻¹ Wᵀ + Σ) λ = b - W D⁻¹ u with Eigen.
   RowProblem p{std::vector<double>(c.problem.inverse_mass().begin(), c.problem.inverse_mass().end())};
   for (int i = 0; i < c.problem.nrow(); ++i) {
     if (std::isfinite(c.problem.numbers(i).upper) || std::isfinite(c.problem.numbers(i).lower)) continue;
@@ -214,13 +215,13 @@ TEST(RowSolver, DenseLinearSolveOfBilateralRows) {
 }
 
 TEST(RowSolver, ColumnCarriesItsWeightAndFrictionOpposesSliding) {
-  // Closed form: contact i (from the floor, 0) of n carries (n - i) m g h.
+  // Closed form: contact i of n (counted from the floor, from 0) carries (n - i) m g h.
   const int n = 6;
   const Case c = column(n, RowCone::ball);
   std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
   make_any_row_solver("newton")->solve(c.problem, u, x, {.max_iterations = 100, .tolerance = 1e-12});
   for (int i = 0; i < n; ++i) {
-    // Σ > 0 lets each contact give way a little: v = -Σ λ at each, summed below by the exact recursion.
+    // Σ > 0 lets each contact yield slightly, v = -Σ λ. The exact recursion below sums the contributions.
     double carried = 0;
     for (int j = i; j < n; ++j) carried += 2 * 9.81 / 60;
     EXPECT_NEAR(x[std::size_t(3 * i)], carried, 0.05 * carried);
@@ -236,7 +237,7 @@ TEST(RowSolver, ResidualFallsWithSweeps) {
       std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
       const RowSolveReport r =
           make_row_solver("gauss_seidel")->solve(c.problem, u, x, {.max_iterations = sweeps, .tolerance = 0});
-      // Tolerance zero: only an exact fixed point may stop earlier.
+      // With tolerance zero only an exact fixed point may stop earlier.
       EXPECT_TRUE(r.iterations == sweeps || r.residual == 0);
       EXPECT_LT(r.residual, std::max(last, 1e-12)) << named.name << " " << sweeps;
       last = r.residual;
@@ -284,7 +285,7 @@ TEST(RowSolver, WarmStartAtTheSolutionNeedsOneSweep) {
 }
 
 TEST(RowSolver, MassOfATreeThroughItsFactors) {
-  // M̂ = L D Lᵀ dense and random: rows W = J L⁻ᵀ against the dense answer with M̂⁻¹.
+  // M̂ = L D Lᵀ dense and random: rows W = J L⁻ᵀ against the dense solution with M̂⁻¹.
   std::mt19937 engine(4);
   const int n = 7, m = 4;
   Eigen::MatrixXd lower = Eigen::MatrixXd::Identity(n, n), j(m, n);

@@ -31,8 +31,8 @@ std::vector<double> widen(const std::vector<R>& v) {
   return {v.begin(), v.end()};
 }
 
-/// Condition of M + K, rows and columns scaled to a unit diagonal (Jacobi's preconditioner; elimination does not see
-/// scaling).
+/// Condition number of M + K with rows and columns scaled to a unit diagonal (Jacobi's preconditioner; elimination is
+/// invariant to scaling).
 double condition(const Model& model, Data& data, const std::vector<double>& qpos, const Drives& drives, double dt) {
   const int nv = model.nv;
   Eigen::MatrixXd M(nv, nv);
@@ -45,7 +45,8 @@ double condition(const Model& model, Data& data, const std::vector<double>& qpos
   return values.maxCoeff() / values.minCoeff();
 }
 
-/// All methods over random trees, against embedded MABA in double: within `factor` roundings times the condition.
+/// All methods on random trees against embedded MABA in double: within `factor` rounding errors times the condition
+/// number.
 template <class R>
 void expect_agreement(double factor) {
   double worst = 0;
@@ -83,8 +84,8 @@ void expect_agreement(double factor) {
   ::testing::Test::RecordProperty("worst_share_of_bound", std::to_string(worst));
 }
 
-// Solving H x = b loses cond(H) roundings of terms that are 1e2 to 1e4 times larger than x; methods that hand τ = Q - K
-// x to ABA lose as much again where Q and K x cancel.
+// Solving H x = b loses cond(H) rounding errors of terms that are 1e2 to 1e4 times larger than x. Methods that pass τ =
+// Q - K x to ABA lose as much again where Q and K x cancel.
 TEST(SpdSolvers, AgreeToRoundingInDouble) { expect_agreement<double>(10000); }
 TEST(SpdSolvers, AgreeToRoundingInFloat) {
 #ifdef TARSUS_DOUBLE_ONLY
@@ -112,7 +113,7 @@ TEST(SpdSolvers, EmbeddedWithoutGainsIsAba) {
 }
 
 TEST(SpdSolvers, ForceClosesTheEquationsOfMotion) {
-  // rnea(q, v, q̈) = τ for every method, springs and dampers being part of τ.
+  // rnea(q, v, q̈) = τ for every method, with springs and dampers as part of τ.
   for (unsigned seed = 0; seed < 100; ++seed) {
     const Model model = random_tree(seed);
     if (model.nv == 0) continue;
@@ -142,7 +143,7 @@ TEST(SpdLaw, IsTheDrivesForceCutOffAtTheLimits) {
     Drives drives = some_drives(random, model, seed % 2);
     Data data(model);
     const double dt = 1.0 / 60;
-    // Without limits: what MABA's acceleration makes of the drives, springs and dampers left out.
+    // Without limits: the drive forces that follow from MABA's acceleration, without springs and dampers.
     SpdWorkspace<double> workspace(model);
     std::vector<double> qacc(model.nv), free(model.nv), tau(model.nv);
     spd_method<double>(SpdSolver::maba)

@@ -65,7 +65,7 @@ TEST(Branches, SolveTheDenseSystem) {
       ASSERT_LT(relative_error(dynamics.multiplier(), x2), 1e-10 * std::max(1.0, condition / 100))
           << name << " " << seed;
       EXPECT_EQ(dynamics.status(0), KktStatus::solved);
-      // The factors that are left are those of M̂: L⁻ᵀ D⁻¹ L⁻¹ y = M̂⁻¹ y.
+      // The remaining factors are those of M̂: L⁻ᵀ D⁻¹ L⁻¹ y = M̂⁻¹ y.
       std::vector<double> u(model.nv), x(model.nv), back(model.nv);
       inward<double>(model, data, s.tau, u);
       outward<double>(model, data, u, x);
@@ -80,7 +80,7 @@ TEST(Branches, SolveTheDenseSystem) {
   EXPECT_GT(eliminated, 60);
 }
 
-/// Nothing of one call is left in the next, in sets of which not every two blocks meet.
+/// A call leaves nothing behind for the next one, also in sets in which some pairs of blocks share no link.
 TEST(Branches, CallsLeaveNothingBehind) {
   int eliminated = 0;
   for (const char* name : {"humanoid", "dog"}) {
@@ -117,7 +117,8 @@ EqualitySet feet(const Model& model, const std::vector<double>& qpos) {
   return set;
 }
 
-/// A straight leg cannot be held along itself by its own joints: all rows at once then, which the root can hold.
+/// The joints of a straight leg cannot satisfy a row along the leg. All rows are then solved at once, so that the root
+/// can satisfy it.
 TEST(Branches, StraightLegsAreHandedOver) {
   const Model model = character("humanoid");
   const EqualitySet set = feet(model, model.qpos0);
@@ -140,8 +141,8 @@ TEST(Branches, StraightLegsAreHandedOver) {
   EXPECT_GT(kept, 0);
 }
 
-/// A batch: each world's answer is the same to the bit whatever its neighbours are, ones that are handed over and ones
-/// full of NaN among them.
+/// Each world of a batch has the same result to the bit whatever its neighbours are. Some neighbours need the fallback,
+/// some are full of NaN.
 template <class R>
 void neighbours_do_not_matter() {
   const Model model = character("humanoid");
@@ -183,7 +184,7 @@ TEST(Branches, NeighboursDoNotMatter) { neighbours_do_not_matter<double>(); }
 TEST(Branches, NeighboursDoNotMatterInFloat) { neighbours_do_not_matter<float>(); }
 #endif
 
-/// The same rows twice: dependent, named, and the motion is that of one of them.
+/// Every row occurs twice: the copies are found and named as dependent, and the motion is that of one copy.
 TEST(Branches, RedundantRowsAreStillFound) {
   const Model model = character("humanoid");
   Random random(8);

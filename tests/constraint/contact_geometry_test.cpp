@@ -57,7 +57,7 @@ TEST(ContactGeometry, MarginsAddUpAndGapsDoNotShortenThem) {
   EXPECT_EQ(contacts_of(balls("0", "<pair geom1='a' geom2='b' margin='.06' gap='.06'/>")).size(), 1u);
 }
 
-/// At rest, 5 µm apart; what falls freely moves by 9.8 µm in the millisecond.
+/// Pairs at rest, 5 µm apart. A freely falling body moves by 9.8 µm in the millisecond.
 TEST(ContactGeometry, OnlyWhatMayFallApartMeetsByFalling) {
   const std::string a = "<geom name='a' size='.1'/>", b = "<geom name='b' size='.1'/>", free = "<freejoint/>";
   const std::string hinge = "<joint axis='0 1 0'/>", at = "<body pos='.200005 0 0'>";
@@ -73,7 +73,7 @@ TEST(ContactGeometry, OnlyWhatMayFallApartMeetsByFalling) {
       << "links of one tree";
 }
 
-/// Of free bodies.
+/// Normalises the quaternions of free bodies.
 void make_units_of_quaternions(Data& data) {
   for (std::size_t at = 3; at < data.qpos.size(); at += 7) {
     double square = 0;
@@ -82,7 +82,8 @@ void make_units_of_quaternions(Data& data) {
   }
 }
 
-/// They are found side by side, as collide() finds each alone.
+/// Sphere and capsule contacts with planes are found side by side and must equal those that collide() finds
+/// individually.
 TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
   const double h = 1.0 / 60;
   std::string bodies =
@@ -142,7 +143,7 @@ TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
   EXPECT_GT(passing, 500);
 }
 
-/// Whatever spheres and capsules around shapes, or an axis that parted them before, say of two.
+/// Neither the bounding spheres and capsules of two shapes nor a cached separating axis may hide a contact.
 TEST(ContactGeometry, NothingThatTouchesIsSiftedOut) {
   std::string bodies = "<geom type='box' size='.5 .1 .05' euler='10 20 30'/><geom type='plane' size='1 1 1'/>";
   const std::string kinds[] = {"type='sphere' size='.1'",           "type='capsule' size='.05 .2'",
@@ -166,7 +167,7 @@ TEST(ContactGeometry, NothingThatTouchesIsSiftedOut) {
   std::vector<LinkContact> contacts;
   int touching = 0, apart = 0;
   for (int scene = 0; scene < 300; ++scene) {
-    for (double& x : data.qpos) x += random.uniform(-0.2, 0.2) - 0.3 * x;  // from one to the next a little
+    for (double& x : data.qpos) x += random.uniform(-0.2, 0.2) - 0.3 * x;  // moves a little from scene to scene
     make_units_of_quaternions(data);
     kinematics(model, data, data.qpos, data.qvel);
     geometry.detect(data, 1.0 / 60, contacts);
@@ -275,14 +276,14 @@ TEST(ContactGeometry, SoftnessAtRestIsMujocosFormula) {
     if (x == 0 || x == 1) continue;  // its slope jumps
     const double slope = (force(0.01 * x + 1e-8) - force(0.01 * x - 1e-8)) / 2e-8;
     EXPECT_NEAR(slope * soft.relative_compliance, 1, 1e-5) << x;
-    // The damper is the law's, B d/(1 - d), and τ a step at least.
+    // The damper is the law's, B d/(1 - d), and τ is at least one step.
     EXPECT_NEAR(soft.spook.damping_time / soft.relative_compliance, 2 / (0.9 * 0.05) * d / (1 - d), 1e-9) << x;
   }
   s.solver = SolverParameters{{0.004, 1}, {0.015, 1, 0.036, 0.5, 2}};  // of a foot, at 30 Hz
   EXPECT_EQ(s.softness(-0.034, 1.0 / 30).spook.damping_time, 1.0 / 30);
-  s.solver = SolverParameters{{0.05, 0.8}, {0.9, 0.5, 0.01, 0.5, 2}};  // falls: no tangent
+  s.solver = SolverParameters{{0.05, 0.8}, {0.9, 0.5, 0.01, 0.5, 2}};  // decreases: no tangent
   EXPECT_EQ(s.softness(-0.005, 1e-3).gap_share, 1);
-  // 1 - h B is what is left of the speed: none where it is negative, in rows as in laws.
+  // 1 - h B is the factor on the speed: zero where it would be negative, in rows as in laws.
   const SolverParameters weak{{0.2, 1}, {0.9, 0.3, 0.01, 0.5, 2}};
   EXPECT_FALSE(solver_law(weak, 1.0 / 30).resolved);
   EXPECT_EQ(solver_row(weak, -0.001, 1.0 / 30).share, 0);

@@ -30,7 +30,7 @@ AlignedVector<double> by_rows(const Eigen::MatrixXd& m) {
   return out;
 }
 
-/// Few rows or more than there are DoFs, some of them without a tangent, some contacts open.
+/// Fewer or more rows than DoFs, some of them without a tangent, some contacts open.
 TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
   std::mt19937 engine(1);
   std::normal_distribution<double> normal;
@@ -85,12 +85,12 @@ TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
   EXPECT_GT(fewer, 50);
 }
 
-/// M̂⁻¹ = 1/m of so many DoFs, by the matrix of all rows; terms that act are a DenseRows'.
+/// An operator by the matrix of all rows with a dense M̂⁻¹; a DenseRows solves for the active terms alone.
 class AllRows final : public StepOperator {
  public:
   Eigen::MatrixXd J, W, A;  // W = M̂⁻¹ Jᵀ
   std::vector<int> counts, first;
-  int after_alone = 0;  ///< solves with tangents since alone()
+  int after_alone = 0;  ///< solves with tangents since reduced()
 
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
     const Eigen::Index n = A.rows();
@@ -137,9 +137,9 @@ class AllRows final : public StepOperator {
   DenseRows rows_;
 };
 
-/// Dry friction as hard as it may be (R a millionth of the inverse mass) beside softer contacts: g and G J x are a
-/// million times what is left of them, and yet the impulses that are found alone are those of the velocities, so that
-/// nothing is left to do on all rows.
+/// Dry friction of the largest stiffness (R a millionth of the inverse mass) beside softer contacts. g and G J x are a
+/// million times their difference. The impulses from the active terms alone must nevertheless agree with the
+/// velocities, so that no iteration on all rows remains.
 TEST(DenseRows, EndStepsHoweverHardARow) {
   std::mt19937 engine(2);
   std::normal_distribution<double> normal;
@@ -168,12 +168,12 @@ TEST(DenseRows, EndStepsHoweverHardARow) {
       }
     }
     StepNewton newton;
-    mass.after_alone = -1000;  // where it is not asked for any
+    mass.after_alone = -1000;  // stays negative without a call of reduced()
     EXPECT_TRUE(newton.solve(mass, {terms, rows, free}, {}, y, impulse).converged);
     alones += mass.after_alone >= 0, more += mass.after_alone > 0;
   }
   EXPECT_GT(alones, 100);
-  EXPECT_LT(more, 0.2 * alones);  // others act then
+  EXPECT_LT(more, 0.2 * alones);  // other terms become active there
 }
 
 }  // namespace

@@ -31,11 +31,12 @@ struct Set {
     Vector phi, rate, bias;
     Matrix J;
   };
-  /// All that evaluate() gives at (q, v), with J from the blocks. The bias is without the joints' accelerations.
+  /// All outputs of evaluate() at (q, v), with J from the blocks. The bias excludes the joints' accelerations.
   Rows at(const std::vector<double>& q, const std::vector<double>& v) {
     const int m = set.rows();
     Rows rows{Vector(m), Vector(m), Vector(m), {}};
-    // ABA leaves accelerations that velocities alone bring, before its last pass; rnea at q̈ = 0 leaves the same.
+    // Before its last pass ABA leaves the accelerations that the velocities alone cause; rnea at q̈ = 0 leaves the
+    // same.
     std::vector<double> zero(model.nv), tau(model.nv);
     kinematics<double>(model, data, q, v);
     rnea<double>(model, data, q, v, zero, tau);
@@ -46,8 +47,8 @@ struct Set {
     rows.J = dense_jacobian(model, data, blocks);
     return rows;
   }
-  /// What the world sees of rates of points of two links, which are those in a frame that turns with both in the mean:
-  /// Ω × x more, in rows of that kind.
+  /// The rate of x as seen from the world. For connects and welds between two links the rows give rates in a frame that
+  /// turns with the mean angular velocity Ω of both; this adds Ω × x to those rows.
   Vector with_turn(const Vector& x, Vector change) {
     kinematics<double>(model, data, s.qpos, s.qvel);
     for (int i = 0; i < set.size(); ++i) {
@@ -67,7 +68,8 @@ struct Set {
   }
 };
 
-/// Central differences: error h² times third derivatives, which are of order 10 here; rounding 1e-16 / h.
+/// Central differences: their error is h² times third derivatives, which are of order 10 here; the rounding error is
+/// 1e-16 / h.
 constexpr double kStep = 1e-5, kSlack = 3e-7;
 
 TEST(Equality, RateIsTheDerivativeOfPhiAndJTimesV) {
@@ -82,7 +84,7 @@ TEST(Equality, RateIsTheDerivativeOfPhiAndJTimesV) {
     const Vector seen = t.with_turn(now.phi, now.rate);
     for (int r = 0; r < t.set.rows(); ++r, ++rows) {
       const double size = 1 + std::abs(now.rate[r]);
-      // A turn of half a revolution between the samples flips the quaternion's sign: skip rows next to it.
+      // Half a turn between the samples flips the quaternion's sign: skip such rows.
       if (std::abs(after.phi[r] - before.phi[r]) > 0.1) continue;
       ASSERT_NEAR(now.rate[r], Jv[r], 1e-11 * size * 10) << "seed " << seed << " " << t.set.row_name(r);
       ASSERT_NEAR(seen[r], difference[r], kSlack * size * 20) << "seed " << seed << " " << t.set.row_name(r);
@@ -106,7 +108,7 @@ TEST(Equality, BiasIsTheDerivativeOfTheRateAtConstantSpeed) {
   }
 }
 
-/// The orientation of a weld that is a hair from half a turn, and its rows' moments, against the quaternion itself.
+/// The orientation of a weld that is almost at half a turn, and the moments of its rows, against the quaternion itself.
 TEST(Equality, WeldsNearHalfATurnKeepTheirDigits) {
   ModelSpec spec;
   BodySpec body("free");
@@ -174,7 +176,8 @@ struct Evaluated {
   }
 };
 
-/// What is evaluated side by side in one world, is alone in its set, or runs in lanes, is the same to the bit.
+/// The results are the same to the bit whether equalities are evaluated together in one world, alone in a set, or in
+/// lanes.
 template <class R>
 void side_by_side_is_alone() {
   int compared = 0;
@@ -275,7 +278,7 @@ TEST(Equality, BadInputNamesTheConstraint) {
   says([&] { set.set_softness(0, {NAN, 4}); }, "loop");
 }
 
-/// Both ends in the world, or on one link.
+/// Both ends on the world, or on the same link.
 TEST(Equality, BetweenBodiesOfOneLinkThereIsNone) {
   ModelSpec spec = random_tree(8, {.bodies = 6, .welds = false}).spec;
   EqualitySpec e;
@@ -309,7 +312,7 @@ TEST(Equality, SpecErrorsAreCollected) {
   }
 }
 
-/// A point of a body, and of the links that carry it where they turn.
+/// A point fixed to a link, or to the world where `link` is negative.
 struct Point {
   int link;
   Vec3d local;
@@ -318,8 +321,9 @@ Vec3d place(const Data& data, const Point& point) {
   return point.link < 0 ? point.local : data.links()[point.link].o + data.links()[point.link].R * point.local;
 }
 
-/// h² k/4 with k the second derivatives of what forces that stay as they are do, by central differences; of a ball half
-/// the sum of its three. Nothing where no such force passes through, on slides and free joints, and where forces push.
+/// h² k/4, with k the second derivatives of the potential of constant forces, by central differences; for a ball joint
+/// half the sum of its three. It is zero where no such force passes through, for slides and free joints, and where
+/// forces push.
 TEST(Equality, GeometricInertiaIsOfForcesThatStayWhileLinksTurn) {
   int stiff = 0, none = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -374,7 +378,7 @@ TEST(Equality, GeometricInertiaIsOfForcesThatStayWhileLinksTurn) {
       if (joint.type == JointType::ball) k /= 2;
       for (int i = joint.qvel; i < joint.qvel + joint.nv(); ++i) expected[i] = std::max(k, 0.0) * h * h / 4;
     }
-    if (!some) {  // no joint is stiff beside what it carries
+    if (!some) {  // no joint is stiff relative to the inertia that it carries
       ++none;
       continue;
     }
@@ -382,7 +386,7 @@ TEST(Equality, GeometricInertiaIsOfForcesThatStayWhileLinksTurn) {
       ASSERT_NEAR(inertia[i], expected[i], 1e-5 * norm(force) * h * h) << "seed " << seed << ", DoF " << i;
       stiff += expected[i] > 0;
     }
-    // Steps that resolve it have none, nor those in which nothing turns.
+    // It is absent at steps that resolve the stiffness, and where nothing turns.
     kinematics<double>(model, data, s.qpos, s.qvel);
     EXPECT_FALSE(set.geometric_inertia<double>(data, 1e-5, x2, s.qvel, next, inertia));
     EXPECT_FALSE(set.geometric_inertia<double>(data, h, x2, s.qvel, s.qvel, inertia));

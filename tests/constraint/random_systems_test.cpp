@@ -13,7 +13,7 @@ namespace {
 
 using Vector = Eigen::VectorXd;
 
-/// Branches on a floating base, some of them branching.
+/// Branches on a floating base, some of which branch again.
 Model floating_branches(Random& random) {
   ModelSpec spec;
   spec.option.gravity = random.vector(10);
@@ -45,7 +45,7 @@ Model floating_branches(Random& random) {
   return compile(std::move(spec));
 }
 
-/// Some rows twice, some soft.
+/// Random equalities, some of them duplicated, some soft.
 EqualitySet rows_of(Random& random, const Model& model) {
   EqualitySet set = random_equalities(random, model, {.count = 1 + random.index(6)});
   const int n = model.nbody();
@@ -101,7 +101,7 @@ struct Tally {
   double force = 0, row = 0, error = 0;
 };
 
-/// What dynamics made of one state.
+/// Checks the results of the dynamics for one state.
 void check(const DenseSystem& system, const ConstrainedDynamics<double>& dynamics, const std::vector<double>& qacc,
            Tally& tally) {
   const Vector a = wide<double>(qacc), x2 = wide<double>(dynamics.multiplier());
@@ -148,7 +148,7 @@ void solve_random(unsigned seed, Tally& tally) {
                       : random.chance(0.5) ? 1e-3
                                            : 1.0 / 60,
                  drift = random.chance(0.5) ? 0.3 : 0;
-    if (random.chance(0.1)) {  // what is not a number must leave nothing behind
+    if (random.chance(0.1)) {  // a non-finite input must not affect later calls
       std::vector<double> bad(s.qvel);
       bad[random.index(model.nv)] = std::nan("");
       dynamics.accelerate(data, dt, s.qpos, bad, s.tau, K, qacc, drift);
@@ -191,7 +191,7 @@ Model two_hinges() {
   return compile(std::move(spec));
 }
 
-/// A row that nothing can move and that is not met is told beside rows that are merely there twice.
+/// A violated row with zero Delassus entry is reported although other rows are merely duplicated.
 TEST(RandomSystems, ADeadRowThatIsNotMetIsTold) {
   const Model model = two_hinges();
   EqualitySet set(model);
@@ -213,7 +213,7 @@ TEST(RandomSystems, ADeadRowThatIsNotMetIsTold) {
   EXPECT_EQ(dynamics.report().rank, 1);
 }
 
-/// In single precision, rank is what its rounding lets one see: no force of 1e14 N where rows depend on one another.
+/// In single precision the rank is limited by rounding: dependent rows must not carry forces of 1e14 N.
 TEST(RandomSystems, InFloat) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -243,7 +243,7 @@ TEST(RandomSystems, InFloat) {
   EXPECT_GT(redundant, 50);
 }
 
-/// What close() makes of a world does not depend on its neighbours, hopeless ones among them.
+/// The result of close() for a world does not depend on its neighbours, even if no pose satisfies their rows.
 TEST(RandomSystems, LanesCloseAsTheyWouldWithOtherNeighbours) {
   const Model model = compile(read_model(TARSUS_SOURCE_DIR "/models/humanoid.xml"));
   Random random(4);

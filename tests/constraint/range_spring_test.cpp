@@ -9,7 +9,8 @@
 namespace tarsus::test {
 namespace {
 
-/// The turn's angle along any motion has the range's force as its slope, and its spring as the second derivative.
+/// Along any motion the derivative of the rotation's angle gives the range's force, and its second derivative the
+/// spring.
 TEST(RangeSpring, IsTheSecondDerivativeOfTheAngle) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     Random random(seed);

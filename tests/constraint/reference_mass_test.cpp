@@ -9,7 +9,7 @@
 namespace tarsus::test {
 namespace {
 
-/// Weights of links and joints are means of J M⁻¹ Jᵀ and M⁻¹, by the Jacobian and one column of M⁻¹ after the other.
+/// Weights of links and joints are means of J M⁻¹ Jᵀ and M⁻¹, here from the Jacobian and one column of M⁻¹ at a time.
 TEST(ReferenceMass, WeightsAreMeansOfTheInverseMassMatrix) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Model model = random_tree(seed, {.bodies = 1 + int(seed % 14), .chain = (seed % 5) / 4.0});
@@ -36,7 +36,7 @@ TEST(ReferenceMass, WeightsAreMeansOfTheInverseMassMatrix) {
       std::vector<double> J(std::size_t(6 * model.nv));
       const Vec3d& c = centres[std::size_t(i)];
       const int body = joint.body;
-      const bool last = model.bodies[std::size_t(body)].link == i;  // of its body's joints, which therefore has it
+      const bool last = model.bodies[std::size_t(body)].link == i;  // the last of its body's joints carries it
       jacobian<double>(model, data, body, std::vector<double>{c.x, c.y, c.z}, J);
       double weight = 0, joint_weight = 0;
       for (int k = 3; k < 6; ++k) weight += inverse_of({J.begin() + k * model.nv, J.begin() + (k + 1) * model.nv}) / 3;
@@ -55,7 +55,7 @@ TEST(ReferenceMass, WeightsAreMeansOfTheInverseMassMatrix) {
   }
 }
 
-/// Worlds side by side have to the bit what each has alone.
+/// Worlds in one Data have to the bit the values that each has individually.
 TEST(ReferenceMass, OfWorldsSideBySide) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Model model = random_tree(seed, {.bodies = 1 + int(seed % 14)});

@@ -14,7 +14,7 @@
 namespace tarsus::test {
 namespace {
 
-/// Contacts with 1, 3, 4 and 6 rows between links and with the world, ranges and dry friction on joints.
+/// Contacts with 1, 3, 4 and 6 rows between links and with the world, and ranges and dry friction on joints.
 std::vector<LinkContact> many_contacts(Random& random, World& w) {
   std::vector<LinkContact> contacts = random_contacts(random, w, 6);
   constexpr int kDimensions[] = {1, 3, 4, 6};
@@ -34,7 +34,7 @@ std::vector<LinkContact> many_contacts(Random& random, World& w) {
 struct Solved {
   AlignedVector<double> velocity;
   RowsReport report;
-  Eigen::VectorXd contact_impulse;  // of contacts, as generalised impulse
+  Eigen::VectorXd contact_impulse;  // of the contacts, as a generalised impulse
 };
 
 Solved solve(World& w, StepTerms<double>& terms, std::span<const LinkContact> contacts) {
@@ -56,8 +56,9 @@ Solved solve(World& w, StepTerms<double>& terms, std::span<const LinkContact> co
   return s;
 }
 
-/// What changed v is what contacts report, through M̂⁻¹: contacts alone, with forces alone. @param count of contacts
-/// @return how many touch, in the mean of the worlds
+/// With contacts alone the change of v equals M̂⁻¹ times the impulse of the reported contact forces.
+/// @param count of contacts
+/// @return the mean number of touching contacts per world
 double momentum_is_that_of_forces(int count) {
   int touching = 0;
   for (unsigned seed = 1; seed <= 100; ++seed) {
@@ -144,7 +145,8 @@ void push_point(const ContactRows& point, int row, std::vector<FreeBody>& bodies
   push(point.a, point.arm_a, 1), push(point.b, point.arm_b, -1);
 }
 
-/// A = J M̂⁻¹ Jᵀ a column at a time: what all rows feel of a push on one; checked against each block's own.
+/// A = J M̂⁻¹ Jᵀ column by column: the velocities of all rows after a unit impulse on one row. Checked against each
+/// block's `own_mass`.
 Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::span<const int> some, int* points,
                            bool holds) {
   std::vector<int> first{0};
@@ -179,7 +181,7 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
         A.col(first[b] + r).segment(first[other], felt.size()) = felt;
       }
     }
-    if (rows.point(b) || holds) continue;  // a block's own mass is that of what is free where each sweep ends in hold()
+    if (rows.point(b) || holds) continue;  // own_mass ignores bilateral rows, which hold() enforces after each push
     Eigen::MatrixXd own(n, n);
     rows.own_mass(b, own.data(), n);
     EXPECT_LT((own - A.block(first[b], first[b], n, n)).norm(), 1e-9 * own.norm());
@@ -187,10 +189,10 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
   return A;
 }
 
-/// As laws have them: of a contact that slides, friction that follows the normal force as well.
+/// A tangent as contact and joint laws have it: a sliding contact's friction also depends on the normal force.
 Tangent random_tangent(Random& random, const Term& term, bool contact) {
   Tangent G{};
-  if (random.chance(0.3)) return G;  // it rests
+  if (random.chance(0.3)) return G;  // zero entries
   const auto disc = [&](int first, int count) {
     double root[3][3];
     for (auto& row : root) std::generate(row, row + 3, [&] { return random.uniform(-1, 1); });
@@ -209,8 +211,8 @@ Tangent random_tangent(Random& random, const Term& term, bool contact) {
   return G;
 }
 
-/// Rows of contacts, of joints of every kind and of paths, on trees and on free bodies, with loops held in every second
-/// world: J from jacobian() and unit velocities, M̂ from crba().
+/// Rows of contacts, of all types of joints and of paths, on trees and on free bodies, with bilateral loop rows in
+/// every second world. J comes from jacobian() and unit velocities, M̂ from crba().
 TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
   int points = 0, held = 0, alones = 0, from_starts = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
@@ -339,7 +341,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     const Eigen::VectorXd still_by_tree = still(tree);
     EXPECT_LT((still(graph) - still_by_tree).norm(), 1e-8 * still_by_tree.norm());
 
-    // The same from the step's start, x = v⁰ - v⁻ + what it was, with all terms and with few.
+    // The same from the step's start, x = v⁰ - v⁻ + the previous x, with all terms and with few.
     std::vector<Tangent> few(terms.size());
     std::copy_n(tangents.begin(), 5, few.begin());
     for (const std::size_t count : {terms.size(), std::size_t(5)}) {
@@ -390,7 +392,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       }
     }
 
-    // By their rows alone: J x = (1 + A G)⁻¹ A g.
+    // By the rows alone: J x = (1 + A G)⁻¹ A g.
     w.advance_free();
     dense.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
     std::vector<double> change(J.size());
@@ -428,9 +430,9 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
   EXPECT_GT(from_starts, 60);
 }
 
-/// Loops said twice, with other demands, and once more a tenth of a millimetre aside: what the terms carry at one
-/// tangent moves the tree as it did there, whatever was solved before. Else an iteration of Newton's goes round between
-/// two problems.
+/// Loops stated twice with different right sides, and a third time with an offset of a tenth of a millimetre. The
+/// terms' impulse from one tangent must move the tree as it did there, whatever was solved before. Otherwise Newton's
+/// iterations cycle between two problems.
 TEST(TreeOperator, LoopsThatContradictOneAnotherAreTheSameAtEveryTangent) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);

@@ -19,8 +19,8 @@ Model slope(const std::string& attributes) {
 }
 
 TEST(TerrainContact, ABallTouchesTheHeightFieldOfItsModel) {
-  // Rows of the text run from +y to -y: heights rise from 0 at x = -2 to 1 at x = 2, so 0.75 at the middle of the
-  // world.
+  // Rows of the text run from +y to -y. Heights rise from 0 at x = -2 to 1 at x = 2, so the middle of the world has
+  // 0.75.
   const Model model = slope("nrow='2' ncol='2' elevation='0 1 0 1'");
   ContactGeometry geometry(model);
   ASSERT_EQ(geometry.shapes().size(), 3u);

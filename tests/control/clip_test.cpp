@@ -10,7 +10,7 @@
 namespace tarsus::test {
 namespace {
 
-/// Free root, a ball, a hinge about (0, -1, 0), a slide, a hinge that nothing drives.
+/// A free root, a ball, a hinge about (0, -1, 0), a slide, and a hinge that nothing drives.
 Model small_model() {
   ModelSpec spec;
   spec.name = "small";
@@ -43,7 +43,7 @@ Location nowhere(int frame, int column) { return {"test", frame + 1, column + 1,
 void push(MotionClip& clip, std::initializer_list<double> numbers) { clip.values.insert(clip.values.end(), numbers); }
 void push(MotionClip& clip, const Quatd& q) { push(clip, {q.w, q.x, q.y, q.z}); }
 
-/// Channels of small_model() with uneven frames: a smooth motion, its end unlike its beginning.
+/// Channels for small_model() with uneven frame times: a smooth motion whose end differs from its beginning.
 MotionClip moving_clip(bool loop, int frames = 24, double length = 1.7) {
   MotionClip clip;
   clip.name = "moving", clip.format = "tarsus", clip.loop = loop;
@@ -101,7 +101,7 @@ TEST(Clip, VelocityHasNoJumpAtFramesAndAtTheSeam) {
 TEST(Clip, IntegratingTheVelocityGivesThePositions) {
   const Model model = small_model();
   const ClipBinding binding = bind_same(model, moving_clip(true));
-  // The midpoint rule over two cycles: halving the step must divide the error by four at least.
+  // The midpoint rule over two cycles: halving the step must divide the error by at least four.
   double last = 0;
   for (int n : {2000, 4000}) {
     const double h = 2 * binding.duration() / n;
@@ -147,7 +147,7 @@ TEST(Clip, WorldsInLanesAreAsAlone) {
     const ClipBinding binding = bind_same(model, moving_clip(loop));
     expect_lanes_as_alone<double>(binding, 0);
 #ifndef TARSUS_DOUBLE_ONLY
-    expect_lanes_as_alone<float>(binding, 1e-5);  // 20 roundings of numbers up to 10
+    expect_lanes_as_alone<float>(binding, 1e-5);  // 20 rounding errors of numbers up to 10
 #endif
   }
 }
@@ -163,7 +163,8 @@ TEST(Clip, FramesAreMet) {
 }
 
 TEST(Clip, InterpolationConverges) {
-  // Halving the frames' distance: third order in position (Hermite with second-order slopes), second in velocity.
+  // Halving the distance between frames: third order in position (Hermite with second-order slopes), second in
+  // velocity.
   const Model model = small_model();
   const auto errors = [&](int frames) {
     const ClipBinding fine = bind_same(model, moving_clip(false, 3201)),
@@ -189,7 +190,7 @@ TEST(Clip, LoopMovesTheRootOnWithHeading) {
   const Model model = small_model();
   const ClipBinding binding = bind_same(model, moving_clip(true));
   const double total = binding.duration();
-  // The cycle's displacement, from the first two passes over the same phase…
+  // The cycle's displacement, from two passes through the same phase…
   const auto root = [&](double t) { return sample(binding, t).q; };
   const auto heading = [](const std::vector<double>& q) { return 2 * std::atan2(q[6], q[3]); };
   for (double phase : {0.0, 0.31, 1.2}) {
@@ -201,7 +202,7 @@ TEST(Clip, LoopMovesTheRootOnWithHeading) {
     EXPECT_GT(turn.z, 0.3);
     EXPECT_NEAR(a[2], b[2], 1e-12) << "height does not add up";
     for (int k = 7; k < model.nq; ++k) EXPECT_NEAR(a[k], b[k], 1e-12);
-    // …repeated: cycle k is cycle 0 moved k times by that displacement, by plain iteration.
+    // …repeated: cycle k is cycle 0 displaced k times, by plain iteration.
     const Quatd qz = exp_map({0, 0, turn.z});
     const Vec3d pa{a[0], a[1], a[2]}, pb{b[0], b[1], b[2]};
     const Vec3d shift = pb - rotate(qz, pa);
@@ -223,7 +224,7 @@ TEST(Clip, LoopsAsOftenAsOneLikes) {
   const double step = sample(binding, binding.duration()).q[0] - sample(binding, 0).q[0];
   const ClipState far = sample(binding, 1e6 * binding.duration() + 0.5);
   expect_sound(model, far);
-  EXPECT_NEAR(far.q[0], 1e6 * step + sample(binding, 0.5).q[0], 1e-4);  // 1e6 s at 1e-10 s a rounding, 1 m/s
+  EXPECT_NEAR(far.q[0], 1e6 * step + sample(binding, 0.5).q[0], 1e-4);  // 1e-10 s of rounding at 1e6 s, 1 m/s
   EXPECT_THROW(sample(binding, std::nan("")), ValueError);
   EXPECT_THROW(sample(binding, kInfinity), ValueError);
 }
@@ -398,7 +399,7 @@ TEST(Clip, BindingNamesWhatIsWrong) {
   EXPECT_TRUE(has(text, "drives no joint")) << text;
   text = message([](ClipMapping& m) { m.format = "dog3d"; });
   EXPECT_TRUE(has(text, "for clips of format 'dog3d'")) << text;
-  // Every error at once, not only the first.
+  // All errors are reported, not only the first.
   text = message([](ClipMapping& m) { m.joints[1].joint = "x", m.joints[2].joint = "y"; });
   EXPECT_TRUE(has(text, "'x'") && has(text, "'y'")) << text;
   EXPECT_THROW(bind_same(model, clip).sample(0, std::span<double>(), {}), ShapeError);

@@ -16,7 +16,7 @@ using Vector = Eigen::VectorXd;
 Vector eigen(const std::vector<double>& v) { return Eigen::Map<const Vector>(v.data(), v.size()); }
 std::vector<double> plain(const Vector& v) { return {v.data(), v.data() + v.size()}; }
 
-/// The position error of every DoF after h q̇, by code that shares nothing with the kernels' polynomials.
+/// The position error of every DoF after h q̇, by code that is independent of the kernels' polynomials.
 std::vector<double> error_after(const Model& model, const std::vector<double>& qpos, const std::vector<double>& qvel,
                                 const std::vector<double>& target, double h) {
   std::vector<double> e(model.nv);
@@ -115,7 +115,7 @@ TEST(Drives, InfiniteDampingFreezesTheJoint) {
     std::vector<double> Q(model.nv), K(model.nv), qacc(model.nv);
     drive_terms<double>(model, data, drives, h, s.qpos, s.qvel, s.qpos, {}, s.tau, Q, K);
     maba<double>(model, data, s.qpos, s.qvel, Q, K, qacc);
-    // All of the velocity goes within the step: v + h q̈ = O(force / kd).
+    // The step removes the whole velocity: v + h q̈ = O(force / kd).
     for (int i = 0; i < model.nv; ++i) ASSERT_NEAR(s.qvel[i] + h * qacc[i], 0, 1e-6) << "seed " << seed;
   }
 }
@@ -175,7 +175,7 @@ double growth(const Model& model, const Drives& drives, double h) {
 }
 
 TEST(Drives, PlainIsStableExactlyBelowItsBound) {
-  // 3 h² kp < 4 m + 2 h kd
+  // Stable where 3 h² kp < 4 m + 2 h kd.
   Random random(1);
   for (int trial = 0; trial < 2000; ++trial) {
     const double m = random.uniform(0.01, 5), kd = random.uniform(0, 100), h = random.uniform(0.001, 0.2);
@@ -208,8 +208,8 @@ TEST(Drives, ModelSpringsAndDampersAreImplicit) {
 }
 
 TEST(Drives, LogarithmIsAccurateOverTheWholeArc) {
-  // Through a ball drive of unit stiffness at rest: Q = -Log. Against atan2, over all angles up to pi, either sign of
-  // q.
+  // A ball drive of unit stiffness at rest gives Q = -Log. Compared with atan2 over all angles up to π, for both signs
+  // of q.
   ModelSpec spec;
   BodySpec body("ball");
   body.parent = 0;

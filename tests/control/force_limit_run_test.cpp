@@ -15,7 +15,7 @@ TEST(ForceLimitRuns, SampleOfTheLongSweep) {
   EXPECT_LT(all.mean(), 4);
 }
 
-/// An RNEA of its own at every step, without spin damping: it finds the force that the limiter says it applied.
+/// An independent RNEA at every step, without spin damping, gives the force that the limiter reports as applied.
 TEST(ForceLimitRuns, AppliedForceClosesTheEquationsOfMotion) {
   for (const char* name : {"humanoid", "dog", "snake36"}) {
     const Model model = built_in(name);
@@ -24,14 +24,14 @@ TEST(ForceLimitRuns, AppliedForceClosesTheEquationsOfMotion) {
           run_limited(model, {.kp = kp, .kd = kp / 10, .limit = 50, .seconds = 0.5, .spin_damping = 0}, 1);
       ASSERT_EQ(report.status, WorldStatus::ok);
       EXPECT_GT(report.saturated, 0) << name << ", kp " << kp;
-      // 1e-9 of the limit, and rounding of accelerations that large gains amplify.
+      // 1e-9 of the limit, plus rounding errors of accelerations that large gains amplify.
       EXPECT_LT(report.worst_closure, 1e-8) << name << ", kp " << kp;
     }
   }
 }
 
-/// Drives at their limits swing freely; without the damping the free snake blows up by explicit velocity-product
-/// forces.
+/// With drives at their limits the joints swing freely. Without spin damping the explicit velocity-product forces make
+/// the free snake blow up.
 TEST(ForceLimitRuns, WithoutSpinDampingAFreeSnakeBlowsUp) {
   const Model model = built_in("snake36");
   LimitRun run{.kp = 1e3, .kd = 1e2, .limit = 10, .root_driven = false, .seconds = 30, .spin_damping = 0};
@@ -43,7 +43,7 @@ TEST(ForceLimitRuns, WithoutSpinDampingAFreeSnakeBlowsUp) {
   EXPECT_LT(with.top_speed, 100);
 }
 
-/// qacc of one limited step whose limits are out of reach.
+/// qacc of a step with limits that are never reached.
 std::vector<double> limited_step(const Model& model, const State& state, double dt, double spin_damping) {
   Data data(model);
   DriveLimiter<double> limiter(model, data);
@@ -69,8 +69,7 @@ TEST(SpinDamping, VanishesWithTheStepAndPutsNoForceOnRigidRotation) {
   };
   const auto slope = [&] { return std::log2(effect(1e-4) / effect(5e-5)); };
   EXPECT_NEAR(slope(), 1, 0.05);  // a force of first order
-  // The whole body turning and flying as one: what is left is the velocity that the step itself brings, an order
-  // smaller.
+  // With rigid motion of the whole body only the velocity that the step itself adds remains, which is an order smaller.
   for (int k = 6; k < model.nv; ++k) state.qvel[k] = 0;
   EXPECT_NEAR(slope(), 2, 0.05);
 }
@@ -83,7 +82,7 @@ TEST(SpinDamping, NeverDoesPositiveWorkAndKeepsLinearMomentum) {
     const double dt = 1.0 / 60;
     Data data(model);
     const std::vector<double> with = limited_step(model, state, dt, 0.5), without = limited_step(model, state, dt, 0);
-    // The damping's own force: M (with - without), by RNEA's linearity in the acceleration.
+    // The damping's own force: M (with - without), as RNEA is linear in the acceleration.
     std::vector<double> a(model.nv), b(model.nv);
     rnea<double>(model, data, state.qpos, state.qvel, with, a);
     rnea<double>(model, data, state.qpos, state.qvel, without, b);

@@ -29,7 +29,7 @@ struct TwoDrives {
   double c, v[2], k[2], limit[2];
 };
 
-/// v⁺ by trying all nine pieces: the one whose solution lies on it. h = 1, u = clamp(-k v⁺).
+/// v⁺ by trying all nine active sets: the one that its own solution satisfies. h = 1, u = clamp(-k v⁺).
 std::array<double, 2> brute_force(const TwoDrives& p) {
   for (int piece = 0; piece < 9; ++piece) {
     const int side[2] = {piece % 3 - 1, piece / 3 - 1};  // -1, 1: at that limit; 0: inside
@@ -64,8 +64,7 @@ std::array<double, 2> by_solver(const TwoDrives& p, LimitReport& report, const s
 
 const TwoDrives kCycling{0.5, {-3, -2}, {0.5, 100}, {0.25, 2}};
 
-/// The active-set iteration without a line search, as one would write it first. True if it settles within 1,000
-/// iterations.
+/// The plain active-set iteration without a line search. True if it converges within 1,000 iterations.
 bool plain_active_set_settles(const TwoDrives& p) {
   int side[2] = {0, 0};
   for (int round = 0; round < 1000; ++round) {
@@ -112,7 +111,7 @@ TEST(ForceLimits, MatchBruteForceFromAnyColdStart) {
     for (int i = 0; i < 2; ++i) ASSERT_NEAR(v[i], expected[i], 1e-9 * (1 + std::abs(expected[i]))) << "trial " << trial;
   }
   RecordProperty("plain_active_set_cycled", cycled);
-  EXPECT_GT(cycled, 0);  // else these would be no test of the line search
+  EXPECT_GT(cycled, 0);  // otherwise this does not test the line search
 }
 
 struct Case {
@@ -123,7 +122,7 @@ struct Case {
   double h;
 };
 
-/// Trees over all joint types with limits around what their drives ask for.
+/// Trees over all joint types, with force limits near the forces that the drives demand.
 Case random_case(unsigned seed, bool springs = true) {
   Random random(seed);
   Case c{random_tree(seed, {.bodies = 1 + int(seed % 20), .springs = springs, .chain = (seed % 5) / 4.0}),
@@ -153,7 +152,8 @@ Case random_case(unsigned seed, bool springs = true) {
   return c;
 }
 
-/// The clamped force that the drives must apply, from the end of the step: this file's own loop over joints.
+/// The clamped force that the drives must apply, from the state at the end of the step, by an independent loop over
+/// joints.
 std::vector<double> clamped(const Case& c, Data& data, const std::vector<double>& qacc) {
   std::vector<double> u(c.model.nv);
   Drives unlimited = c.drives;
@@ -191,7 +191,7 @@ TEST(ForceLimits, TheForceInTheEquationsOfMotionIsTheClampedOne) {
                                   << report.iterations;
     iterations += report.iterations, ++cases, saturated += report.saturated;
 
-    // M q̈ + C - τ - springs = u, springs and dampers at the end of the step.
+    // M q̈ + C - τ - springs = u, with springs and dampers at the end of the step.
     std::vector<double> needed(c.model.nv), Q(c.model.nv), K(c.model.nv);
     rnea<double>(c.model, data, c.state.qpos, c.state.qvel, qacc, needed);
     drive_terms<double>(c.model, data, Drives::none(c.model), c.h, c.state.qpos, c.state.qvel, c.state.qpos, {},
@@ -234,7 +234,7 @@ TEST(ForceLimits, WithoutLimitsItIsMaba) {
     drive_terms<double>(c.model, data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity,
                         c.state.tau, Q, K);
     maba<double>(c.model, data, c.state.qpos, c.state.qvel, Q, K, plain);
-    // The two sum Q = τ + springs + drive in another order: rounding, not more.
+    // The two sum Q = τ + springs + drive in different orders, so they agree only to rounding.
     ASSERT_LT(relative_error(limited, plain), 1e-11) << "seed " << seed;
   }
 }

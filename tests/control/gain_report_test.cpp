@@ -24,7 +24,7 @@ Model one_slider(double mass) {
   return compile(std::move(spec));
 }
 
-/// Positions of the slider from rest at 1 towards 0.
+/// Positions of the slider, which starts from rest at 1 and is driven towards 0.
 std::vector<double> simulate(double m, const Drives& drives, double h, int steps) {
   const Model model = one_slider(m);
   Data data(model);
@@ -63,7 +63,7 @@ TEST(GainReport, NumericalDampingIsOfFirstOrderInTheStep) {
 }
 
 TEST(GainReport, TheStepsOwnOscillatorIsTheOneThatRuns) {
-  // Ring-down of the real step: decay and period from the eigenvalues that the report states.
+  // The decay of the real step: its rate and period from the eigenvalues that the report gives.
   const double m = 2, kp = 800, kd = 8, h = 1.0 / 120;
   for (const bool plain : {false, true}) {
     const GainReport r = analyse_gains(m, kp, kd, plain, h);
@@ -88,7 +88,7 @@ TEST(GainReport, PhaseLagIsThatOfASwingingTarget) {
     Data data(model);
     std::vector<double> q{0}, v{0}, a(1), goal(1);
     const Drives drives{{kp}, {kd}, plain};
-    double in_phase = 0, quadrature = 0;  // q against sin and cos over whole periods, after the start has died away
+    double in_phase = 0, quadrature = 0;  // q against sin and cos over whole periods, after the initial transient
     const int settle = 2000, count = 90000;
     for (int n = 0; n < settle + count; ++n) {
       goal[0] = std::sin(w * h * (n + 1));
@@ -104,7 +104,7 @@ TEST(GainReport, PhaseLagIsThatOfASwingingTarget) {
 }
 
 TEST(GainReport, WarningsCountDegreesForwards) {
-  const GainReport early = analyse_gains(0.0177, 300, 20, true, 1.0 / 60);  // damped beyond what the step can say
+  const GainReport early = analyse_gains(0.0177, 300, 20, true, 1.0 / 60);  // damped more than the step resolves
   ASSERT_LT(early.phase_lag, -20);
   bool said = false;
   for (const std::string& w : early.warnings) {
@@ -138,7 +138,7 @@ TEST(GainReport, InertiasOfATree) {
       EXPECT_GT(r.inertia, 0);
       EXPECT_LE(r.inertia, r.inertia_largest);
       EXPECT_LE(r.inertia_limp, r.inertia * (1 + 1e-9))
-          << "seed " << seed;  // letting go of the others only makes it lighter
+          << "seed " << seed;  // freeing the other joints only makes it lighter
     }
   }
 }

@@ -48,7 +48,7 @@ struct CoupledWorld {
     prepare_stiffened<double>(model, data);
   }
 
-  /// By an external force through rnea at rest: what it takes from the joints' forces.
+  /// A row of J from rnea at rest: the change of the joints' forces by a unit external force.
   Vector row(int link, int direction) {
     std::vector<double> external(6 * model.njoint()), zero(model.nv), with(model.nv), without(model.nv);
     external[6 * link + direction] = 1;
@@ -65,7 +65,7 @@ Vec3d body_point(const CoupledWorld& w, int link) {
   return at;
 }
 
-/// A random block, not symmetric, of which the symmetric part is positive definite.
+/// A random block that is not symmetric, with a positive definite symmetric part.
 Dense random_block(Random& random, int size) {
   Dense A(size, size), skew(size, size);
   for (int i = 0; i < size; ++i) {
@@ -83,7 +83,7 @@ void add(const Dense& from, CoupledTrees::Block& to) {
 /// Rows on links and along joints, as nodes and as a dense J.
 struct Held {
   RowNodes nodes;
-  std::vector<Vector> forces;  ///< [link of a row] a wrench, or what is along the joint
+  std::vector<Vector> forces;  ///< [link of a row] a wrench, or the component along the joint
   std::vector<std::array<int, 2>> row_and_link;
   std::vector<bool> along_joint;
   Dense J, sigma;
@@ -155,7 +155,7 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
         on_a_branch += up == std::min(pair[0], pair[1]);
     }
     pairs_seen += int(pairs.size());
-    // Stiffnesses of joints and links as a step has them.
+    // Stiffnesses of joints and links as in a step.
     std::vector<int> stiffness_of_link(n, -1);
     std::vector<LinkStiffness<double>> stiffnesses;
     Vector Q = Vector::Zero(w.model.nv);
@@ -185,7 +185,7 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
     trees.analyze(pairs, held.nodes);
     AlignedVector<double> x(nv);
     std::vector<double> solution(trees.numbers());
-    for (int again = 0; again < 2; ++again) {  // with blocks of other values, in the same order of elimination
+    for (int again = 0; again < 2; ++again) {  // with other values in the blocks, in the same order of elimination
       Dense sum = H;
       Vector force = Q;
       trees.begin<double>(w.data, w.K, stiffness_of_link, stiffnesses);
@@ -251,14 +251,14 @@ Model row_of_bodies(int bodies) {
   return compile(std::move(spec));
 }
 
-/// Points of two bodies that are one, three rows each.
+/// Coincident points of two bodies, three rows each.
 RowNodes connects(std::span<const Pair> pairs) {
   RowNodes nodes;
   for (const auto [a, b] : pairs) nodes.add_link(a), nodes.add_link(b), nodes.add(3);
   return nodes;
 }
 
-/// What eliminates a rope costs in proportion to its length.
+/// The cost of eliminating a rope is proportional to its length.
 TEST(CoupledTrees, RopesCostWhatTheyAreLong) {
   double operations[2];
   for (const int k : {0, 1}) {
@@ -273,8 +273,8 @@ TEST(CoupledTrees, RopesCostWhatTheyAreLong) {
   EXPECT_LT(operations[1], 4.1 * operations[0]);
 }
 
-/// Rows without compliance to speak of, between bodies that bear on one another. Where one is eliminated along a
-/// direction in which nothing that is eliminated moves it, 1/Σ is the stiffness of what is left, and digits are lost.
+/// Rows with next to no compliance, between bodies in contact. Where a row is eliminated along a direction in which
+/// none of the eliminated bodies moves it, 1/Σ becomes the stiffness of the rest, and digits are lost.
 TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
   constexpr double kSigma = 1e-10;
   const int bodies = 30, nv = 6 * bodies;
@@ -308,7 +308,7 @@ TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
     const int rows = nodes.rows();
     Dense whole = Dense::Zero(nv + rows, nv + rows);
     whole.topLeftCorner(nv, nv) = Eigen::Map<Dense>(M.data(), nv, nv);
-    const auto place = [&](int link) {  // bodies' axes are the world's: (ω, v) of a link among the DoFs
+    const auto place = [&](int link) {  // the bodies' axes are the world's: (ω, v) of a link among the DoFs
       return std::array<int, 6>{6 * link + 3, 6 * link + 4, 6 * link + 5, 6 * link, 6 * link + 1, 6 * link + 2};
     };
     for (std::size_t p = 0; p < touching.size(); ++p) {
@@ -350,7 +350,7 @@ TEST(CoupledTrees, RowsHoldToRoundingBesideContacts) {
   }
 }
 
-/// The same of small models, with rows held: H x - Jᵀ λ = Q, J x + Σ λ = d.
+/// The same for small models with bilateral rows: H x - Jᵀ λ = Q, J x + Σ λ = d.
 TEST(DenseTrees, SolveWhatTheDenseMatrixSolves) {
   int pairs_seen = 0, held_seen = 0;
   for (unsigned seed = 1; seed <= 600; ++seed) {
@@ -392,7 +392,7 @@ TEST(DenseTrees, SolveWhatTheDenseMatrixSolves) {
           J -= shift * w.J[b];
         }
         const int pair = trees.add_pair(a, b);
-        const int count = 1 + random.index(6);  // the first rows of it
+        const int count = 1 + random.index(6);  // its first rows
         const Eigen::Matrix<double, 6, 6, Eigen::RowMajor> B = random_block(random, 6);
         const Vector force = Vector::NullaryExpr(6, [&] { return random.uniform(); });
         const bool only_pulls = random.index(4) == 0;

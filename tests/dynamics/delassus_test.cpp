@@ -14,8 +14,8 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
-/// A tree with a state, M̂ = M + K, and random rows: single links, pairs (equal ones, one branch, two branches), joint
-/// rows.
+/// A tree with a state, M̂ = M + K, and random rows: on single links, on pairs (the same link twice, one branch, two
+/// branches), and on joints.
 struct Rows {
   Model model;
   Data data;
@@ -46,7 +46,7 @@ struct Rows {
     rows.sweep(model, data);
   }
 
-  /// J's rows of a force (n, f) on a link: by external forces through rnea at rest without gravity.
+  /// J's row for a force (n, f) on a link: by external forces through rnea at rest without gravity.
   Vector row_of(int link, const double* wrench) {
     std::vector<double> external(6 * model.njoint()), zero(model.nv), with(model.nv), without(model.nv);
     std::copy(wrench, wrench + 6, external.begin() + 6 * link);
@@ -94,7 +94,7 @@ struct Rows {
   }
 };
 
-/// Conditioning of M multiplies rounding; 1e-10 of the largest element leaves room for it.
+/// The condition number of M multiplies rounding errors; 1e-10 of the largest element leaves room for that.
 constexpr double kDenseAgreement = 1e-10;
 
 void expect_dense_product(Rows& t) {
@@ -119,7 +119,7 @@ TEST(Delassus, IsTheDenseProduct) {
   }
 }
 
-/// What blocks share is kept from list to list, as far as they begin alike.
+/// Data that blocks share is kept from list to list as far as the lists have the same beginning.
 TEST(Delassus, ListsMadeAnewAreTheDenseProduct) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -136,7 +136,7 @@ TEST(Delassus, ListsMadeAnewAreTheDenseProduct) {
       t.J = both;
       factor<double>(t.model, t.data, t.s.qpos, t.K);
       expect_dense_product(t);
-      if (list == 3) {  // and lists that are shorter, or begin otherwise
+      if (list == 3) {  // and lists that are shorter or have another beginning
         t.rows.clear();
         t.fill(others);
         factor<double>(t.model, t.data, t.s.qpos, t.K);
@@ -152,7 +152,7 @@ TEST(Delassus, JacobianIsWhatForcesDo) {
     if (t.model.nv == 0) continue;
     factor<double>(t.model, t.data, t.s.qpos, t.K);
     const Matrix J = dense_jacobian(t.model, t.data, t.rows);
-    ASSERT_LT((J - t.J).cwiseAbs().maxCoeff(), 1e-11) << "seed " << seed;  // t.J comes out of a difference of forces
+    ASSERT_LT((J - t.J).cwiseAbs().maxCoeff(), 1e-11) << "seed " << seed;  // t.J is a difference of forces
   }
 }
 
@@ -211,7 +211,7 @@ TEST(Delassus, DiagonalIsThatOfTheGram) {
   }
 }
 
-/// What keep() leaves is as it was, and rows may follow it again.
+/// The blocks that keep() leaves are unchanged, and rows can be added after them.
 TEST(Delassus, TheFirstBlocksStay) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Rows t(seed);
@@ -245,7 +245,8 @@ TEST(Delassus, ReadUIsWhatAbaLeft) {
   }
 }
 
-/// A batch's pack gives each world the same numbers as a world alone, to rounding (rows are summed in another order).
+/// A pack of a batch gives each world the same numbers as the world computed individually, to rounding (rows are summed
+/// in another order).
 TEST(Delassus, LanesAreWorlds) {
   const int worlds = lanes<double>(isa_level());
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -304,7 +305,7 @@ TEST(Delassus, LanesAreWorlds) {
 TEST(Delassus, BadBlocksAreNamed) {
   const Model model = random_tree(3);
   DelassusRows<double> rows(model);
-  EXPECT_THROW(rows.add_block(-1, 0, 3), ValueError);  // the world alone
+  EXPECT_THROW(rows.add_block(-1, 0, 3), ValueError);  // only the world
   EXPECT_THROW(rows.add_block(0, model.njoint(), 3), ValueError);
   EXPECT_THROW(rows.add_block(0, -1, 0), ValueError);
   EXPECT_THROW(rows.add_joint_block(std::vector<int>{99}, 1), ValueError);

@@ -52,8 +52,8 @@ struct Tree {
   }
 };
 
-/// Conditioning of M multiplies rounding: residual tolerances are relative to the forces, so 1e-11 leaves room for
-/// 1e5 roundings of a recursion with up to 17 bodies.
+/// The condition number of M multiplies rounding errors. Residual tolerances are relative to the forces, so 1e-11
+/// leaves room for 1e5 rounding errors of a recursion with up to 17 bodies.
 constexpr double kTight = 1e-11;
 
 TEST(Identities, RneaOfAbaReturnsTau) {
@@ -62,7 +62,7 @@ TEST(Identities, RneaOfAbaReturnsTau) {
     std::vector<double> qacc(t.model.nv), tau(t.model.nv);
     aba<double>(t.model, t.data, t.s.qpos, t.s.qvel, t.s.tau, qacc);
     rnea<double>(t.model, t.data, t.s.qpos, t.s.qvel, qacc, tau);
-    // The residual is measured against the largest force that cancels in it.
+    // The residual is relative to the largest force that cancels in it.
     const double scale = std::max(1.0, (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).size()
                                            ? (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).maxCoeff()
                                            : 1.0);
@@ -126,7 +126,7 @@ TEST(Identities, EnergyRateIsPower) {
     aba<double>(t.model, t.data, t.s.qpos, t.s.qvel, t.s.tau, qacc);
     const double h = 1e-4;
     const auto total = [&](double dt) {
-      // q(t + dt) to second order: the velocity in the middle of the interval.
+      // q(t + dt) to second order: with the velocity in the middle of the interval.
       std::vector<double> middle(t.s.qvel), end(t.s.qvel), q(t.model.nq);
       for (int i = 0; i < t.model.nv; ++i) middle[i] += 0.5 * dt * qacc[i], end[i] += dt * qacc[i];
       integrate<double>(t.model, t.data, t.s.qpos, middle, dt, q);
@@ -140,8 +140,8 @@ TEST(Identities, EnergyRateIsPower) {
   }
 }
 
-/// Ṁ - 2C is skew: v·(Ṁ v - 2 C(q, v) v) = 0, where C v is the bias without gravity. For quaternion joints too, since
-/// both terms use the same quasi-velocities.
+/// Ṁ - 2C is skew: v·(Ṁ v - 2 C(q, v) v) = 0, where C v is the bias without gravity. This holds for quaternion joints
+/// too, since both terms use the same quasi-velocities.
 TEST(Identities, MassRateMinusTwiceCoriolisIsSkew) {
   for (unsigned seed = 0; seed < kTrees; ++seed) {
     Tree t(seed);
@@ -212,7 +212,8 @@ TEST(Identities, ExternalForceIsJacobianTransposeForce) {
 }
 
 TEST(Identities, MomentumRateIsExternalForce) {
-  // A single free tree in gravity: linear momentum changes by m g, angular about the centre of mass not at all.
+  // A single free tree in gravity: the linear momentum changes by m g, the angular momentum about the centre of mass is
+  // constant.
   for (unsigned seed = 0; seed < kTrees; ++seed) {
     Tree t(seed, {.springs = false, .welds = false});
     if (t.model.joints[0].type != JointType::free) continue;
@@ -248,7 +249,7 @@ TEST(Identities, DifferenceInvertsIntegrate) {
   }
 }
 
-/// Quaternions of qpos times a number.
+/// qpos with its quaternions scaled to the given norm.
 std::vector<double> with_length(const Model& model, std::vector<double> qpos, double length) {
   for (const int place : model.quaternions) {
     for (int k = 0; k < 4; ++k) qpos[place + k] *= length;

@@ -98,7 +98,7 @@ TEST(JointTypes, WhatAChainCannotMeanIsAnErrorByName) {
   EXPECT_TRUE(model.joints[0].limited && model.joints[1].limited);
 }
 
-/// A random tree draws every type that the table has.
+/// Random trees contain every joint type of the table.
 TEST(JointTypes, RandomTreesHaveThemAll) {
   Random random(7);
   std::vector<int> seen(kJointTraits.size());

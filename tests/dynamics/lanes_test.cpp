@@ -15,7 +15,7 @@ std::vector<R> cast(const std::vector<double>& v) {
   return {v.begin(), v.end()};
 }
 
-/// Everything that a step computes, for one world alone.
+/// All results of a step for one world computed individually.
 template <class R>
 struct Answers {
   std::vector<R> qacc, tau, M, minv, next, Q, K, force;
@@ -110,7 +110,7 @@ TEST(Lanes, FloatAgreesWithDoubleToItsPrecision) {
     std::vector<float> tau_float(model.nv);
     rnea<double>(model, data, s.qpos, s.qvel, s.qacc, tau);
     rnea<float>(model, data_float, cast<float>(s.qpos), cast<float>(s.qvel), cast<float>(s.qacc), tau_float);
-    // A recursion over up to 24 joints: some hundred roundings of 6e-8 each.
+    // A recursion over up to 24 joints: some hundred rounding errors of 6e-8 each.
     ASSERT_LT(relative_error(std::vector<double>(tau_float.begin(), tau_float.end()), tau), 2e-5) << "seed " << seed;
   }
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr double kEulerTolerance = 0.05,
                  kRk4Tolerance = 0.2;  // steps are small enough for the next order to stay below these
 
-/// A rod of `mass` and `length` on a hinge about y, hanging along -z at angle 0; more of them below one another.
+/// A rod of `mass` and `length` on a hinge about y that hangs along -z at angle 0, or a chain of `links` such rods.
 Model pendulum(int links, double mass, double length) {
   ModelSpec spec;
   for (int i = 1; i <= links; ++i) {
@@ -31,7 +31,7 @@ Model pendulum(int links, double mass, double length) {
   return compile(std::move(spec));
 }
 
-/// A body with three different moments of inertia, its centre of mass away from its frame, floating without gravity.
+/// A body with three different moments of inertia and its centre of mass off its origin, floating without gravity.
 Model tumbling_body() {
   ModelSpec spec;
   spec.option.gravity = {0, 0, 0};
@@ -56,7 +56,7 @@ Momentum momentum_of(const Model& model, Data& data) {
 
 using Watch = std::function<void(Data&)>;
 
-/// Runs `steps` steps over `duration` seconds; `watch` sees every state after the first.
+/// Runs `steps` steps over `duration` seconds; `watch` receives every state after the first.
 Data run(const Model& model, Integrator integrator, std::vector<double> qpos, std::vector<double> qvel, double duration,
          int steps, const Watch& watch = {}) {
   Data data(model);
@@ -73,7 +73,8 @@ Data run(const Model& model, Integrator integrator, std::vector<double> qpos, st
   return data;
 }
 
-/// Slope of log(error) against log(step) by least squares over steps, 2 steps, 4 steps, ….
+/// Slope of log(error) against log(step), by least squares over `count` numbers of steps: `first`, 2 `first`, 4
+/// `first`, ….
 double slope(const std::function<double(int steps)>& error, int first, int count) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0;
   for (int k = 0; k < count; ++k) {
@@ -90,7 +91,7 @@ double distance(const Data& a, const Data& b) {
   return std::sqrt(d);
 }
 
-/// The rod's own equation, 2/3 l θ'' = -g sin θ, by Runge and Kutta's rule in long double with steps far below those
+/// The equation of the rod, 2/3 l θ'' = -g sin θ, by the Runge-Kutta method in long double with steps far below those
 /// under test.
 std::pair<double, double> rod_reference(double length, double angle, double duration) {
   using Real = long double;
@@ -121,7 +122,7 @@ TEST(Slopes, PendulumStateAgainstItsOwnEquation) {
   EXPECT_NEAR(slope(error(Integrator::semi_implicit_euler), 8000, 3), 1, kEulerTolerance);
 }
 
-/// With a constant mass the rule is symplectic: the energy error is of first order and swings, but does not grow.
+/// With a constant mass the scheme is symplectic: the energy error is of first order and oscillates, but does not grow.
 TEST(Slopes, PendulumEnergyUnderEulerIsFirstOrderAndBounded) {
   const Model model = pendulum(1, 1.5, 0.7);
   const auto worst = [&](double duration, int steps) {
@@ -165,7 +166,7 @@ TEST(Slopes, DoublePendulum) {
   EXPECT_NEAR(slope(energy_error(Integrator::semi_implicit_euler), 8000, 3), 1, kEulerTolerance);
 }
 
-/// Spin about the middle axis: the body flips over and over (Dzhanibekov). Energy and both momenta are constants.
+/// Spin about the middle axis: the body flips repeatedly (Dzhanibekov). Energy and both momenta are constant.
 struct Tumble {
   Model model = tumbling_body();
   std::vector<double> qpos{0, 0, 1, 1, 0, 0, 0}, qvel{0.3, -0.2, 0.1, 0.01, 6, 0.02};
@@ -206,7 +207,7 @@ TEST(Slopes, TumblingBodyKeepsItsMomentumAndEnergyToTheOrder) {
   EXPECT_NEAR(slope(of(Integrator::semi_implicit_euler, &Tumble::Error::linear), 40'000, 3), 1, kEulerTolerance);
 }
 
-/// Quaternions are renormalised in every step: their length is one to rounding after any number of steps.
+/// Quaternions are normalised in every step: their norm is one to rounding after any number of steps.
 TEST(Slopes, QuaternionsStayUnit) {
   const Tumble t;
   for (const Integrator integrator : {Integrator::semi_implicit_euler, Integrator::rk4}) {

@@ -18,12 +18,12 @@ using Vector = Eigen::VectorXd;
 constexpr int kPostures = 30;
 
 std::vector<float> narrow(const std::vector<double>& v) { return {v.begin(), v.end()}; }
-/// What float says, as double: both sides get the same numbers.
+/// The values rounded to float, as double: both sides get the same numbers.
 std::vector<double> rounded(const std::vector<double>& v) {
   const std::vector<float> f = narrow(v);
   return {f.begin(), f.end()};
 }
-/// The worst error over the largest entry.
+/// The largest error relative to the largest entry.
 double error(const AlignedVector<float>& x, const Vector& expected, const DataFloat& data, int world) {
   std::vector<float> mine(std::size_t(expected.size()));
   data.get(x, int(expected.size()), world, mine);
@@ -31,7 +31,8 @@ double error(const AlignedVector<float>& x, const Vector& expected, const DataFl
   return (wide - expected).lpNorm<Eigen::Infinity>() / expected.lpNorm<Eigen::Infinity>();
 }
 
-/// One K for all joints but the root. Forces are drives': as large as K where they ask for an acceleration.
+/// The same K for all joints but the root. The forces are those of drives: as large as K where they demand an
+/// acceleration.
 struct Stiff {
   Model model;
   std::vector<double> K;
@@ -64,7 +65,7 @@ struct Stiff {
     return p;
   }
 
-  /// The worst of all postures, in batches of so many worlds; neighbours are other postures.
+  /// The largest error over all postures, in batches of `worlds` worlds; the neighbours have other postures.
   double worst(int worlds) {
     Data wide(model);
     DataFloat data(model, worlds);

@@ -26,7 +26,7 @@ TreeOptions with_size(unsigned seed) {
   return options;
 }
 
-/// A tree, a state and what stands on the right-hand side.
+/// A tree, a state and the right-hand side.
 struct Case {
   Model model;
   Data data;
@@ -38,7 +38,7 @@ struct Case {
     s = random_state(random, model);
     for (double& v : s.qvel) v *= 5;
     inertia = model.armature;
-    for (const Joint& joint : model.joints) {  // K as maba() takes it: one number for the rotations of a joint
+    for (const Joint& joint : model.joints) {  // K as for maba(): one number for the rotations of a joint
       const double k = random.chance(0.5) ? 0 : std::pow(10.0, random.uniform(-3, 3));
       for (int d = 0; d < joint.nv(); ++d) inertia[joint.qvel + d] = k;
     }
@@ -53,7 +53,7 @@ struct Case {
                  with_external ? external : std::vector<double>{});
     return c;
   }
-  /// M₀ + diag K + θh ∂C/∂v. C is a quadratic polynomial of v, of which central differences are exact.
+  /// M₀ + diag K + θh ∂C/∂v. C is a quadratic polynomial of v, so central differences are exact.
   Matrix matrix() {
     Matrix M(model.nv, model.nv);
     crba<double>(model, data, s.qpos, {M.data(), std::size_t(M.size())});
@@ -73,7 +73,7 @@ struct Case {
   }
 };
 
-/// Normwise backward error of q̈ in (matrix) q̈ = Q - C: what rounding may do whatever the matrix' condition.
+/// Normwise backward error of q̈ in (matrix) q̈ = Q - C: what rounding may cause whatever the matrix' condition.
 double backward_error(const Matrix& A, const std::vector<double>& x, const Vector& b) {
   const Vector q = Map(x.data(), x.size());
   return (A * q - b).cwiseAbs().maxCoeff() / std::max(1e-300, (A.cwiseAbs() * q.cwiseAbs() + b.cwiseAbs()).maxCoeff());
@@ -124,7 +124,7 @@ TEST(VelocityProducts, UnsymmetricTangentsOfLinksEnterTheDenseMatrix) {
     }
     const std::vector<double> x = c.accelerate(tangent);
     ASSERT_LT(relative_error(x, plain(lu_solve(A, b))), 1e-10) << "seed " << seed;
-    // And w of each link is J q̈.
+    // The acceleration w of each link is J q̈.
     for (int body = 1; body < c.model.nbody(); ++body) {
       const int link = c.model.bodies[body].link;
       if (link < 0) continue;
@@ -148,7 +148,7 @@ TEST(VelocityProducts, WithoutThetaAreMaba) {
   }
 }
 
-/// A step of h seconds may take C as it is where ½ h² Cᵀ M⁻¹ C, what that adds to the energy, is next to nothing.
+/// A step of h seconds may use the explicit C where the energy that it adds, ½ h² Cᵀ M⁻¹ C, is negligible.
 TEST(VelocityProducts, AreExplicitWhereTheyAddLittle) {
   const double h = 1.0 / 60;
   int explicit_ones = 0, others = 0, needless = 0;
@@ -183,7 +183,7 @@ TEST(VelocityProducts, AreExplicitWhereTheyAddLittle) {
   std::printf("%d explicit, %d not, %d of these needlessly\n", explicit_ones, others, needless);
 }
 
-/// The shank of a dog that lies did so, and each of its steps took the pass.
+/// A link that spins about its axis needs no pass with two matrices. The shank of a lying dog does so in every step.
 TEST(VelocityProducts, OfALimbThatSpinsAboutItsAxisAreNone) {
   const Model model = compile(parse_mjcf(R"(<mujoco><worldbody><body><freejoint/><geom size='.1' mass='9'/>
       <body><joint type='ball'/><geom type='capsule' fromto='0 0 -.03 0 0 -.1' size='.02' mass='.5'/>
@@ -199,7 +199,7 @@ TEST(VelocityProducts, OfALimbThatSpinsAboutItsAxisAreNone) {
   };
   EXPECT_TRUE(is_explicit(3, 0));
   EXPECT_FALSE(is_explicit(3, 1));
-  data.qvel[0] = 100;  // how fast all of it flies does not matter
+  data.qvel[0] = 100;  // the velocity of the whole system does not matter
   EXPECT_FALSE(is_explicit(3, 1));
 }
 

@@ -38,7 +38,7 @@ std::vector<BodyPair> brute_force(const std::vector<Aabb>& boxes) {
   return out;
 }
 
-/// n boxes in a cube of side `room`, sizes spread over `decades` powers of ten below `size`.
+/// n boxes in a cube of side `room`, with sizes spread over `decades` powers of ten below `size`.
 std::vector<Aabb> scatter(Random& random, int n, double room, double size, double decades) {
   std::vector<Aabb> boxes;
   for (int k = 0; k < n; ++k) {
@@ -102,7 +102,7 @@ TEST(BroadPhase, PlanesGiantsAndBodiesFarAway) {
     boxes.push_back({{0, far, -far}, {1, far + 1, 1 - far}});
   }
   expect_brute_force(phase, boxes);
-  // Everything blown apart.
+  // Boxes scattered over up to 200 powers of ten.
   std::vector<Aabb> blown;
   for (int k = 0; k < 400; ++k) {
     const double scale = std::pow(10, uniform(random, 0, 200));
@@ -113,14 +113,14 @@ TEST(BroadPhase, PlanesGiantsAndBodiesFarAway) {
 }
 
 TEST(BroadPhase, SmallBoxesAllAroundAFewLargeOnes) {
-  // The large class's grid is much smaller than the world of the small one, and the small one's rows reach past it.
+  // The grid of the large class is much smaller than the world of the small class, whose rows extend beyond it.
   Random random(9);
   BroadPhase phase;
   for (int trial = 0; trial < 20; ++trial) {
     auto boxes = scatter(random, 300, 30, 0.5, 0);
     for (const Aabb& b : scatter(random, 40, 6, 4, 0)) boxes.push_back(b);
     for (const Aabb& b : scatter(random, 40, 3, 3e-3, 0)) boxes.push_back(b);
-    // And one far away, which makes the bins of the small class wide.
+    // A distant box makes the bins of the small class wide.
     boxes.push_back({{1e7, 1e7, 1e7}, {1e7 + 0.4, 1e7 + 0.4, 1e7 + 0.4}});
     expect_brute_force(phase, boxes);
   }
@@ -132,7 +132,7 @@ TEST(BroadPhase, NanIsInNoPairAndEmptyBoxesOverlapNothing) {
   auto boxes = scatter(random, 200, 4, 1, 0);
   boxes[7].lower.y = kNan;
   boxes[8].upper = {kNan, kNan, kNan};
-  std::swap(boxes[9].lower, boxes[9].upper);  // inside out
+  std::swap(boxes[9].lower, boxes[9].upper);  // lower and upper exchanged
   expect_brute_force(phase, boxes);
 }
 

@@ -43,7 +43,7 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
         if (balls[i].carrier != balls[j].carrier && random.uniform(0, 1) < 0.9) pairs.push_back({i, j});
       }
     }
-    std::vector<unsigned char> apart_pairs;  // of every second pair of carriers one may stop
+    std::vector<unsigned char> apart_pairs;  // of every second pair of carriers one may be stopped
     for (const auto [i, j] : pairs) apart_pairs.push_back((balls[i].carrier + balls[j].carrier) % 2 != 0);
     spheres.list(pairs, apart_pairs);
     const Vec3d normal = random.direction();
@@ -87,7 +87,7 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
                h * (std::max(0.0, dot(normal, velocity[plane] - velocity[ball])) + turn[ball]);
         way = dot(normal, centre[ball] - centre[plane]);
         near_planes += way <= most, far_planes += way > most;
-      } else {  // points of the smaller one, seen from the other's carrier
+      } else {  // points of the smaller one, in the frame of the other's carrier
         const Vec3d spin = spheres.spin(i) - spheres.spin(j);
         const auto [small, large] = balls[i].radius <= balls[j].radius ? std::pair(i, j) : std::pair(j, i);
         const Vec3d carried = velocity[large] + cross(spheres.spin(large), centre[small] - centre[large]);

@@ -31,7 +31,7 @@ std::vector<Vec3d> sphere_points(int n, Random& random) {
   return points;
 }
 
-/// Euler's formula, faces flat and convex, everything behind every face.
+/// Euler's formula holds, faces are flat and convex, and the hull is behind every face.
 void expect_sound(const ConvexHull& hull) {
   std::size_t corners = 0;
   for (const auto& face : hull.faces()) {
@@ -105,7 +105,7 @@ TEST(ConvexHull, TheTableHasTheFarthestVertexOfEveryDirection) {
   }
 }
 
-// Quartered as often as could be for each of them, a table would take a hundred megabytes.
+// A table that is subdivided as far as possible for each of these vertices would take a hundred megabytes.
 TEST(ConvexHull, VerticesInOnePlaceAreNotToldApart) {
   Random random(4);
   std::vector<Vec3d> points{{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}};
@@ -185,7 +185,7 @@ TEST(ConvexHull, DegeneratePointsAreRefused) {
     points[2].y = bad;
     refused(points);
   }
-  // qhull by itself dies of these.
+  // Given these points qhull crashes.
   for (const double huge : {1e60, 1e160, 1e300, -1e308}) {
     auto points = good;
     points[1].x = huge;
@@ -213,7 +213,7 @@ TEST(Bounds, HoldTheShapeAndTouchIt) {
       const Mat3d r = rotation(exp_map({uniform(random, -2, 2), uniform(random, -2, 2), uniform(random, -2, 2)}));
       const ShapePose pose{{1, 2, 3}, r};
       const Aabb box = bounds(shape, pose, 0.1);
-      // Points of the surface, found from directions.
+      // Points of the surface for sampled directions.
       Vec3d low{9, 9, 9}, high{-9, -9, -9};
       for (const Vec3d& d : sphere_points(4000, random)) {
         Vec3d p{0, 0, 0};

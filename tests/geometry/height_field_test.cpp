@@ -145,7 +145,7 @@ TEST(HeightFieldContact, ABoxOnAPeakAndOnFlatGround) {
       widest = std::max(widest, norm(p.position - lying.points[static_cast<std::size_t>(j)].position));
   }
   EXPECT_GT(widest, 1.2);
-  // Only its middle rests on something: no corner of it is over the peak.
+  // Only the middle of the box rests on the terrain: none of its corners is over the peak.
   const HeightField peak = field(9, 9, 2, 2, [](double x, double y) { return x == 0 && y == 0 ? 0.5 : 0.0; });
   const Contacts poked = contacts(box, {{0.03, 0.04, 0.69}, identity3<double>()}, terrain(peak), {}, 0);
   ASSERT_EQ(poked.count, 1);
@@ -178,7 +178,7 @@ double height_at(const HeightField& f, double x, double y) {
 }
 
 TEST(HeightFieldContact, ABoxThatIsUnderTheSurfaceSomewhereIsPushedOut) {
-  // Steep for its size: edges that fall away from a peak, with neighbours above a contact's tangent plane.
+  // Steep for its size: edges descend from a peak, and neighbours rise above a contact's tangent plane.
   const HeightField hill = field(5, 5, 1, 1, [](double x, double y) {
     const double r = std::abs(x) + std::abs(y);
     return r < 0.1 ? 0.2 : std::max(std::abs(x), std::abs(y)) > 0.6 ? 0.0 : r < 0.6 ? 0.06 : 0.04;

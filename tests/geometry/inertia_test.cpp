@@ -38,7 +38,7 @@ Mesh revolve(const std::vector<std::array<double, 2>>& profile, int around, cons
   return m;
 }
 
-/// The profile of a cap-tube-cap of radius r: n rings for each cap.
+/// The profile of a capsule of radius r, with n rings for each cap.
 std::vector<std::array<double, 2>> capsule_profile(double r, double half, int n) {
   std::vector<std::array<double, 2>> p;
   for (int i = 0; i <= n; ++i)
@@ -108,7 +108,7 @@ std::vector<Tessellated> tessellated() {
 TEST(ShapeInertia, TessellationsConvergeToTheClosedFormWithSecondOrder) {
   for (const Tessellated& s : tessellated()) {
     for (bool shell : {false, true}) {
-      if (shell && s.type == ShapeType::ellipsoid) continue;  // an approximation, below
+      if (shell && s.type == ShapeType::ellipsoid) continue;  // an approximation, tested below
       SCOPED_TRACE(std::string(s.name) + (shell ? " shell" : ""));
       const MeshInertia kind = shell ? MeshInertia::shell : MeshInertia::exact;
       const ShapeInertia closed = shape_inertia(s.type, s.size, shell);
@@ -131,10 +131,10 @@ TEST(ShapeInertia, BoxEqualsItsTwelveTrianglesExactly) {
 }
 
 TEST(ShapeInertia, EllipsoidShellIsTheStatedApproximation) {
-  // A sphere leaves nothing to approximate but the layer's thickness, 1e-6 over a radius of 0.3.
+  // For a sphere the only approximation is the layer's thickness, 1e-6 over a radius of 0.3.
   expect_near(shape_inertia(ShapeType::ellipsoid, {0.3, 0.3, 0.3}, true),
               shape_inertia(ShapeType::sphere, {0.3, 0, 0}, true), 2e-5);
-  // Otherwise Thomsen's area is within 1.1 % of the true one, from a tessellation.
+  // Otherwise Thomsen's area is within 1.1 % of the true one, which a tessellation gives.
   for (const Vec3d& s : {Vec3d{0.3, 0.7, 0.5}, Vec3d{0.1, 1, 1}, Vec3d{0.1, 0.1, 1}}) {
     const Mesh m = revolve(capsule_profile(1, 0, 96), 384, s);
     const ShapeInertia fine = mesh_inertia(m.vertices, m.triangles, MeshInertia::shell);
@@ -143,14 +143,15 @@ TEST(ShapeInertia, EllipsoidShellIsTheStatedApproximation) {
 }
 
 TEST(ShapeInertia, CapsuleIsAdditive) {
-  // capsule = cylinder + sphere cut in two; along z that is a plain sum, and a capsule of no length is a sphere.
+  // A capsule is a cylinder and two halves of a sphere. Along z this is a plain sum, and a capsule of zero length is a
+  // sphere.
   for (bool shell : {false, true}) {
     const double r = 0.3, h = 0.7;
     const auto whole = shape_inertia(ShapeType::capsule, {r, h, 0}, shell),
                ball = shape_inertia(ShapeType::sphere, {r, 0, 0}, shell);
     auto tube = shape_inertia(ShapeType::cylinder, {r, h, 0}, shell);
     if (shell) {
-      tube.volume -= 2 * kPi * r * r;  // without the disks
+      tube.volume -= 2 * kPi * r * r;  // without the discs
       tube.inertia.zz -= kPi * r * r * r * r;
     }
     EXPECT_NEAR(whole.volume, tube.volume + ball.volume, 1e-14);
@@ -163,11 +164,11 @@ TEST(ShapeInertia, RefusesWhatIsNoLength) {
   EXPECT_THROW(shape_inertia(ShapeType::sphere, {-1, 0, 0}), ValueError);
   EXPECT_THROW(shape_inertia(ShapeType::box, {1, 1, NAN}), ValueError);
   EXPECT_THROW(shape_inertia(ShapeType::capsule, {1, INFINITY, 0}), ValueError);
-  EXPECT_NO_THROW(shape_inertia(ShapeType::sphere, {1, -5, NAN}));  // sizes that a sphere does not have
+  EXPECT_NO_THROW(shape_inertia(ShapeType::sphere, {1, -5, NAN}));  // sizes that a sphere does not use
   EXPECT_EQ(shape_inertia(ShapeType::box, {0, 1, 1}).volume, 0);
 }
 
-// ∫ x xᵀ about the origin, which maps as |det A| A M Aᵀ.
+// ∫ x xᵀ about the origin, which transforms as |det A| A M Aᵀ.
 Sym3d second_moment(const ShapeInertia& s) {
   const double half = (s.inertia.xx + s.inertia.yy + s.inertia.zz) / 2;
   const Vec3d& c = s.com;
@@ -193,7 +194,7 @@ TEST(MeshInertia, AffineImagesOfTheUnitTetrahedronFollowTheClosedForm) {
       for (Triangle& f : t) std::swap(f[0], f[1]);
     }
     const Vec3d centre = o + a * Vec3d{0.25, 0.25, 0.25};
-    // about the origin: A M Aᵀ |det| + o sᵀ + s oᵀ + o oᵀ V, s = A ∫x = A (1/24) |det|
+    // About the origin: A M Aᵀ |det| + o sᵀ + s oᵀ + o oᵀ V, s = A ∫x = A (1/24) |det|.
     const double volume = std::abs(det) / 6;
     const Vec3d s = a * Vec3d{1 / 24., 1 / 24., 1 / 24.} * std::abs(det);
     Sym3d expected = rotate(a, unit) * std::abs(det);
@@ -210,7 +211,7 @@ TEST(MeshInertia, AffineImagesOfTheUnitTetrahedronFollowTheClosedForm) {
   }
 }
 
-/// Two boxes side by side with a gap: exact counts both, convex fills the gap.
+/// Two boxes side by side with a gap: `exact` counts both, `convex` fills the gap.
 Mesh two_boxes() {
   Mesh m = box_mesh({0.5, 0.5, 0.5}), other = box_mesh({0.5, 0.5, 0.5});
   for (Vec3d& v : m.vertices) v.x -= 2;

@@ -30,7 +30,7 @@ Vec3d unit(Random& random) {
   }
 }
 Vec3d vector(Random& random, double least, double most) {
-  const double length = uniform(random, least, most);  // before the direction: compilers differ in what they take first
+  const double length = uniform(random, least, most);  // drawn first: the order of evaluation differs among compilers
   return unit(random) * length;
 }
 Mat3d turn(Random& random) { return rotation(exp_map(vector(random, 0, 3))); }
@@ -56,7 +56,7 @@ double support(const Shape& shape, const ShapePose& pose, const Vec3d& d) {
   }
 }
 
-/// How far apart along n, from B to A; negative: they overlap by that along n.
+/// The separation along n, from B to A; negative: the overlap along n.
 double separation(const Shape& a, const ShapePose& pa, const Shape& b, const ShapePose& pb, const Vec3d& n) {
   return -support(a, pa, -n) - support(b, pb, n);
 }
@@ -66,7 +66,7 @@ struct Scene {
   ShapePose pa, pb;
 };
 
-/// Hulls from a tetrahedron to one of 200 vertices, and a prism with two large flat faces.
+/// Hulls from a tetrahedron to one with 200 vertices, and a prism with two large flat faces.
 const std::vector<ConvexHull>& hulls() {
   static const std::vector<ConvexHull> kHulls = [] {
     std::vector<ConvexHull> out;
@@ -154,8 +154,8 @@ TEST_P(NarrowPhase, DeepestPointHasTheDistanceAlongItsNormal) {
     const ContactPoint& p = c.deepest();
     EXPECT_NEAR(norm(p.normal), 1, 1e-12);
     EXPECT_NEAR(p.distance, separation(s.a, s.pa, s.b, s.pb, p.normal), 2e-7);
-    // The two surface points lie in the shapes: no support is exceeded in any direction, and together with the line
-    // above that makes the distance exact when it is positive.
+    // The two surface points lie in the shapes: no support is exceeded in any direction. Together with the line above
+    // this makes the distance exact when it is positive.
     const Vec3d on_a = p.position + p.normal * (p.distance / 2), on_b = p.position - p.normal * (p.distance / 2);
     for (int k = 0; k < 20; ++k) {
       const Vec3d d = unit(random);
@@ -178,7 +178,7 @@ TEST_P(NarrowPhase, MovingAlongTheNormalChangesTheDistanceAtSlopeOne) {
     const ContactPoint p = c.deepest();
     s.pa.position += p.normal * kStep;
     const double moved = contacts(s, kMargin).deepest().distance;
-    // Where two directions part the shapes equally well the other one may take over: rare.
+    // Where two directions separate the shapes equally well the other one may take over: rare.
     if (std::abs(moved - p.distance - kStep) > 0.01 * kStep) ++off;
     // Across the normal the change is of second order.
     Vec3d side = cross(p.normal, unit(random));
@@ -188,14 +188,15 @@ TEST_P(NarrowPhase, MovingAlongTheNormalChangesTheDistanceAtSlopeOne) {
   EXPECT_LT(off, kScenes / 50);
 }
 
-/// Two that pass by each other: what an earlier step left only tells sooner what is beyond the margin.
+/// Two shapes that pass each other. The separating axis that an earlier call left may only speed up the decision that a
+/// pair is beyond the margin.
 TEST_P(NarrowPhase, PointsDoNotDependOnTheAxisThatPartedThem) {
   int beyond = 0, near = 0;
   Vec3d parting{0, 0, 0};
   for_scenes([&](const Scene& scene, Random& random) {
     Scene s = scene;
     const Vec3d step = unit(random) * 0.02;
-    if (random() % 4 > 0) parting = {0, 0, 0};  // else that of other shapes
+    if (random() % 4 > 0) parting = {0, 0, 0};  // else the axis of other shapes
     s.pa.position -= step * 5;
     for (int k = 0; k < 10; ++k, s.pa.position += step) {
       const Contacts fresh = contacts(s, 0.01);
@@ -218,7 +219,7 @@ TEST_P(NarrowPhase, PointsDoNotDependOnTheAxisThatPartedThem) {
 TEST_P(NarrowPhase, SwappingTurnsTheNormalRound) {
   for_scenes([&](const Scene& s, Random&) {
     const Contacts c = contacts(s, kMargin), d = contacts(swapped(s), kMargin);
-    if (GetParam().a == GetParam().b) {  // which of the two is clipped may differ
+    if (GetParam().a == GetParam().b) {  // either of the two may be clipped
       EXPECT_NEAR(c.deepest().distance, d.deepest().distance, 1e-6);
       return;
     }
@@ -243,7 +244,7 @@ TEST_P(NarrowPhase, MovesWithTheShapes) {
     moved.pb = {r * s.pb.position + t, r * s.pb.rotation};
     const Contacts c = contacts(s, kMargin), d = contacts(moved, kMargin);
     EXPECT_NEAR(c.deepest().distance, d.deepest().distance, 1e-6);
-    // Which points are kept may differ where points tie; the deepest one's normal turns along.
+    // Different points may be kept where points tie, but the deepest one's normal rotates with the shapes.
     if (norm(r * c.deepest().normal - d.deepest().normal) > 1e-3) ++other;
   });
   EXPECT_LT(other, kScenes / 50);
@@ -327,7 +328,7 @@ TEST_P(NarrowPhase, ZeroSizesAndCoincidentCentresStayFinite) {
   }
 }
 
-/// Shapes that lie flat on each other, A on top, 1 mm deep; and how many points carry it.
+/// Two shapes that lie flat on each other, A on top, 1 mm deep, and the number of points that support A.
 struct Resting {
   const char* name;
   Scene scene;
@@ -362,7 +363,7 @@ TEST(Manifold, FlatFeaturesTouchInSeveralPointsAllAroundTheWeight) {
       const ContactPoint& p = c.points[static_cast<std::size_t>(i)];
       EXPECT_NEAR(p.distance, -1e-3, 1e-9);
       EXPECT_NEAR(p.normal.z, 1, 1e-9);
-      // Along the direction in which the narrowest support still reaches: a lying capsule's axis.
+      // Along the direction in which the narrowest support still extends: the axis of a lying capsule.
       left = std::min(left, p.position.y + 0.03), right = std::max(right, p.position.y + 0.03);
     }
     EXPECT_LT(left, -0.09);
@@ -370,7 +371,7 @@ TEST(Manifold, FlatFeaturesTouchInSeveralPointsAllAroundTheWeight) {
   }
 }
 
-/// Boxes that lie on one another with their edges in line, but for rounding: four points, not two at each corner.
+/// Boxes that lie on one another with aligned edges, up to rounding: four points, not two at each corner.
 TEST(Manifold, CornersOnASideAreOnePointEach) {
   Random random(5);
   const Shape box{ShapeType::box, {0.1, 0.07, 0.05}};
@@ -406,8 +407,8 @@ TEST(Manifold, FeaturesStayWhileAShapeRocksALittle) {
   }
 }
 
-/// Both ends of a capsule or a cylinder that leans towards a face, each as far as it is from the face's plane: the one
-/// behind may be the faster.
+/// Both ends of a capsule or a cylinder that leans towards a face, each with its distance from the face's plane: the
+/// farther end may be the faster one.
 TEST(Manifold, WhatLeansTowardsAFaceHasBothItsEnds) {
   Random random(5);
   const Shape wall{ShapeType::box, {3, 3, 0.01}};
@@ -448,8 +449,8 @@ TEST(Manifold, NearlyParallelCapsulesAreAsFarApartAsTheirSegments) {
   EXPECT_GT(several, 1000);
 }
 
-/// Down to a gap of a tenth of a nanometre, which leaves few digits of a difference of two points: the distance is
-/// that along the normal, of whatever corners.
+/// Gaps down to a tenth of a nanometre, at which a difference of two points has few digits. The distance is that along
+/// the normal, whichever corners define it.
 TEST(Ellipsoid, IsExactNextToCornersEdgesAndFaces) {
   Random random(23);
   for (const ShapeType other : {ShapeType::box, ShapeType::convex}) {
@@ -459,10 +460,10 @@ TEST(Ellipsoid, IsExactNextToCornersEdgesAndFaces) {
       Scene s = random_scene(ShapeType::ellipsoid, other, random);
       const ContactPoint p = contacts(s, 10).deepest();
       const double gap = std::pow(10, uniform(random, -10, -3));
-      s.pb.position = s.pb.position - s.pa.position, s.pa.position = {0, 0, 0};  // small numbers round little
+      s.pb.position = s.pb.position - s.pa.position, s.pa.position = {0, 0, 0};  // for small rounding errors
       s.pb.position += p.normal * (p.distance - gap);
       const ContactPoint q = contacts(s, 10).deepest();
-      if (!(q.distance > 0)) continue;  // another direction parted them less
+      if (!(q.distance > 0)) continue;  // another direction separated them less
       worst = std::max(worst, std::abs(q.distance - separation(s.a, s.pa, s.b, s.pb, q.normal)));
       seen += q.distance < 1.1 * gap;
     }

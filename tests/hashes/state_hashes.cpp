@@ -35,7 +35,8 @@ std::uint64_t hash_of(std::span<const double> values) {
   return hash;
 }
 
-/// `steps` of 1/60 s from a start that differs from world to world, with drives towards the first pose or limp.
+/// `steps` steps of 1/60 s from initial states that differ between worlds, either limp or with drives towards the
+/// initial pose.
 template <class R>
 void tree(const char* name, const Model& model, int worlds, bool driven, bool contacts, int steps) {
   BasicData<R> data(model, worlds);
@@ -86,7 +87,7 @@ void particles(const char* name, int steps) {
   print(name, "double", hash_of(system.position) ^ std::rotl(hash_of(system.velocity), 1));
 }
 
-/// What code outside of kernels takes in place of the system's mathematical library.
+/// The elementary functions that code outside of kernels uses in place of the system's mathematical library.
 void elementary_functions() {
   std::vector<double> values;
   for (int i = -5000; i < 5000; ++i) {

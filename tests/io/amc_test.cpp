@@ -44,12 +44,14 @@ TEST(Amc, PlacesByHand) {
   EXPECT_EQ(clip.times[1], 1.0 / 120);
   ASSERT_EQ(clip.skeleton.size(), 4u);  // root, thigh, shin, shin_end
   EXPECT_EQ(clip.skeleton[3].name, "shin_end");
-  // A turn about the thigh's own x, which is the world's y at rest, leaves the leg hanging and turns the shin's axis.
+  // A rotation about the thigh's own x, which is the world's y at rest, leaves the leg hanging and turns the shin's
+  // axis.
   const std::vector<Vec3d> first = joint_positions(clip, 0);
   expect_near(first[1], {1, 2, 3});
   expect_near(first[2], {1, -1, 3});
   expect_near(first[3], {1, -5, 3});
-  // The root a quarter about y, the thigh another: the knee's axis, x at rest, points to -x; it lifts the shin to z.
+  // The root is turned by a quarter about y, and the thigh by another. The knee's axis, x at rest, points to -x and
+  // lifts the shin to z.
   const std::vector<Vec3d> second = joint_positions(clip, 1);
   expect_near(second[2], {1, -1, 3});
   expect_near(second[3], {1, -1, 7});
@@ -73,7 +75,7 @@ TEST(Amc, FramesThatAreMissingAreSaid) {
   std::string gap = kAmcMotion;
   gap.replace(gap.find("\n2\n"), 3, "\n4\n");
   const Diagnostics notes = parse_two(gap).diagnostics;
-  ASSERT_EQ(notes.size(), 2u);  // the other is of the rate
+  ASSERT_EQ(notes.size(), 2u);  // the other is about the rate
   EXPECT_EQ(notes[1].text(), "a.amc:8: warning: frame 4 follows frame 1: taken as the next one, 0.00833 s later");
 }
 
@@ -128,7 +130,7 @@ TEST(Amc, CmusFilesTrackOnTheHumanoid) {
   }
 }
 
-/// An AMASS file as AMASS writes it: doubles, float32 in some, one walking in place.
+/// A file as AMASS writes it: doubles, in some files float32, with a person walking in place.
 std::string amass_file(const std::string& what) {
   static const test::TemporaryFolder own;
   const std::filesystem::path file = own.path() / (what + ".npz");
@@ -187,7 +189,7 @@ TEST(Amass, WhatIsRefused) {
   EXPECT_THROW(parse_clip("PK\x03\x04 and no more", "short.npz"), InputError);
 }
 
-/// What Python's pickle.dumps(…, protocol) writes, as hexadecimal digits.
+/// The output of Python's pickle.dumps(…, protocol), as hexadecimal digits.
 std::string bytes_of(const std::string& hex) {
   std::string out;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out += char(std::stoi(hex.substr(i, 2), nullptr, 16));
@@ -265,7 +267,7 @@ TEST(MimicKit, PicklesOfListsAndArrays) {
 TEST(MimicKit, TheHumanoidIsRetargeted) {
   const MotionClip clip = parse_clip(bytes_of(kStanding), "stand.pkl");
   EXPECT_EQ(clip.format, "mimickit_humanoid");
-  // The upper arms are a quarter about x from a T pose: elbows are below shoulders.
+  // The upper arms are turned by a quarter about x from a T pose: elbows are below shoulders.
   const std::vector<Vec3d> places = joint_positions(clip, 0);
   EXPECT_LT(places[9].z, places[8].z - 0.25);
   EXPECT_LT(places[16].z, places[15].z - 0.25);

@@ -11,7 +11,7 @@
 
 namespace tarsus {
 
-/// Some error of `read()` has `words` in its message and stands at `line` (0: any).
+/// Some error of `read()` contains `words` in its message and has the line number `line` (0: any).
 template <class Read>
 void expect_refused(Read&& read, int line, const std::string& words, const std::string& what) {
 #ifdef TARSUS_SANITIZED

@@ -93,7 +93,7 @@ TEST(Bvh, RealFiles) {
     widest = std::max(widest, norm(figure.point("left_foot", {0, 0, 0}) - figure.point("right_foot", {0, 0, 0})));
     least_up = std::min(least_up, figure.body("torso").R.zz);
   }
-  // Jumping jacks: hands over the head, feet apart, upright, feet near the floor or a jump above it.
+  // Jumping jacks: hands above the head, feet apart, trunk upright, feet near the floor or a jump above it.
   EXPECT_GT(highest_hand, 0.1);
   EXPECT_GT(widest, 0.5);
   EXPECT_GT(least_up, 0.8);

@@ -71,7 +71,8 @@ TEST(BuiltIn, EveryClipBindsAndSamples) {
   }
 }
 
-/// A contact point must not slide while it bears: returns the largest step between samples while it is under `height`.
+/// A contact point must not slide while it bears weight. Records the largest displacement between samples below
+/// `height`.
 struct Ground {
   double lowest = 1, slip = 0, bearing = 0;
   Vec3d last{};
@@ -95,7 +96,7 @@ void check_gait(const char* model_name, const char* clip_name, const std::vector
   double slip = 0, lowest = 1;
   for (const std::string& foot : feet) {
     Ground ground;
-    // The middle of the sole, near the floor only while the foot stands flat.
+    // The middle of the sole, which is near the floor only while the foot stands flat.
     const Vec3d sole{0.02, 0, foot.find("paw") != std::string::npos ? -0.04 : -0.05};
     for (double t = 0; t < binding.duration(); t += dt) {
       figure.pose(sample(binding, t));
@@ -129,7 +130,7 @@ TEST(BuiltIn, WalkersAlternateTheirLegs) {
   for (const char* name : {"humanoid_walk", "humanoid_run"}) {
     const ClipBinding binding = built_in_binding(model, name);
     Figure figure(model);
-    // Half a cycle later the left foot is where the right one was, seen from the pelvis and mirrored.
+    // Half a cycle later the left foot is at the right foot's position, relative to the pelvis and mirrored.
     for (double t = 0; t < binding.duration(); t += 0.02) {
       figure.pose(sample(binding, t));
       const Vec3d left = figure.point("left_foot", {0, 0, 0}) - figure.point("pelvis", {0, 0, 0});
@@ -149,8 +150,8 @@ TEST(BuiltIn, TheBackflipIsAFreeFlight) {
     kinematics<double>(model, data, s.q, s.v);
     return momentum<double>(model, data);
   };
-  // From 0.84 to 1.47 s the centre of mass falls with g, by second differences over 0.1 s, and the spin keeps its
-  // momentum.
+  // From 0.84 to 1.47 s the centre of mass falls with g, by second differences over 0.1 s, and the angular momentum is
+  // constant.
   double turned = 0;
   for (double t = 0.95; t < 1.36; t += 0.025) {
     const Momentum now = at(t);
@@ -159,8 +160,8 @@ TEST(BuiltIn, TheBackflipIsAFreeFlight) {
     EXPECT_NEAR(a.x, 0, 0.4) << t;
     EXPECT_NEAR(at(t).angular.y, -29.9, 2) << t;
   }
-  // What the ground does over 1/30 s, in weights: it pushes, and hardly pulls where frames round a corner; the
-  // landing's blow is 1.2 m/s.
+  // The ground force, averaged over 1/30 s, in units of the weight. It pushes, and hardly pulls where the interpolation
+  // rounds off a corner. The landing's impulse changes the velocity by 1.2 m/s.
   for (double t = 0.05; t + 0.08 < binding.duration(); t += 0.01) {
     const Momentum before = at(t), after = at(t + 1.0 / 30);
     const Vec3d push = (after.linear - before.linear) * (30 / (9.81 * before.mass)) + Vec3d{0, 0, 1};
@@ -184,7 +185,7 @@ TEST(BuiltIn, TheCartwheelPutsBothHandsDown) {
   double left = 1, right = 1, head = 1, inverted = 1, foot = 1;
   for (double t = 0; t < binding.duration(); t += 0.005) {
     figure.pose(sample(binding, t));
-    // The hands' lowest point: spheres of 0.035 m.
+    // The hands' lowest points: spheres of 0.035 m.
     left = std::min(left, figure.point("left_forearm", {0, 0, -0.26}).z - 0.035);
     right = std::min(right, figure.point("right_forearm", {0, 0, -0.26}).z - 0.035);
     head = std::min(head, figure.point("head", {0.01, 0, 0.175}).z - 0.1);
@@ -201,7 +202,7 @@ TEST(BuiltIn, TheCartwheelPutsBothHandsDown) {
 }
 
 TEST(BuiltIn, TheSnakeFollowsItsHead) {
-  // Without slip: where a link is now, the head's frame was some time ago. Discretisation: a link's length.
+  // Without slip each link follows the path of the head's frame with a delay. The discretisation is a link's length.
   for (const char* name : {"snake36", "snake72", "snake195"}) {
     const Model model = built_in(name);
     const ClipBinding binding = built_in_binding(model, std::string(name) + "_slither");
@@ -229,7 +230,7 @@ TEST(ClipFile, WritesWhatItReads) {
   EXPECT_EQ(again.times, clip.times);
   EXPECT_EQ(again.loop, clip.loop);
   ASSERT_EQ(again.values.size(), clip.values.size());
-  // Reading normalises once more: a rounding.
+  // Reading normalises once more: one rounding error.
   for (std::size_t i = 0; i < clip.values.size(); ++i) EXPECT_NEAR(again.values[i], clip.values[i], 4e-16);
 }
 
@@ -299,7 +300,7 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
 }
 
 TEST(ClipMapping, AnUnknownSkeletonNeedsOnlyAMappingFile) {
-  // Five columns that no reader knows, for a pendulum's hinge: the mapping brings the layout.
+  // Five columns of an unknown clip, for a pendulum's hinge: the mapping defines the layout.
   const ClipMapping mapping = parse_clip_mapping(
       "{\"format\": \"tarsus-clip-mapping\", \"version\": 1, \"source\": {\"up\": \"+z\", \"forward\": \"+x\", "
       "\"layout\": "

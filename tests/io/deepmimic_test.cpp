@@ -26,7 +26,8 @@ ClipBinding bound(const Model& model, const std::filesystem::path& file) {
   return bind(model, clip, choose_clip_mapping(model, clip));
 }
 
-/// Every clip of a folder binds, samples soundly over three cycles, and its velocity is its position's derivative.
+/// Every clip of a folder binds, gives valid samples over three cycles, and its velocity is the derivative of its
+/// position.
 void check_folder(const char* model_name, const std::filesystem::path& folder, std::size_t expected) {
   const std::vector<std::filesystem::path> files = clips_in(folder);
   if (files.empty()) GTEST_SKIP() << folder << " is not there";
@@ -44,8 +45,8 @@ void check_folder(const char* model_name, const std::filesystem::path& folder, s
       const bool inside = binding.loop() || t < binding.duration() - 1e-4;
       if (inside) worst = std::max(worst, velocity_error(model, binding, t, 1e-6));
     }
-    // Differences over 1e-6 s: rounding 1e-15/1e-6 of coordinates of order 1, and steps across a frame see its jump in
-    // acceleration, at most about 4 * speed / 1/60 s, halved and times 1e-6 s.
+    // Differences over 1e-6 s. Rounding gives 1e-15/1e-6 for coordinates of order 1. A step across a frame contains the
+    // jump of the acceleration, about 4 * speed / 1/60 s at most, halved and times 1e-6 s.
     EXPECT_LT(worst, 1e-8 + 1e-6 * 300 * speed);
     EXPECT_LT(speed, 60) << "rad/s: a sign flip or a frame out of place";
     EXPECT_GT(speed, 0.5);
@@ -79,7 +80,7 @@ TEST(DeepMimic, TheWalkWalks) {
     const double left = figure.lowest_corner("left_foot").z, right = figure.lowest_corner("right_foot").z;
     lowest = std::min({lowest, left, right});
     highest_of_lower = std::max(highest_of_lower, std::min(left, right));
-    // The lower foot's ankle hardly moves forward compared with the body.
+    // The ankle of the lower foot hardly moves forward compared with the body.
     const Vec3d l = figure.point("left_foot", {0, 0, 0}), r = figure.point("right_foot", {0, 0, 0});
     if (t > 0) slid += left < right ? std::abs(l.x - last_left.x) : std::abs(r.x - last_right.x);
     last_left = l, last_right = r;
@@ -90,7 +91,7 @@ TEST(DeepMimic, TheWalkWalks) {
              forward, lowest, highest_of_lower, least_up, slid);
   EXPECT_NEAR(forward, 2 * 1.23859, 0.02);  // twice the file's displacement of a cycle
   EXPECT_GT(least_up, 0.9);
-  // The clip's own skeleton differs by up to a centimetre a leg, and its feet are capsules' ends, not boxes.
+  // The clip's own skeleton differs by up to a centimetre per leg, and its feet are ends of capsules, not boxes.
   EXPECT_GT(lowest, -0.05);
   EXPECT_LT(highest_of_lower, 0.05);
   EXPECT_LT(slid, 0.5 * forward);

@@ -71,7 +71,7 @@ TEST(SysFile, UnitsAreWrittenAndReadWhateverTheFilesName) {
     write_md_system(out, system);
     EXPECT_EQ(parse_md_system(out.str(), "written").units.name, units.name) << out.str();
   }
-  // As some files have it, without the word.
+  // Some files give the units without the word.
   const char* atoms = "\nnatoms 1\nbox none\natoms\n0 1 0 0 0 0 0 0\n";
   EXPECT_EQ(parse_md_system(std::string("# Angstrom, fs") + atoms, "x").units.name, "angstrom_fs");
 }
@@ -186,7 +186,8 @@ TEST(Xyz, RoundTripsAndReadsPlainFiles) {
   EXPECT_EQ(system.velocity, std::vector<double>(6, 0.0));
 }
 
-// Programs look species up among the elements: those that are none are X, and have their name as a label.
+// Other programs look species up among the elements. Species that are not elements are written as X, with their name as
+// a label.
 TEST(Xyz, SpeciesAreChemicalSymbols) {
   const ParticleSystem system = make_builtin_system("butane:1");
   std::ostringstream out;
@@ -200,7 +201,7 @@ TEST(Xyz, SpeciesAreChemicalSymbols) {
     EXPECT_TRUE(line.starts_with("X ") && line.ends_with(" " + name)) << line;
   }
   EXPECT_EQ(parse_xyz(out.str(), "x")[0].species, system.species);
-  // A label of somebody else's names no atom whose symbol is known.
+  // A label from another program does not replace a known element symbol.
   const auto labelled = parse_xyz("1\nProperties=species:S:1:pos:R:3:label:S:1\nO 0 0 0 water\n", "x");
   EXPECT_EQ(labelled[0].species, std::vector<std::string>{"O"});
 }
@@ -209,7 +210,7 @@ TEST(Xyz, OpenDirectionsAreOpen) {
   const auto along = [](const char* pbc) {
     const std::string text = std::string("1\nLattice=\"20 0 0 0 21 0 0 0 22\" ") + pbc + "\nAr 0 0 0.5\n";
     const ParticleSystem system = system_from_xyz(parse_xyz(text, "x"), "x", units_angstrom_fs());
-    std::ostringstream out;  // and once more through what is written
+    std::ostringstream out;  // and once more through the written file
     write_xyz_frame(out, system);
     const Vec3d again = system_from_xyz(parse_xyz(out.str(), "x"), "x", units_angstrom_fs()).box.length;
     std::stringstream sys;
@@ -364,7 +365,7 @@ TEST(LammpsData, TheTitlesUnitsAreObeyedOrRefused) {
   EXPECT_EQ(units("LAMMPS data file via write_data, version 29 Sep 2021, timestep = 100, units = real"), "angstrom_fs");
   EXPECT_EQ(units("units = lj"), "reduced");
   EXPECT_EQ(units("x, units = si"), "si");
-  EXPECT_EQ(units("a title without them"), "nm_ps");  // what the caller says
+  EXPECT_EQ(units("a title without them"), "nm_ps");  // the caller's units
   for (const char* name : {"metal", "electron", "cgs", "micro", "nano"}) {
     try {
       units(std::string("LAMMPS data file via write_data, units = ") + name);
@@ -400,20 +401,20 @@ TEST(LammpsData, StylesBehindASectionsNameAreObeyedOrRefused) {
       EXPECT_NE(std::string(error.what()).find(style), std::string::npos) << error.what();
     }
   }
-  // Without a cutoff no pair acts, which is said.
+  // Without a cutoff no pair interacts, and a note says so.
   LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
   use_lammps_data(data, {{1}, {1}, 0, false});
   ASSERT_EQ(data.notes.size(), 1u);
   EXPECT_NE(data.notes[0].text().find("no cutoff"), std::string::npos);
 }
 
-// Image flags that are all zero beside positions put into the box, as many tools write them.
+// Positions wrapped into the box with image flags that are all zero, as many tools write them.
 TEST(LammpsData, MoleculesAreMadeWholeInSpiteOfZeroImageFlags) {
   std::string text = kWaterData;
   for (const char* row : {"-0.5 5 5", "8.5 5 5", "8.8 5.9 5"}) text = replaced(text, row, std::string(row) + " 0 0 0");
   const LammpsData cut = parse_lammps_data(text, "w.data", units_angstrom_fs());
   EXPECT_NEAR(cut.system.position[3] - cut.system.position[0], -1.0, 1e-12);
-  // Right flags are kept: the whole molecule lies one box further.
+  // Correct flags are kept: the whole molecule lies one box further.
   text = kWaterData;
   text = replaced(replaced(replaced(text, "-0.5 5 5", "-0.5 5 5 2 0 0"), "8.5 5 5", "8.5 5 5 1 0 0"), "8.8 5.9 5",
                   "8.8 5.9 5 1 0 0");
@@ -423,8 +424,8 @@ TEST(LammpsData, MoleculesAreMadeWholeInSpiteOfZeroImageFlags) {
   EXPECT_NEAR(moved.system.position[6], 18.8, 1e-12);
 }
 
-// Every particle put into the box, as XYZ files of other programs have them: a setup's bonds, or a force field's
-// molecules, make them whole again.
+// Every particle is wrapped into the box, as in XYZ files of other programs. The bonds of a setup, or the molecules of
+// a force field, make the molecules whole again.
 TEST(ParticleFiles, MoleculesThatTheBoxCutsAreMadeWhole) {
   const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
   std::filesystem::create_directories(folder);
@@ -476,7 +477,7 @@ TEST(ParticleFiles, MoleculesThatTheBoxCutsAreMadeWhole) {
   EXPECT_EQ(untouched.position, start);
 }
 
-// Molecule 0 is LAMMPS' word for none: such atoms lie where the file has them.
+// LAMMPS marks atoms that belong to no molecule with molecule 0. Such atoms keep the file's positions.
 TEST(ParticleFiles, AtomsOfNoMoleculeStay) {
   const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
   std::filesystem::create_directories(folder);

@@ -70,7 +70,7 @@ std::string msh() {
   return s;
 }
 
-/// The message of the error, or "" if it was accepted.
+/// The message of the error, or "" if the file was accepted.
 std::string refusal(const std::string& bytes, MeshFormat format) {
   try {
     parse_mesh(bytes, format, "m");
@@ -105,7 +105,7 @@ TEST(MeshFile, FormatsAgreeOnATetrahedron) {
 }
 
 TEST(MeshFile, PolygonsAreCutWithoutFlippedPieces) {
-  // An L with six sides, concave at one corner, as a prism: any fan from the wrong corner leaves the L.
+  // A prism over an L with six sides, concave at one corner: a fan from any other corner leaves the L.
   std::string obj;
   const double xy[6][2] = {{0, 0}, {2, 0}, {2, 1}, {1, 1}, {1, 2}, {0, 2}};
   for (int z = 0; z < 2; ++z) {

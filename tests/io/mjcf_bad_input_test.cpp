@@ -20,13 +20,13 @@ void refused(const std::string& text, int line, const std::string& words) {
   expect_refused([&] { parse(text); }, line, words, text.substr(0, 100));
 }
 
-/// `elements` stand on line 3, in the first body.
+/// A document with `elements` on line 3, in the first body.
 std::string in_body(const std::string& elements) {
   return "<mujoco><worldbody>\n<body name='b'>\n" + elements + "\n<geom size='1'/></body></worldbody></mujoco>";
 }
 
-/// `elements` stand on line 2, at the top, beside a body b with the hinge j, the geom g and the site s, a body c with
-/// the slide k, and a body d with the free joint f.
+/// A document with `elements` on line 2, at the top level, and these bodies: b with the hinge j, the geom g and the
+/// site s; c with the slide k; d with the free joint f.
 std::string at_top(const std::string& elements) {
   return "<mujoco>\n" + elements +
          "\n<worldbody><body name='b'><joint name='j'/><geom name='g' size='1'/><site name='s'/></body>"
@@ -48,7 +48,7 @@ bool notes(const ModelSpec& spec, const std::string& words) {
   return false;
 }
 
-// A folder of files that goes away with the test.
+// A folder of files that is removed after the test.
 class Folder {
  public:
   void write(const std::string& name, const std::string& text) const {

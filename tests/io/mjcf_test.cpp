@@ -36,7 +36,7 @@ TEST(Mjcf, AnglesFollowTheCompiler) {
   EXPECT_DOUBLE_EQ(degrees.reference, kPi / 2);
   EXPECT_TRUE(degrees.limited);
   EXPECT_EQ(parse("<compiler angle='radian'/>" + joint).bodies[1].joints[0].range[1], 180);
-  // A slide's range is in metres, whatever the angles are in.
+  // A slide's range is in metres, whatever the unit of angles.
   EXPECT_EQ(parse_body("<joint type='slide' range='-1 2'/><geom size='1'/>").bodies[1].joints[0].range[1], 2);
 }
 
@@ -51,7 +51,7 @@ TEST(Mjcf, OrientationsAgree) {
   expect_same_turn(turn("xyaxes='1 0 0 0 0 1'"), quarter);
   expect_same_turn(turn("zaxis='0 -3 0'"), quarter);
   expect_same_turn(turn("zaxis='0 0 -1'"), axis_angle({1, 0, 0}, kPi));
-  // Lower case: about moving axes; upper case: about fixed ones; the one is the other backwards.
+  // Lower case: about moving axes. Upper case: about fixed axes. Each sequence is the reverse of the other.
   const auto euler = [](const std::string& sequence, const std::string& angles) {
     return parse("<compiler eulerseq='" + sequence + "'/><worldbody><body euler='" + angles + "'/></worldbody>")
         .bodies[1]
@@ -106,7 +106,7 @@ TEST(Mjcf, ReplicasStepAndTurn) {
   EXPECT_EQ(spec.bodies[1].name, "b-00");
   EXPECT_EQ(spec.bodies[12].name, "b-11");
   expect_near(spec.bodies[2].position, {1, 0, 1});
-  expect_near(spec.bodies[3].position, {1, 1, 1});  // the second step goes where the first turn looks
+  expect_near(spec.bodies[3].position, {1, 1, 1});  // the first step's rotation turns the second step's offset
   expect_near(spec.bodies[5].position, {0, 0, 1});
   ASSERT_EQ(spec.actuators.size(), 12u);
   EXPECT_EQ(spec.actuators[11].target, "j-11");
@@ -122,7 +122,7 @@ TEST(Mjcf, InertiaFromGeomsOfAllShapes) {
   const InertialSpec box = body("<geom type='box' size='1 2 3' mass='12' euler='0 0 90'/>");
   EXPECT_NEAR(box.inertia.xx, 12. / 3 * (1 + 9), 1e-12);
   EXPECT_NEAR(box.inertia.yy, 12. / 3 * (4 + 9), 1e-12);
-  // Two points of mass 1 and 3 at distance 4: reduced mass 3/4 on 4² beside their own.
+  // Two points of mass 1 and 3 at distance 4: the reduced mass 3/4 times 4², in addition to their own inertia.
   const InertialSpec pair = body("<geom size='.1' mass='1'/><geom size='.1' mass='3' pos='4 0 0'/>");
   expect_near(pair.com, {3, 0, 0});
   EXPECT_NEAR(pair.inertia.xx, 4 * .4 * .01, 1e-12);
@@ -177,7 +177,7 @@ TEST(Mjcf, InlineMeshOfACubeIsABox) {
   expect_near(cube.com, {1, 1, 1}, 1e-12);
   EXPECT_NEAR(cube.inertia.xx, 6. / 6 * 4, 1e-12);
   EXPECT_NEAR(cube.inertia.xy, 0, 1e-12);
-  // Mirrored, it must not turn inside out.
+  // A mirrored mesh must keep its outward faces.
   const std::string mirrored =
       "<asset><mesh name='m' inertia='exact' scale='-1 1 1' vertex='0 0 0 1 0 0 0 1 0 0 0 1'/></asset>";
   EXPECT_NEAR(
@@ -210,7 +210,7 @@ TEST(Mjcf, ActuatorShortcuts) {
   EXPECT_EQ(general.bias, (Three{1, 2, 3}));
   EXPECT_EQ(actuator("<general joint='j' biasprm='1 2 3'/>").bias, (Three{0, 0, 0}));
   EXPECT_EQ(actuator("<muscle joint='j'/>").dynamics, "muscle");
-  // Critical damping of one hinge: 2 ratio sqrt(kp I), I of a sphere about its centre.
+  // Critical damping of one hinge: 2 ratio sqrt(kp I), with I of a sphere about its centre.
   const double inertia = .4 * 1000 * 4 / 3 * kPi;
   EXPECT_NEAR(actuator("<position joint='j' kp='7' dampratio='1'/>").bias[2], -2 * std::sqrt(7 * inertia), 1e-9);
 }
@@ -270,7 +270,7 @@ TEST(Mjcf, LooksAreKeptInTheBodysFrame) {
   expect_near(parse_vec3(value("light", "dir")).value, {0, 1, 0});
 }
 
-// The text is a picture seen from above, its first row at +y; MuJoCo's hfield_data for the same text is this array.
+// The text is a view from above with its first row at +y. MuJoCo's hfield_data for the same text is this array.
 TEST(Mjcf, HeightFieldsAreScaledAndTurnedAsMujocosAre) {
   const ModelSpec spec = parse(
       "<asset><hfield name='h' nrow='2' ncol='3' size='3 2 1 .5' elevation='-1 0 0 0 0 3'/><hfield name='flat' "
@@ -297,7 +297,7 @@ TEST(Mjcf, HeightFieldsAreScaledAndTurnedAsMujocosAre) {
   }
 }
 
-// 3 x 2 pixels with the reds 10 20 30, 40 50 60 (the upper bytes of the grey one), made with zlib.
+// 3 x 2 pixels with the reds 10 20 30, 40 50 60 (the upper bytes of the grey picture), made with zlib.
 const char* const kRedPicture =
     "89504e470d0a1a0a0000000d49484452000000030000000208020000001216f14d0000001c49444154789c63e0626412616691636563d060e7"
     "30"
@@ -360,7 +360,7 @@ TEST(Mjcf, KeyframesMayBeShortAndTheirQuaternionsOfAnyLength) {
   const auto key = [&](const std::string& attributes) {
     return parse(world + "<key " + attributes + "/></keyframe>").keyframes.at(0);
   };
-  // As in MuJoCo 4: the rest is as the model draws it.
+  // As in MuJoCo 4 the remaining values are those of the model's initial pose.
   EXPECT_EQ(key("qpos='7 8'").qpos, (std::vector<double>{7, 8, 3, 1, 0, 0, 0, kPi / 2}));
   EXPECT_EQ(key("qvel='7 8'").qvel, (std::vector<double>{7, 8, 0, 0, 0, 0, 0}));
   EXPECT_EQ(key("mpos='7'").mocap_position, (std::vector<double>{7, 5, 6}));
@@ -383,7 +383,7 @@ TEST(Mjcf, WhatMujocoTakesAsAbsent) {
   EXPECT_EQ(spec.bodies[1].geoms[0].rgba[0], 0.5f);
 }
 
-// Sizes that MuJoCo 4 gives the same mesh.
+// Sizes that MuJoCo 4 gives for the same mesh.
 TEST(Mjcf, ShapesAreFittedToMeshesAsMujocoFitsThem) {
   const auto size = [](const std::string& type, const std::string& fit) {
     return parse("<compiler fitaabb='" + fit +
@@ -419,12 +419,12 @@ TEST(Mjcf, EveryObjectOfAnObjFileWeighsItsOwn) {
     const InertialSpec inertial = *read_mjcf(folder / "m.xml").bodies[1].inertial;
     EXPECT_NEAR(inertial.mass, 1000.0 / 3, 1e-9) << inertia;
     expect_near(inertial.com, {1.75, 0.25, 0.25}, 1e-12);
-    // ∫ x² over a corner about its centre is 3/80 of its volume; each centre is 1.5 m beside the common one.
+    // ∫ x² over a corner about its centre is 3/80 of its volume. Each centre is 1.5 m from the common one.
     const double corner = 1000.0 / 6 * 2 * 3 / 80;
     EXPECT_NEAR(inertial.inertia.xx, 2 * corner, 1e-9) << inertia;
     EXPECT_NEAR(inertial.inertia.yy, 2 * corner + 1000.0 / 3 * 1.5 * 1.5, 1e-9) << inertia;
   }
-  // One surface that is only cut into two objects: as if it were not.
+  // One closed surface that is split into two objects has the mass of the undivided surface.
   std::ofstream(folder / "two.obj")
       << "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\no a\nf 1 3 2\nf 1 2 4\no b\nf 2 3 4\nf 1 4 3\n";
   EXPECT_NEAR(read_mjcf(folder / "m.xml").bodies[1].inertial->mass, 1000.0 / 6, 1e-9);
@@ -463,7 +463,7 @@ TEST(Mjcf, IncludesAndAttachedModels) {
   EXPECT_EQ(spec.actuators[0].target, "r_j");
 }
 
-// Everything in the shared data either loads or says why not, with a file and a line, in under a second.
+// Every MJCF file of the shared data either loads or is refused with a file and a line.
 TEST(Mjcf, SharedDataLoadsOrSaysWhyNot) {
   const std::filesystem::path data = TARSUS_SOURCE_DIR "/../shared/data";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << "needs ../shared/data";
@@ -493,7 +493,7 @@ TEST(Mjcf, SharedDataLoadsOrSaysWhyNot) {
   RecordProperty("refused", refused);
   std::printf("loaded %d, refused %d\n", loaded, refused);
   EXPECT_GE(loaded,
-            235);  // of 279; MuJoCo loads 130 of them, for want of meshes and because some are meant to be wrong
+            235);  // of 279; MuJoCo loads 130: it lacks meshes, and some files are meant to be wrong
 }
 
 TEST(Mjcf, PublishedMalformedFileNamesItsPlace) {
@@ -516,7 +516,7 @@ TEST(Mjcf, MujocosMalformedFilesAreRefused) {
   int count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    // malformed_face is loaded by MuJoCo too: its OBJ is what is odd, and only a fitted box comes of it.
+    // MuJoCo loads malformed_face too: only its OBJ is unusual, and it only yields a fitted box.
     if (entry.path().extension() != ".xml" || name.rfind("malformed_", 0) != 0 || name == "malformed_face.xml")
       continue;
     ++count;
@@ -524,7 +524,7 @@ TEST(Mjcf, MujocosMalformedFilesAreRefused) {
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     if (text.find("<flexcomp") == std::string::npos) {
       EXPECT_THROW(read_mjcf(entry.path()), InputError) << name;
-    } else {  // what is malformed is the flex's own file, and that is left out with the flex
+    } else {  // the flex's own file is malformed, and it is ignored with the flex
       const ModelSpec spec = read_mjcf(entry.path());
       EXPECT_TRUE(std::any_of(spec.diagnostics.begin(), spec.diagnostics.end(), [](const Diagnostic& d) {
         return d.message.find("<flexcomp> is not simulated") != std::string::npos;

@@ -23,7 +23,7 @@ std::string slurp(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// A zip made here, byte by byte and apart from the writer under test, so that each field can be falsified.
+/// A zip written here byte by byte, independently of the writer under test, so that each field can be falsified.
 struct TestMember {
   std::string name, data;  ///< data as they stand in the zip
   int method = 0, flags = 0;
@@ -94,7 +94,7 @@ std::string raw(const std::vector<E>& values) {
 const std::vector<double> kSix{1, -2.5, 3e300, 0, 5e-324, 6};
 std::string good_array() { return npy(dict("'<f8'", "(2, 3)"), raw(kSix)); }
 
-/// The complaint must name the file, the member where one is given, and contain `part`.
+/// The message must name the file, and the member where one is given, and contain `part`.
 void expect_npz_refused(
     const std::string& bytes, const std::string& member, const std::string& part,
     const std::function<void(NpzReader&)>& use = [](NpzReader& r) {
@@ -230,7 +230,7 @@ TEST(Npz, WriterNamesWhatIsWrong) {
   EXPECT_THROW(writer.add<double>("big", kSix, {std::size_t(1) << 40, std::size_t(1) << 40}), ValueError);
 }
 
-/// A limit on the file's size stands for a disk that is full: both make write() fail half-way.
+/// A limit on the file's size replaces a full disk: both make write() fail half-way.
 TEST(Npz, FullDiskIsReportedAndLeavesNothing) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "a.npz";
@@ -323,7 +323,7 @@ TEST(Npz, RefusesDamagedHeaders) {
   expect_npz_refused(with(npy(dict("'<f8'", many + ")"), raw(kSix))), "a", "32 dimensions");
 }
 
-/// A file cut anywhere is refused, and no byte changed anywhere changes an array in silence.
+/// A file truncated anywhere is refused, and no changed byte changes an array silently.
 TEST(Npz, EveryTruncationAndEveryFlippedByteIsNoticed) {
   for (const TestMember& member : {stored("a.npy", good_array()), deflated("a.npy", good_array())}) {
     const std::string bytes = make_zip({member});
@@ -356,7 +356,7 @@ TEST(Npz, SizesThatLieAreRefused) {
   TestMember wrong_crc = stored("a.npy", good_array());
   wrong_crc.crc ^= 1;
   expect_npz_refused(make_zip({wrong_crc}), "a", "CRC");
-  // Honest, but 72 MB of zeros in 70 kB.
+  // Valid, but 72 MB of zeros in 70 kB.
   const std::size_t count = 9'000'000;
   const std::string huge = make_zip(
       {deflated("a.npy", npy(dict("'<f8'", "(" + std::to_string(count) + ",)"), std::string(8 * count, '\0')))});

@@ -46,7 +46,7 @@ TEST(Scene, ShapesHaveTheirMaterialsColoursAndMeshes) {
   ASSERT_EQ(shapes.size(), 6u);
   EXPECT_EQ(shapes[0]["type"], "plane");
   EXPECT_EQ(shapes[1]["rgba"], json({1, 0, 0, .5}));   // the material's
-  EXPECT_EQ(shapes[2]["rgba"], json({0, 0, 1, 1}));    // its own goes first
+  EXPECT_EQ(shapes[2]["rgba"], json({0, 0, 1, 1}));    // its own takes precedence
   EXPECT_EQ(shapes[3]["rgba"], json({.5, .5, 0, 1}));  // material's times texture's
   EXPECT_EQ(shapes[1]["size"], json({1, 2, 3}));
   EXPECT_TRUE(shapes[3].value("hidden", false));

@@ -65,7 +65,7 @@ TEST(ParticleSetup, EveryWaterIsTheBuiltInOne) {
   }
 }
 
-// A pair at distance r, energies by hand.
+// A pair at distance r, with energies in closed form.
 TEST(ParticleSetup, FormsOfOnePair) {
   const double r = 1.25, s6 = std::pow(r, -6), t6 = std::pow(2.0, -6), qq = -0.5;
   const auto energy = [&](const std::string& setup) {

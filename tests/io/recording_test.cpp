@@ -119,7 +119,7 @@ TEST(Recording, WriterRefusesBadFrames) {
   EXPECT_THROW(RecordingWriter(folder.path() / "no" / "run.npz", model), Error);
 }
 
-/// The parts of a good recording, to be spoilt one at a time.
+/// The parts of a valid recording. Each test spoils one of them.
 struct Parts {
   std::vector<double> time{0, 1}, qpos{0.1, 0.2}, qvel{3, 4}, target;
   NpzShape qpos_shape{2, 1};
@@ -166,7 +166,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(Recording, ReaderNamesFileAndMember) {
-  expect_recording_refused([](Parts&) {}, "", "");  // as it stands it is good
+  expect_recording_refused([](Parts&) {}, "", "");  // valid without changes
   expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "no recording");
   expect_recording_refused([](Parts& p) { p.has_qvel = false; }, "qvel", "no array of this name");
   expect_recording_refused([](Parts& p) { p.int_time = true; }, "time", "int64");

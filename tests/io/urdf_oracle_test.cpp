@@ -77,7 +77,7 @@ void expect_same(const Sum& ours, const Sum& theirs) {
   for (int i = 0; i < 6; ++i) EXPECT_NEAR((&ours.second.xx)[i], (&theirs.second.xx)[i], kTolerance * scale);
 }
 
-/// What hangs rigidly on each moving link, and where the moving links are.
+/// The mass properties that are rigidly attached to each moving link, and the placements of the moving links.
 struct Folded {
   std::map<std::string, int> body_of_joint;
   std::vector<int> carrier;  // nearest body with joints, itself included; 0: the world
@@ -141,7 +141,7 @@ TEST(UrdfOracle, PinocchioAgreesOnEveryFileThatItLoads) {
   const Json theirs = Json::parse(output_of(command + " 2>/dev/null", status));
   ASSERT_EQ(status, 0);
   ReadOptions options;
-  options.lenient = true;  // most meshes are not there
+  options.lenient = true;  // most meshes are missing
   int compared = 0;
   for (const auto& [file, model] : theirs.items()) {
     if (model.is_null()) continue;

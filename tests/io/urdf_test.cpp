@@ -35,7 +35,7 @@ ModelSpec parse(const std::string& text, const ReadOptions& options = {}) {
   return parse_urdf(text, "r.urdf", ".", options);
 }
 
-/// Two links and a joint between them with this inside.
+/// Two links and a joint between them with this content.
 std::string pair_of(const std::string& type, const std::string& inside) {
   return robot(link("a") + link("b") + joint("j", type, "a", "b", inside));
 }
@@ -115,7 +115,7 @@ TEST(Urdf, OriginsAndInertiaFrames) {
   const Mat3d turned = rotation(b.orientation);
   for (int i = 0; i < 9; ++i) EXPECT_NEAR((&turned.xx)[i], (&expected.xx)[i], 1e-15);
   EXPECT_EQ(b.inertial->com.z, 3);
-  EXPECT_NEAR(b.inertial->inertia.xx, 2, 1e-15);  // x and y change places
+  EXPECT_NEAR(b.inertial->inertia.xx, 2, 1e-15);  // x and y are exchanged
   EXPECT_NEAR(b.inertial->inertia.yy, 1, 1e-15);
   EXPECT_NEAR(b.inertial->inertia.xy, -0.1, 1e-15);
 }
@@ -130,7 +130,7 @@ TEST(Urdf, BasesAndFloatingJoints) {
   const ModelSpec grounded = parse(robot(link("world", "") + link("b") + joint("j", "continuous", "world", "b")));
   EXPECT_EQ(grounded.bodies.size(), 2u);
   EXPECT_EQ(grounded.bodies[1].parent, 0);
-  // Floating below welded links: its pose is in the world.
+  // A floating joint below welded links: its pose is in the world frame.
   const ModelSpec spec =
       parse(robot(link("a", "") + link("b", "") + link("c") +
                   joint("w", "fixed", "a", "b", "<origin xyz='1 0 0' rpy='0 0 1.5707963267948966'/>") +
@@ -204,7 +204,7 @@ TEST(Urdf, Shapes) {
   expect_urdf_refused(geometry(""), "without a shape");
 }
 
-/// A link with one shape of a kind.
+/// A link with one shape of the given kind.
 std::string with_shape(const std::string& kind, const std::string& shape) {
   return robot(link("a", "<" + kind + "><geometry>" + shape + "</geometry></" + kind + ">"));
 }
@@ -217,7 +217,7 @@ TEST(Urdf, MeshesThatCannotBeReadAreNamed) {
            {"<mesh filename='http://example.com/a.stl'/>", "'http' addresses are not supported"},
            {"<mesh filename='/dev/zero'/>", "no such file"},
            {"<mesh filename='package://'/>", "does not name a package"}}) {
-    // A hull that is not there touches nothing, which a user has to hear; a missing look is a note.
+    // A missing collision hull touches nothing, so the user gets a warning; a missing visual mesh gets a note.
     expect_told(parse(with_shape("collision", shape)), Severity::warning, words);
     expect_told(parse(with_shape("visual", shape)), Severity::note, words);
     expect_told(parse(with_shape("visual", shape)), Severity::note, "mesh without a surface");
@@ -311,7 +311,8 @@ TEST(UrdfBadInput, Inertia) {
   expect_told(mended, Severity::warning, "balanced");
 }
 
-/// What is fixed to a link may outweigh an inertia that no body has; tiago's files are like that.
+/// An inertia that no body can have may become valid together with the links that are fixed to it. tiago's files
+/// contain such inertias.
 TEST(Urdf, NegativeMomentsCountWithWhatIsFixedToThem) {
   const auto negative = [](double most) {
     return "<inertial><mass value='0.1'/><inertia ixx='-0.01' iyy='" + std::to_string(most) + "' izz='1'/></inertial>";
@@ -399,14 +400,13 @@ TEST(UrdfBadInput, AHundredThousandLinksInAChainLoadInTime) {
   const std::clock_t start = std::clock();
   EXPECT_EQ(parse(robot(text)).bodies.size(), 100'002u);
   const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(
-      seconds,
-      15);  // of computing: one in a release build, five times that under sanitizers; a quadratic walk takes hours
+  EXPECT_LT(seconds,
+            15);  // seconds of processor time: a release build takes 1, sanitizers 5, a quadratic walk hours
   // The same chain closed to a ring.
   expect_urdf_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
 }
 
-// Classes 1 and 2 as far as URDF has its own.
+// Classes 1 and 2, as far as URDF has cases of its own.
 TEST(UrdfBadInput, Documents) {
   const std::string good = robot(link("a"));
   EXPECT_EQ(parse(good + std::string(3, '\0')).bodies.size(), 2u);  // pybullet's humanoid ends like that
@@ -449,7 +449,8 @@ TEST(Urdf, PackagesAreFoundInEveryPlaceThatIsNamed) {
             "elsewhere/my_robot/meshes/b.stl");
   EXPECT_EQ(found("package://my_robot/meshes/b.stl", "ws", {folder.path / "elsewhere/my_robot"}),
             "elsewhere/my_robot/meshes/b.stl");
-  // A folder of another name whose manifest has the package's, some levels down; none inside another package.
+  // A package whose folder's name differs from the name in its manifest, some levels down. A package inside another one
+  // is not found.
   folder.put("ros/src/group/folder/package.xml", "<package><name>described</name></package>");
   folder.put("ros/src/group/folder/meshes/c.stl", "x");
   folder.put("ros/src/group/folder/inner/package.xml", "<package><name>inner</name></package>");

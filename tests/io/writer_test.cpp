@@ -26,8 +26,7 @@ const ReadOptions kLenient = [] {
   return options;
 }();
 
-/// Numbers that pass through text alone are equal to the bit; unit quaternions and axes are normalised again on
-/// reading.
+/// Numbers that only pass through text are equal to the bit. Reading normalises unit quaternions and axes again.
 constexpr double kNormalised = 4e-16;
 
 void expect_near(const Quatd& a, const Quatd& b) {
@@ -75,7 +74,8 @@ void expect_same(const BodySpec& a, const BodySpec& b) {
   const InertialSpec none, &m = a.inertial ? *a.inertial : none, &n = b.inertial ? *b.inertial : none;
   EXPECT_EQ(m.mass, n.mass);
   expect_equal(m.com, n.com);
-  // Principal axes are written for fluids and for sensors of their frame: turned back they are the tensor to rounding.
+  // Principal axes are written for fluids and for sensors of their frame. Rotated back they give the tensor to
+  // rounding.
   const double rounding = 1e-15 * (m.inertia.xx + m.inertia.yy + m.inertia.zz);
   for (int i = 0; i < 6; ++i) EXPECT_NEAR((&m.inertia.xx)[i], (&n.inertia.xx)[i], rounding);
 }
@@ -202,7 +202,8 @@ void expect_same(const ModelSpec& a, const ModelSpec& b) {
   expect_same_tendons(a, b);
 }
 
-/// Nothing that readers of MJCF refuse and readers of URDF let pass; the writer says so in its comment.
+/// True if the model contains something that the MJCF reader refuses and the URDF reader accepts; the writer's comment
+/// says so.
 bool refused_by_mjcf(const std::string& text) { return text.find("which readers of MJCF refuse") != std::string::npos; }
 
 TEST(MjcfWriter, EveryReadableModelOfTheSharedDataComesBackTheSame) {
@@ -216,7 +217,7 @@ TEST(MjcfWriter, EveryReadableModelOfTheSharedDataComesBackTheSame) {
     try {
       spec = read_model(file, kLenient);
     } catch (const InputError&) {
-      continue;  // refused files are other tests' business
+      continue;  // refused files are tested elsewhere
     }
     SCOPED_TRACE(file.string());
     const std::string text = write_mjcf(spec);
@@ -226,7 +227,7 @@ TEST(MjcfWriter, EveryReadableModelOfTheSharedDataComesBackTheSame) {
       ++named;
       continue;
     }
-    if (text.size() > (4u << 20)) continue;  // meshes by the million say no more
+    if (text.size() > (4u << 20)) continue;  // meshes with millions of numbers test nothing more
     ModelSpec again;
     ASSERT_NO_THROW(again = parse_mjcf(text, "written.xml", file.parent_path(), kLenient));
     expect_same(spec, again);

@@ -159,7 +159,7 @@ TEST(VectorTask, AStepAllocatesNothing) {
   worlds.reset();
   std::vector<std::vector<double>> all;
   for (int step = 0; step < 240; ++step) all.push_back(actions(20, task.action_size(), 0, step));
-  for (int step = 0; step < 200; ++step) worlds.step(all[step]);  // until the hardest have come
+  for (int step = 0; step < 200; ++step) worlds.step(all[step]);  // until the hardest steps have occurred
   const long before = allocations;
   for (int step = 200; step < 240; ++step) worlds.step(all[step]);
   EXPECT_EQ(allocations - before, 0);
@@ -183,7 +183,7 @@ TEST(MotionTask, AWorldOnTheClipHasTheWholeReward) {
   }
 }
 
-/// Each lane against the task's own answers about that world alone: `close` apart, 0: the same bits.
+/// Each lane against the task's own functions for that world alone, to `close`; 0: the same bits.
 template <class R>
 void expect_lanes_as_alone(const MotionTask& task, double close) {
   const Model& model = task.model();
@@ -208,7 +208,7 @@ void expect_lanes_as_alone(const MotionTask& task, double close) {
   };
   int ended = 0;
   for (int step = 0; step < 60; ++step) {
-    for (int lane = 0; lane < width; ++lane) {  // about the clip, the farther the later
+    for (int lane = 0; lane < width; ++lane) {  // near the clip, farther in each step
       double* const mine = &alone[lane * task.memory_size()];
       EpisodeRandom random(lane, step);
       if (step == 0) task.start(random, {q, v, {mine, std::size_t(task.memory_size())}}, *scratch);
@@ -265,7 +265,7 @@ TEST(MotionTask, WorldsInLanesAreAsAlone) {
     const MotionTask task = walk.task();
     expect_lanes_as_alone<double>(task, 0);
 #ifndef TARSUS_DOUBLE_ONLY
-    expect_lanes_as_alone<float>(task, 1e-5);  // some tens of roundings of numbers up to 30
+    expect_lanes_as_alone<float>(task, 1e-5);  // some tens of rounding errors of numbers up to 30
 #endif
   }
 }

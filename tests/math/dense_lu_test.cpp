@@ -36,7 +36,7 @@ TEST(DenseLu, SolvesWhatEigenSolves) {
   }
 }
 
-// Blocks along the diagonal, an arrow or a band: what lies outside is skipped, exchanges and fill included.
+// Diagonal blocks, an arrow or a band: entries outside are skipped, with exchanges and fill taken into account.
 TEST(DenseLu, SolvesWhereMostIsZero) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal;

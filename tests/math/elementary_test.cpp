@@ -15,7 +15,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Distance from the exact result in units in its last place.
+/// Distance from the exact result in units in the last place.
 double ulps(double ours, long double exact) {
   const double rounded = static_cast<double>(exact);
   const double unit = std::nextafter(std::abs(rounded), kInfinity) - std::abs(rounded);
@@ -27,7 +27,7 @@ class Elementary : public testing::Test {
   static_assert(std::numeric_limits<long double>::digits >= 64);
   std::mt19937_64 engine_{7};
   double between(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-  /// Of either sign, over all magnitudes from 2^-e to 2^e.
+  /// A number of either sign, over all magnitudes from 2^-e to 2^e.
   double of_any_size(int e) { return std::ldexp(between(1, 2) * (between(-1, 1) < 0 ? -1 : 1), int(between(-e, e))); }
 };
 
@@ -94,7 +94,7 @@ TEST_F(Elementary, AnglesBeyondTheKernelsRangeAreReduced) {
   EXPECT_TRUE(std::isnan(elementary::cos(kNaN)));
 }
 
-// A result is the standard's to the bit, signs of zeros included.
+// The result is the standard's to the bit, including the signs of zeros.
 void expect_same(double ours, double standard) {
   if (std::isnan(standard)) {
     EXPECT_TRUE(std::isnan(ours));

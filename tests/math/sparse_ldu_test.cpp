@@ -27,7 +27,7 @@ Pattern pattern_of(int n, const std::set<std::pair<int, int>>& edges) {
   return p;
 }
 
-/// Bonds of a random tree of atoms as a graph: two bonds are neighbours if they share an atom.
+/// The graph of the bonds of a random tree of atoms: two bonds are neighbours if they share an atom.
 std::set<std::pair<int, int>> bonds_of_a_tree(int atoms, int most_children, std::mt19937& random) {
   std::vector<int> children(atoms, 0);
   std::vector<std::vector<int>> at(atoms);
@@ -58,7 +58,7 @@ std::set<std::pair<int, int>> random_graph(int n, int count, std::mt19937& rando
   return edges;
 }
 
-/// Diagonally dominant, unsymmetric if asked.
+/// A diagonally dominant matrix, unsymmetric on request.
 Eigen::MatrixXd matrix_on(int n, const std::set<std::pair<int, int>>& edges, bool symmetric, std::mt19937& random) {
   std::uniform_real_distribution<double> value(-1, 1);
   Eigen::MatrixXd a = Eigen::MatrixXd::Zero(n, n);
@@ -122,7 +122,7 @@ TEST(SparseLdu, ARingFillsOneColumnAndANetStaysSparse) {
   }
   const Pattern q = pattern_of(side * side, net);
   ldu.analyze(side * side, q.start, q.column);
-  // Nested dissection's bound for a square net is 7.75 n log2 n; any banded order has n side = 216,000.
+  // The bound of nested dissection for a square net is 7.75 n log2 n; every banded order gives n side = 216,000.
   EXPECT_LT(ldu.fill(), 7.75 * side * side * std::log2(side * side) / 3);
 }
 

@@ -11,7 +11,7 @@
 namespace tarsus::md_test {
 namespace {
 
-/// Point masses m on massless rods of the given length, hinges about y, the first link along +x at angle 0.
+/// Point masses m on massless rods of the given length, with hinges about y; the first link is along +x at angle 0.
 Model point_pendulum(int links, double mass, double length, double gravity) {
   ModelSpec spec;
   spec.option.gravity = {0, 0, -gravity};
@@ -22,7 +22,7 @@ Model point_pendulum(int links, double mass, double length, double gravity) {
     JointSpec joint;
     joint.name = "hinge" + std::to_string(i), joint.axis = {0, 1, 0};
     body.joints.push_back(joint);
-    // A point has no inertia of its own; this much keeps the model valid and moves nothing here by 1e-10.
+    // A point has no rotational inertia. This value keeps the model valid and changes no result here by 1e-10.
     body.inertial = InertialSpec{mass, {length, 0, 0}, diagonal3(1e-13, 1e-13, 1e-13), {}};
     spec.bodies.push_back(body);
   }

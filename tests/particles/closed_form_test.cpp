@@ -22,7 +22,7 @@ ParticleSystem spinning_chain(int beads, double omega) {
   return system;
 }
 
-// RATTLE turns the chain by asin(ω Δt) a step and keeps |v| = ω r: exact for the discrete equations.
+// RATTLE turns the chain by asin(ω Δt) per step and keeps |v| = ω r: exact for the discrete equations.
 TEST(ClosedForm, SpinningStraightChain) {
   for (const int beads : {32, 128, 1024}) {
     SCOPED_TRACE(beads);
@@ -46,12 +46,12 @@ TEST(ClosedForm, SpinningStraightChain) {
       worst_speed = std::max(worst_speed,
                              std::hypot(v[0] + omega * r * std::sin(angle), v[1] - omega * r * std::cos(angle), v[2]));
     }
-    // Rounding (2e-16 of the half length a step) moves a chain like this by its condition number, which grows as N².
+    // Rounding (2e-16 of the half length per step) moves such a chain by its condition number, which grows as N².
     const double rounding = 1e-15 * steps * beads * beads;
     EXPECT_LT(worst, rounding);
     EXPECT_LT(worst_speed, rounding);
     EXPECT_NEAR(kinetic_energy(system), energy, 1e-11 * energy);
-    // The tension's stiffness gives back the stability number; the bound is exact for long chains.
+    // The tension's stiffness reproduces the stability number; the bound is exact for long chains.
     EXPECT_NEAR(verlet.stability(), stability, stability * 3.0 / beads);
   }
 }
@@ -69,7 +69,7 @@ TEST(ClosedForm, SpinningChainDefeatsTheBooksShake) {
   EXPECT_NE(report.message.find("particles"), std::string::npos) << report.message;
 }
 
-// No rotation by asin(ω Δt) exists beyond ω Δt = 1; the report has the stability number, although no step was done.
+// No rotation by asin(ω Δt) exists beyond ω Δt = 1. The report gives the stability number although no step was done.
 TEST(ClosedForm, AChainThatSpinsTooFastIsToldItsStabilityNumber) {
   for (const int beads : {2, 32, 1024}) {
     for (const double turn : {1.5, 40.0}) {
@@ -88,7 +88,7 @@ TEST(ClosedForm, AChainThatSpinsTooFastIsToldItsStabilityNumber) {
   }
 }
 
-// Continuous-time free rotor: error over the step squared.
+// Free rotor in continuous time: error over the step squared.
 TEST(ClosedForm, FreeRotorConvergesWithSlopeTwo) {
   TARSUS_NEEDS_REFERENCE("water1.exact.frames");
   const std::vector<MdFrame> exact = read_md_frames(reference("water1.exact.frames"), 3);
@@ -108,7 +108,7 @@ TEST(ClosedForm, FreeRotorConvergesWithSlopeTwo) {
     EXPECT_NEAR(std::log2(errors[k - 1] / errors[k]), 2.0, 0.02) << "step " << k;
 }
 
-// Euler's equations of a free rigid body, RK4 with steps so small that its error is 1e-12.
+// Euler's equations of a free rigid body, by RK4 with steps so small that its error is 1e-12.
 struct RigidBody {
   Quatd q{1, 0, 0, 0};
   Vec3d omega;  // body frame
@@ -148,7 +148,7 @@ struct RigidBody {
 };
 
 TEST(ClosedForm, FourMassesAndSixDistancesAreARigidBody) {
-  // Masses on the axes in opposite pairs would be six; four at these places have a diagonal inertia about their centre.
+  // Masses in opposite pairs on the axes would be six; four at these places have a diagonal inertia about their centre.
   const std::vector<Vec3d> place{{1, 0, -0.5}, {-1, 0, -0.5}, {0, 0.6, 0.5}, {0, -0.6, 0.5}};
   RigidBody start{{1, 0, 0, 0}, {0.3, 1.1, 0.5}, {0, 0, 0}};
   for (const Vec3d& r : place)

@@ -4,7 +4,7 @@
 namespace tarsus::md_test {
 namespace {
 
-// The mean of eight, known to 0.0013 kT/ns: 90 s.
+// The mean of eight runs has a standard error of 0.0013 kT/ns. Takes 90 s.
 TEST(ConservationLong, WaterEnergyDriftsLessThanFiveThousandthsOfKtPerNanosecond) {
   TARSUS_NEEDS_REFERENCE("water216.sys");
   double mean = 0;

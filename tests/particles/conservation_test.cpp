@@ -14,9 +14,9 @@ ParticleSystem water_216() {
   return system;
 }
 
-// The total energy swings by Δt² (0.5 kJ/mol here); the energy that the discrete equations conserve (shadow_shift)
-// swings five times less. Trajectories are chaotic: slopes over 20 ps of eight that differ by rounding scatter by
-// 0.0037 kT/ns about their mean, so one of them says no more than this.
+// The total energy oscillates by O(Δt²) (0.5 kJ/mol here); the energy that the discrete equations conserve
+// (shadow_shift) oscillates five times less. Trajectories are chaotic: the slopes over 20 ps of eight runs that differ
+// by rounding scatter by 0.0037 kT/ns about their mean. One run cannot resolve less than this.
 TEST(Conservation, WaterEnergyDriftsLessThanAHundredthOfKtPerNanosecond) {
   TARSUS_NEEDS_REFERENCE("water216.sys");
   const Drift drift = water_drift(0);
@@ -25,7 +25,7 @@ TEST(Conservation, WaterEnergyDriftsLessThanAHundredthOfKtPerNanosecond) {
   EXPECT_LT(drift.shadow, 0.35 * drift.total);
 }
 
-// Root mean square of the total energy about its mean over the same time.
+// Root mean square deviation of the total energy from its mean over the same time.
 double energy_noise(ParticleSystem system, double dt, double time) {
   VelocityVerlet verlet(system, {.timestep = dt});
   std::vector<double> totals;
@@ -60,7 +60,7 @@ TEST(Conservation, StepsForthAndBackReturnToTheStart) {
     const std::vector<double> x = system.position, v = system.velocity;
     VelocityVerlet verlet(system, {.timestep = c.dt, .tolerance = 1e-15});
     run_steps(verlet, 1000);
-    EXPECT_GT(largest_difference(system.position, x), 1e-3);  // it went somewhere
+    EXPECT_GT(largest_difference(system.position, x), 1e-3);  // it moved
     verlet.reverse();
     run_steps(verlet, 1000);
     EXPECT_LE(largest_difference(system.position, x), 1e-11);
@@ -154,7 +154,7 @@ TEST(Conservation, ThermostatSamplesTheCanonicalKineticEnergy) {
   // samples.
   EXPECT_NEAR(mean, 0.5 * degrees * kt, 5 * std::sqrt(0.5 * degrees) * kt / std::sqrt(samples / 10.0));
   EXPECT_NEAR((square - mean * mean) / (0.5 * degrees * kt * kt), 1.0, 0.1);
-  EXPECT_LT(high - low, 0.02 * mean);  // what the thermostat took is accounted for
+  EXPECT_LT(high - low, 0.02 * mean);  // the thermostat's work is accounted for
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ double triple_product(std::span<const double> x, std::span<double> gradient) {
   return dot(a, cross(b, c));
 }
 
-/// Seven particles anywhere, one row of each kind, every row true at the start.
+/// Seven particles at arbitrary places with one row of each kind, all of which hold at the start.
 struct Zoo {
   std::vector<double> x, inverse;
   ConstraintSet set{7};
@@ -96,7 +96,7 @@ TEST(ConstraintSet, EverySolverSolvesEveryKind) {
     EXPECT_LE(largest_violation_at(zoo.set, x).value, 1e-12);
     const SolveReport velocity = solver->solve_velocities(zoo.set, mass, x, v, mu, {.tolerance = 1e-12});
     ASSERT_TRUE(velocity.ok()) << describe(velocity, zoo.set);
-    // The multipliers say what was done: x - x' = M^-1 J(x0)ᵀ λ̃, v - v' = M^-1 J(x)ᵀ μ̃, and J v = 0.
+    // The multipliers give the changes: x - x' = M^-1 J(x0)ᵀ λ̃, v - v' = M^-1 J(x)ᵀ μ̃, and J v = 0.
     std::vector<double> moved(21, 0.0), kicked(21, 0.0);
     for (int row = 0; row < zoo.set.nrow(); ++row) {
       const int from = zoo.set.pattern().start[row], to = zoo.set.pattern().start[row + 1];
@@ -183,7 +183,7 @@ TEST(ConstraintSet, TheFastPathsTakeWhatTheyShould) {
   EXPECT_EQ(plan.general_rows, 4 + 3 + 3);
 }
 
-// Many molecules of each shape at random: the fast paths and the general solver give the same answer.
+// Many random molecules of each shape: the fast paths and the general solver give the same result.
 TEST(ConstraintSet, FastPathsEqualTheGeneralSolver) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> value(-1, 1);

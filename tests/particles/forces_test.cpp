@@ -58,7 +58,7 @@ ParticleSystem gas(int n, double length, bool periodic, LennardJones::Cutoff mod
   return system;
 }
 
-/// Every pair by the definition.
+/// The potential of all pairs, by definition.
 double potential_of_pairs(const ParticleSystem& system) {
   const ForceField& field = system.force_field;
   const LennardJones& lj = field.lennard_jones;
@@ -128,7 +128,7 @@ TEST(Forces, AreMinusTheGradient) {
         forces.compute(system.position, scratch, nullptr);
         for (std::size_t c = 0; c < force.size(); ++c) EXPECT_EQ(force[c], scratch[c]);  // with energies or without
         for (std::size_t c = 0; c < force.size(); c += 5) {
-          // Too large for a pair at the cutoff to be crossed by chance: one-sided kinks are of third order there.
+          // So large that a pair may cross the cutoff: one-sided kinks are of third order there.
           const double h = 1e-6;
           std::vector<double> x = system.position;
           x[c] += h;
@@ -234,7 +234,7 @@ TEST(Forces, InstructionSetsAgree) {
 
 TEST(Forces, InstructionSetsNameTheSameRowOfWhatCannotBeSolved) {
   if (isa_level() < IsaLevel::avx2) GTEST_SKIP() << "this processor has no AVX2";
-  constexpr int kSpare = 3;  // where lanes without a triangle put their multipliers
+  constexpr int kSpare = 3;  // where lanes without a triangle store their multipliers
   const double start[9] = {0, 0, 0, 0.1, 0, 0, 0, 0.1, 0}, length[3] = {0.1, 0.1, 107}, mass[3] = {16, 1, 1};
   TriangleBatch batch{};
   batch.used = 1;

@@ -40,7 +40,7 @@ TEST(Preparation, C60WithAllSecondNeighboursHas96RedundantRows) {
   const std::vector<double> start = system.position;
   VelocityVerlet verlet(system, {.timestep = 0.005});
   run_steps(verlet, 200);
-  // The rows left out hold all the same: the cage is rigid.
+  // The omitted rows hold too: the cage is rigid.
   const ParticleSystem whole = make_builtin_system("c60-rigid");
   EXPECT_LT(largest_violation_at(whole.constraints, system.position).value, 1e-9);
   EXPECT_GT(largest_difference(system.position, start), 1e-3);
@@ -54,7 +54,7 @@ TEST(Preparation, TheSameConstraintTwiceIsLeftOutOnce) {
   EXPECT_EQ(system.constraints.nrow(), 1);
 }
 
-// What was left out leaves no trace: a set with a row twice moves as one without, to the bit.
+// An omitted row has no effect: a set with a duplicated row moves to the bit as one without it.
 TEST(Preparation, WhatIsLeftOutActsOnNoVelocity) {
   std::vector<double> ends[2];
   for (const bool twice : {false, true}) {
@@ -138,7 +138,7 @@ TEST(FailedStep, TooLargeATimestepIsReportedAndLeavesTheState) {
       for (int k = 0; k < 50 && report.ok; ++k) {
         before = system.position;
         report = verlet.step();
-        if (report.ok && report.position.wrong_root) break;  // solved, but told that it is the wrong solution
+        if (report.ok && report.position.wrong_root) break;  // solved, but reported as the wrong solution
       }
       if (report.ok) {
         EXPECT_TRUE(report.position.wrong_root);

@@ -6,7 +6,7 @@
 namespace tarsus::md_test {
 namespace {
 
-// Frames carry 15 digits; the fluids amplify rounding tenfold each 50 to 100 steps, the force-free cases hardly.
+// Frames carry 15 digits. The fluids amplify rounding tenfold every 50 to 100 steps, the force-free cases hardly.
 constexpr double kFrames = 1e-10;
 
 void expect_frames(ParticleSystem& system, const std::string& frames, double dt, int last, double length = 1,
@@ -33,8 +33,8 @@ TEST(Reference, OneWaterAgainstLammpsRattleFor1000Steps) {
   }
 }
 
-// GROMACS' SHAKE stops at 1e-12 of a bond, which over a step of 2 fs is 1e-10 nm/ps: its velocities are 2e-10 from
-// those of check_reference.py, and so are ours.
+// GROMACS' SHAKE stops at 1e-12 of a bond, which over a step of 2 fs is 1e-10 nm/ps. Its velocities differ by 2e-10
+// from those of check_reference.py, and so do ours.
 TEST(Reference, Chain128AgainstGromacsShakeFor1000Steps) {
   TARSUS_NEEDS_REFERENCE("chain128.sys");
   for (const char* solver : {"newton", "newton_general", "m_shake"}) {
@@ -70,8 +70,8 @@ std::vector<Row> read_energies(const std::string& name, bool total_first) {
   return rows;
 }
 
-// At step 0 the printed digits (LAMMPS' is what is left of sums seven times larger); later the trajectories part
-// tenfold each 50 to 100 steps.
+// At step 0 the printed digits limit the agreement (LAMMPS' value is a difference of sums seven times larger). Later
+// the trajectories diverge tenfold every 50 to 100 steps.
 void expect_energies(ParticleSystem& system, const std::vector<Row>& rows, double dt, int every, int last,
                      double at_start, double later) {
   VelocityVerlet verlet(system, {.timestep = dt, .tolerance = 1e-14});

@@ -11,9 +11,9 @@
 namespace tarsus {
 namespace {
 
-/// Settled water, copied `times` along each axis.
+/// Equilibrated water, copied `times` along each axis.
 ParticleSystem water(int times, const char* forces) {
-  static const ParticleSystem one = make_builtin_system("water216");  // settled once
+  static const ParticleSystem one = make_builtin_system("water216");  // equilibrated once
   const int n = one.particles();
   ParticleSystem many = one;
   many.mass.clear(), many.position.clear(), many.velocity.clear(), many.species.clear(), many.molecule.clear();
@@ -37,8 +37,8 @@ ParticleSystem water(int times, const char* forces) {
   return many;
 }
 
-/// The same system with one more particle, which feels nothing: no longer molecules of three alone, so its forces are
-/// computed pair by pair.
+/// The same system with one more particle that no force acts on. It then no longer consists of molecules of three
+/// alone, so its forces are computed pair by pair.
 ParticleSystem with_a_ghost(ParticleSystem system) {
   system.mass.push_back(1);
   for (int c = 0; c < 3; ++c) system.position.push_back(0.01), system.velocity.push_back(0);
@@ -67,7 +67,7 @@ void expect_as_pair_by_pair(const ParticleSystem& system) {
     ASSERT_NEAR(force[c], expected[c], 1e-13 * largest) << c;
     ASSERT_EQ(force[c], without_energy[c]) << c;
   }
-  // Coulomb's sum is what is left of parts a hundred times its size.
+  // Coulomb's sum is the difference of parts a hundred times its size.
   const double size = std::abs(expected_energies.coulomb);
   EXPECT_NEAR(energies.lennard_jones, expected_energies.lennard_jones, 1e-12 * size);
   EXPECT_NEAR(energies.coulomb, expected_energies.coulomb, 1e-12 * size);
@@ -112,7 +112,7 @@ TEST(SiteForces, AnOldListMissesNoPair) {
   EXPECT_LT(verlet.forces().list_builds(), 60);
 }
 
-// One water comes nearer to another from just outside the lists' radii, in steps that use up the skins bit by bit.
+// One water approaches another from just outside the lists' radii, in steps that use up the skins gradually.
 TEST(SiteForces, OldListsGiveTheForcesOfNewOnes) {
   const ParticleSystem many = water(1, "spce-shifted-force");
   ParticleSystem two = many;
@@ -143,7 +143,7 @@ TEST(SiteForces, OldListsGiveTheForcesOfNewOnes) {
   }
 }
 
-// Rotation alone costs no new list, stretching does; molecules that come apart are left to the other algorithm.
+// Rotation alone needs no new list, stretching does. Molecules that come apart are computed pair by pair.
 TEST(SiteForces, MoleculesThatComeApartAreStillComputed) {
   ParticleSystem system = water(1, "spce-shifted-force");
   Forces kept(system);
@@ -178,7 +178,7 @@ TEST(SiteForces, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
-// Chains and a net in threads: rows that reach across the cuts stay with one thread.
+// Chains and a net in threads: rows across the cuts stay with one thread.
 TEST(SiteForces, OtherSystemsInThreadsToo) {
   for (const char* name : {"chain:4000", "butane125", "cloth:61x61", "c60"}) {
     std::vector<double> x;

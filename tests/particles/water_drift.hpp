@@ -28,7 +28,7 @@ struct Drift {
   double shadow = 0, total = 0;     ///< root mean square about the mean [kJ/mol]
 };
 
-/// 20 ps of water from speeds that differ by 1e-9 from trajectory to trajectory.
+/// 20 ps of water from initial velocities that differ by 1e-9 between trajectories.
 inline Drift water_drift(int trajectory) {
   ParticleSystem system = converted(read_md_system(reference("water216.sys")), units_nm_ps());
   set_force_field(system, "spce-shifted-force");

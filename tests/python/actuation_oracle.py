@@ -8,13 +8,13 @@ import tarsus
 from oracle import TOLERANCE
 
 STATES = 3
-#: At least so many must be compared.
+#: The least numbers of files and of compared quantities.
 FILES, ENOUGH = 179, {"actuators": 6860, "tendons": 674, "sensors": 929}
-#: Compared where something touches, below; and rays against stand-ins of missing meshes mean nothing.
+#: Compared only where bodies touch, below. Rays against stand-ins of missing meshes mean nothing.
 CONTACT = {"touch", "contact"}
-#: MuJoCo finds the point at which a path touches a geom from within to about 1e-7 of a turn, and its arms are off by that. Lengths
-#: agree: at the shortest path they do not feel it. There ours are compared with the slope of the length instead, and MuJoCo's
-#: only to this: test_paths_from_within_are_shortest has closed forms.
+#: MuJoCo finds the point at which a path touches a geom from within to an angle of about 1e-7, and its moment arms have that
+#: error. Lengths agree because the shortest path makes the error second order. For these files our arms are compared with the
+#: slope of the length, and MuJoCo's only to these tolerances: test_paths_from_within_are_shortest has closed forms.
 ROUGH = {
     "mujoco/model/replicate/tendon.xml": {"ten_velocity": 1e-6, "ten_J": 1e-6},
     "mujoco/test/engine/testdata/island/tendon_wrap.xml": {"ten_velocity": 1e-4, "ten_J": 1e-6},
@@ -73,8 +73,8 @@ LEGENDRE = np.polynomial.legendre.leggauss(200)
 
 
 def added_mass(size):
-    """Mass and inertia of the fluid that an ellipsoid carries along, density 1: [Tuckerman 1925], the integrals over
-    s = a² t²/(1 - t)² by Gauss and Legendre."""
+    """Added mass and inertia of an ellipsoid in a fluid of density 1 [Tuckerman 1925], with the integrals over s = a² t²/(1 - t)²
+    by Gauss-Legendre quadrature."""
     t, weight = (LEGENDRE[0] + 1) / 2, LEGENDRE[1] / 2
     size = np.asarray(size)
     kappa = np.zeros(3)
@@ -93,7 +93,8 @@ def added_mass(size):
 
 
 def exact_added_masses(model):
-    """MuJoCo integrates them to 1e-3; the rest of its fluid is compared to 1e-9 with exact ones in their place."""
+    """Replaces MuJoCo's added masses, which it integrates to 1e-3, by exact ones, so that the rest of its fluid forces can be
+    compared to 1e-9."""
     for geom in np.flatnonzero(model.geom_fluid[:, 0] > 0):
         a, b, c = model.geom_size[geom]
         sizes = {mujoco.mjtGeom.mjGEOM_SPHERE: (a, a, a), mujoco.mjtGeom.mjGEOM_CAPSULE: (a, a, a + b),
@@ -104,7 +105,7 @@ def exact_added_masses(model):
 
 
 def slope_of_length(ours, data):
-    """[ntendon, nv] ∂length/∂q by central differences, Richardson's of two steps."""
+    """[ntendon, nv] ∂length/∂q by central differences with two steps and Richardson extrapolation."""
     qpos, out = data.qpos.copy(), np.zeros((len(tarsus.actuation(ours, data)["ten_length"]), ours.nv))
     for k, direction in enumerate(np.eye(ours.nv)):
         slopes = []
@@ -120,7 +121,7 @@ def slope_of_length(ours, data):
 
 
 def compare(ours, theirs, seed, stand_ins, rough, counts):
-    """Faults at STATES states; counts what was compared."""
+    """The disagreements at STATES states; adds the number of compared quantities to `counts`."""
     theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     rng, faults = np.random.default_rng(seed), []
     d, data = mujoco.MjData(theirs), tarsus.Data(ours)
@@ -170,7 +171,7 @@ def count(model, counts):
 
 
 class Actuation:
-    """Files compared so far, what was in them, and what was wrong."""
+    """The files compared so far, their contents, and the disagreements."""
 
     def __init__(self):
         self.counts, self.failures, self.files = collections.defaultdict(collections.Counter), [], 0

@@ -7,9 +7,9 @@ import numpy as np
 ROOT = pathlib.Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
 
-#: Agreement asked for, relative: max |a - b| / max(1, max |b|).
+#: Required relative agreement: max |a - b| / max(1, max |b|).
 TOLERANCE = 1e-9
-#: Rounding unit of double.
+#: Unit roundoff of double.
 EPS = np.finfo(float).eps
 
 
@@ -27,25 +27,22 @@ def disagreement(ours, theirs, floor=1.0):
 
 
 def matrix_disagreement(ours, theirs):
-    """The same for mass matrices, each entry relative to sqrt(M_ii M_jj): a finger's counts as much as a torso's."""
+    """The same for mass matrices, with each entry relative to sqrt(M_ii M_jj): a finger's entries count as much as a torso's."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if ours.shape != theirs.shape or not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
         return np.inf
     if len(theirs) == 0:
         return 0.0
     diagonal = np.diag(theirs)
-    scale = np.sqrt(np.maximum(diagonal, max(1e-12 * diagonal.max(), 1e-300)))  # below is only rounding
+    scale = np.sqrt(np.maximum(diagonal, max(1e-12 * diagonal.max(), 1e-300)))  # below this there is only rounding
     return float((np.abs(ours - theirs) / scale / scale[:, None]).max())
 
 
 def acceleration_tolerance(mass_matrix):
-    """What two correct engines may differ by in qacc = M^-1 (tau - C).
-
-    A backward-stable solve with an n x n matrix is off by at most n * eps * cond(M), relative to the largest
-    acceleration. M is scaled by its diagonal first: an algorithm that never adds numbers of different units does
-    not feel their ratio. The issue's 1e-9 holds for every model with n * cond below 4.5e6; the others get what their
-    matrix allows: inf for a singular one.
-    """
+    """The difference in qacc = M^-1 (tau - C) that two correct engines may have. A backward-stable solve with an n x n matrix has
+    an error of at most n * eps * cond(M), relative to the largest acceleration. M is scaled by its diagonal first, because an
+    algorithm that never adds numbers of different units does not depend on their ratio. The tolerance of 1e-9 holds for every
+    model with n * cond below 4.5e6. The others get the tolerance that their matrix allows: inf for a singular one."""
     if len(mass_matrix) == 0:
         return TOLERANCE
     if np.diag(mass_matrix).min() <= 0:
@@ -55,7 +52,7 @@ def acceleration_tolerance(mass_matrix):
 
 
 def random_qpos(model, rng):
-    """[nq] for a tarsus model: hinges within a turn, slides within a metre, any rotation."""
+    """A random [nq] for a tarsus model: hinges within a turn, slides within a metre, any rotation."""
     qpos = rng.uniform(-1, 1, model.nq)
     for joint in model.joints:
         address = joint.qpos.start
@@ -87,7 +84,8 @@ def print_table(title, rows, left_out, columns):
 
 
 def both_take(text, place):
-    """Whether MuJoCo takes the MJCF; then so do we. Else ours is an InputError that matches `place`."""
+    """Whether MuJoCo accepts the MJCF; tarsus must then accept it too. Otherwise ours must raise an InputError that matches
+    `place`."""
     import mujoco
     import pytest
     import tarsus

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data bes
 
 
 def loaded_by_both(wanted):
-    """(its path below DATA, MuJoCo's model, what stands in for missing files, ours) of each MJCF file that is wanted for what it
-    says, before anything is compiled."""
+    """(path below DATA, MuJoCo's model, the stand-ins for missing files, our model) of each MJCF file whose specification
+    satisfies `wanted`, before anything is compiled."""
     for path in sorted(DATA.rglob("*.xml")):
         if b"<mujoco" not in path.read_bytes()[:200_000]:
             continue
@@ -29,12 +29,12 @@ def loaded_by_both(wanted):
             theirs, stand_ins = load_mujoco(path)
             ours = tarsus.Model.load(path, lenient=True)
         except (ValueError, tarsus.InputError):
-            continue  # test_mujoco.py says which
+            continue  # test_mujoco.py names them
         yield str(path.relative_to(DATA)), theirs, stand_ins, ours
 
 
 def carlson_d(x, y, z):
-    """R_D by duplication [Carlson 1995, Numerical Algorithms 10]."""
+    """Carlson's R_D by duplication [Carlson 1995, Numerical Algorithms 10]."""
     total, weight = 0.0, 1.0
     for _ in range(60):
         a, b, c = np.sqrt([x, y, z])
@@ -47,7 +47,7 @@ def carlson_d(x, y, z):
 @pytest.mark.parametrize("size", [(0.1, 0.1, 0.1), (0.1, 0.1, 0.3), (0.3, 0.3, 0.1), (0.1, 0.2, 0.3)])
 def test_added_masses_are_kirchhoffs(size, capsys):
     """Forces on an ellipsoid in a fluid without drag [Kirchhoff 1869; Lamb 1932, art. 114]: M v x w, M v x v + I w x w. Ours are
-    exact; MuJoCo's integrals by quadrature are not, which is why the comparison of every file replaces them."""
+    exact. MuJoCo's quadrature is not, which is why the comparison of every file replaces its integrals."""
     xml = (f'<mujoco><option density="1000"/><worldbody><body><freejoint/><geom type="ellipsoid" size="{" ".join(map(str, size))}" '
            'fluidshape="ellipsoid" fluidcoef="0 0 0 0 0"/></body></worldbody></mujoco>')
     theirs, ours = mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
@@ -66,12 +66,13 @@ def test_added_masses_are_kirchhoffs(size, capsys):
     off = [np.abs(force - exact).max() / np.abs(exact).max() for force in (tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive)]
     with capsys.disabled():
         print(f"\nadded masses of {size}: ours off by {off[0]:.1e}, MuJoCo's by {off[1]:.1e}")
-    assert off[0] < 1e-13 and 1e-9 < off[1] < 1e-5  # else exact_added_masses() can go
+    assert off[0] < 1e-13 and 1e-9 < off[1] < 1e-5  # otherwise exact_added_masses() is not needed
 
 
 @pytest.mark.parametrize("file", ["dm_control_suite/fish.xml", "gymnasium/gymnasium/envs/mujoco/assets/swimmer.xml"])
 def test_what_swims_converges_to_mujocos_motion(file, capsys):
-    """Under controls that change 50 times a second, in a fluid that is implicit here: of first order in the step."""
+    """With controls that change 50 times a second, in a fluid that is integrated implicitly here. The error is of first order in
+    the step."""
 
     def controls(time, count):
         return 0.8 * np.sin(3 * np.pi * np.floor(time / 0.02 + 1e-9) * 0.02 + np.arange(count))
@@ -98,7 +99,7 @@ def test_what_swims_converges_to_mujocos_motion(file, capsys):
 
 
 def test_paths_from_within_are_shortest():
-    """Length and arms of a cord that touches a ring from within, by bisection for the shortest path."""
+    """Length and moment arms of a cord that touches a ring from within, against the shortest path by bisection."""
     radius, worst, theirs_worst, rng = 0.07, 0.0, 0.0, np.random.default_rng(0)
     for _ in range(30):
         angle = rng.uniform(0, 6.28) + np.array([0, rng.uniform(0.2, 1.2)])
@@ -129,14 +130,14 @@ def test_paths_from_within_are_shortest():
         worst = max(worst, np.abs(answer["ten_J"][0] - arms).max())
         theirs_worst = max(theirs_worst, np.abs(dense_tendon_jacobian(theirs, d)[0] - arms).max())
     assert worst < 1e-12
-    assert 1e-9 < theirs_worst < 1e-6  # else ROUGH can go
+    assert 1e-9 < theirs_worst < 1e-6  # otherwise ROUGH is not needed
 
 
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
 @pytest.mark.parametrize("depth", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("side", ["", "sidesite='s'"])
 def test_paths_go_around_on_mujocos_side(kind, depth, side):
-    """Random ends and side sites about a geom: straight, the near way, the far way, and from within."""
+    """Random ends and side sites about a geom: straight paths, the shorter and the longer way around, and paths from within."""
     rng, ways = np.random.default_rng(1), collections.Counter()
     for _ in range(150):
         ends = rng.normal(size=(3, 3)) * [0.4, 0.4, depth]
@@ -155,7 +156,8 @@ def test_paths_go_around_on_mujocos_side(kind, depth, side):
 
 
 def test_force_sensors_feel_spatial_tendons():
-    """Springs, dampers, armature and actuators of paths over two bodies and around a third; not actuators at sites, as in MuJoCo."""
+    """Springs, dampers, armature and actuators of paths over two bodies and around a third. As in MuJoCo, actuators at sites do
+    not count."""
     xml = """<mujoco><worldbody>
       <site name="wall" pos="1 0 1"/> <geom name="post" type="sphere" size=".1" pos=".6 0 .7"/>
       <body pos="0 0 1"><joint axis="0 1 0"/><geom size=".1" pos="0 0 -.3" mass="1"/><site name="joint" euler="0 30 0"/>
@@ -179,7 +181,7 @@ def test_force_sensors_feel_spatial_tendons():
         assert np.allclose(tarsus.sensors(ours, data), d.sensordata, rtol=1e-9, atol=1e-9)
 
 
-#: What is fixed to the world or rides on a mocap body, with what is tied to it by an equality.
+#: Bodies that are fixed to the world or ride on a mocap body, and bodies that equalities tie to them.
 TIED = """<mujoco><option timestep="0.002"/>
   <default><equality solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
   <worldbody>
@@ -201,7 +203,7 @@ TIED = """<mujoco><option timestep="0.002"/>
     '<connect body1="arm" body2="bob" anchor="0 0 0"/><weld body1="held" body2="finger" torquescale=".5"/>',
     '<weld body1="arm" body2="bob"/><weld body1="hand" body2="held" anchor=".1 .2 0"/>'])  # fmt: skip
 def test_force_sensors_feel_equalities_on_what_is_fixed(equalities):
-    """At rest: the reaction's size and place are those of the weight that hangs there."""
+    """At rest the size and the point of action of the reaction are those of the weight that hangs there."""
     text = TIED.format(equalities=equalities)
     theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
     d, data = mujoco.MjData(theirs), tarsus.Data(ours)
@@ -220,7 +222,7 @@ def test_force_sensors_feel_equalities_on_what_is_fixed(equalities):
 @pytest.mark.parametrize("tie", [lambda rows: rows.add_distance("rope", "hand", [0, 0, 0], "load", [0, 0, 0], 0.3),
                                  lambda rows: rows.add_point_on_plane("tray", "load", [0, 0, 0], "hand", [0, 0, -0.3], [0, 0, 1])], ids=["distance", "plane"])  # fmt: skip
 def test_force_sensors_feel_distances_and_planes(tie, contacts):
-    """Of what hangs below a held hand, its weight at its arm; MuJoCo has no such rows."""
+    """The weight below a held hand, and its moment about the wrist. MuJoCo has no such rows."""
     model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 -10"/><worldbody>
       <body name="lift" pos="0 0 1"><joint type="slide" axis="0 0 1"/><geom size=".05" mass="1"/>
         <body name="hand" pos=".2 0 0"><geom size=".02" mass=".5"/><site name="wrist" pos="-.1 0 0"/></body></body>
@@ -240,7 +242,8 @@ def test_force_sensors_feel_distances_and_planes(tie, contacts):
 @pytest.mark.parametrize("mocap", [False, True], ids=["in lanes", "one at a time"])
 @pytest.mark.parametrize("options", [{"contacts": True, "joint_limits": True}, {"joint_limits": True}, {"loops": "spook"}, {"loops": "off"}], ids=str)
 def test_sensors_of_many_worlds_feel_what_those_of_one_do(options, mocap, dtype):
-    """And of one that is not ok nobody knows what it felt; the others go on."""
+    """The sensors of each world of a Data equal those of a Data of one world. A failed world's sensors read NaN, and the others
+    continue."""
     model = tarsus.Model.from_xml_string(f"""<mujoco><worldbody><geom type="plane" size="0 0 1"/><body name="ball" pos="0 0 .099"><freejoint/><geom size=".1"/><site name="b" size=".11"/>
       <body name="arm" pos="0 0 .3"><joint name="j" range="-10 10" axis="0 1 0"/><geom size=".05" pos=".1 0 0"/><site name="s" pos=".1 0 0" size=".06"/></body></body>
       {'<body mocap="true" pos="5 0 0"><geom size=".1"/></body>' if mocap else ""}</worldbody>
@@ -262,7 +265,7 @@ def test_sensors_of_many_worlds_feel_what_those_of_one_do(options, mocap, dtype)
         one = tarsus.Data(model, dtype=dtype)
         one.qvel[:] = speed[w]
         alone = tarsus.Stepper(one, dt=0.01, **options)
-        for step in range(steps if dtype == "float64" else 1):  # rounding grows
+        for step in range(steps if dtype == "float64" else 1):  # rounding errors grow
             assert alone.step() == 0
             scale = 1e-6 if dtype == "float64" else 1e-3
             assert np.allclose(seen[step, w], one.sensordata, rtol=scale, atol=scale * (1 + np.abs(one.sensordata).max())), (w, step)
@@ -273,7 +276,7 @@ def test_sensors_of_many_worlds_feel_what_those_of_one_do(options, mocap, dtype)
 
 @pytest.mark.parametrize("loops", ["spook", "shake"])
 def test_force_sensors_feel_equalities_in_a_batch_of_linkages(loops):
-    """Each world its own, where linkages alone go side by side."""
+    """Each world has its own forces where linkages without contacts are stepped in lanes."""
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body name="arm" pos="0 0 1"><joint type="ball"/><geom size=".05" pos=".1 0 0"/>
       <body name="hand" pos=".2 0 0"><joint type="ball"/><geom size=".03" pos=".1 0 0" mass="2"/><site name="wrist"/></body></body>
       <body name="post" mocap="true" pos=".3 0 .9"/></worldbody>
@@ -293,7 +296,7 @@ def test_force_sensors_feel_equalities_in_a_batch_of_linkages(loops):
 
 
 def test_a_reset_leaves_sensors_nothing():
-    """Of the last step before: its accelerations, its contacts."""
+    """After a reset the accelerations and contacts of the last step are gone."""
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><geom type="plane" size="0 0 1"/>
       <body name="ball" pos="0 0 .099"><freejoint/><geom size=".1"/><site name="s" size=".2"/></body></worldbody>
       <sensor><accelerometer name="a" site="s"/><touch name="touch" site="s"/><contact name="contact" body1="ball"/></sensor>
@@ -311,7 +314,7 @@ def test_a_reset_leaves_sensors_nothing():
     assert data.sensors["a"] == pytest.approx([0, 0, 9.81])
 
 
-#: A weight on slides that a path from its part holds up.
+#: A weight on slides that hangs from a path with an end on one of its parts.
 HUNG = """<mujoco><option timestep="0.002"/>
   <default><equality solref="0.01 1" solimp="0.99 0.999 0.001"/></default>
   <worldbody><site name="w" pos="0 0 2"/><site name="u" pos=".2 .3 2"/>
@@ -341,7 +344,7 @@ def test_force_sensors_feel_equalities_of_tendons(equality, contacts):
 
 
 def test_force_sensors_feel_dry_friction_of_tendons():
-    """Which holds the weight as an equality does; MuJoCo's creeps."""
+    """The tendon's dry friction holds the weight, as an equality does. MuJoCo's friction creeps."""
     ours, _ = hang(friction=60, joint_limits=True)
     _, expected = hang('<tendon tendon1="t"/>')
     assert np.allclose(ours, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
@@ -355,7 +358,7 @@ def test_a_weld_of_what_cannot_turn_has_no_torque(weld, contacts):
 
 
 DC = 'dcmotor motorconst="2" resistance=".5" '
-#: dcmotor and pid: affine ones, those of several controls, and each state of theirs alone and with others.
+#: dcmotor and pid: affine ones, those with several controls, and each of their states alone and with others.
 MOTORS = [
     DC, 'dcmotor motorconst="2 8" resistance=".5" gear="3"',
     'dcmotor nominal="24 2 100"', 'dcmotor nominal="24 2 100" motorconst=".2"', 'dcmotor nominal="24 2 100" resistance=".2"',
@@ -388,9 +391,9 @@ MOTORS = [
     *[f'pid class="{of}" kp="10" kv="2" {ranges}' for of in ("free", "held") for ranges in (
         'input="pos" posrange="-2 2"', 'input="vel" velrange="-1 1"', 'input="vel ff"', 'input="ff" ffrange="-1 1"', 'input="pos vel" velrange="-2 2"')],
 ]
-#: Whose bristle or current is stiff at the step, so that MuJoCo's explicit steps amplify rounding or blow up.
+#: Motors whose bristle or current is stiff at the step, so that MuJoCo's explicit steps amplify rounding or blow up.
 SHORT_STEPS = {DC + 'lugre="1e3 10 .1 .2 .3"', MOTORS[MOTORS.index('pid') - 1]}
-#: MuJoCo refuses these; so do we.
+#: Both MuJoCo and tarsus refuse these.
 BAD_MOTORS = [
     'dcmotor motorconst="2"', 'dcmotor resistance="2"', DC + 'input="vel" controller="1 2 3"', DC + 'controller="1"',
     DC + 'controller="0 0 0 1"', DC + 'input="vel pos"', DC + 'input="position"', DC + 'thermal="1"', DC + 'thermal="0 1"',
@@ -450,7 +453,7 @@ def test_ranges_of_activations_that_pids_have_from_classes_are_named():
 
 @pytest.mark.parametrize("target", ['tendon="t"', 'site="s" refsite="r" gear="0 0 1 0 0 0"', 'jointinparent="b" gear="0 2 0 0 0 0"'])
 def test_motors_of_other_transmissions_are_mujocos(target):
-    """Tendons whose total force is bounded too: as MuJoCo has it, before cogging and friction."""
+    """Also tendons with a bound on their total force, which acts before cogging and friction, as in MuJoCo."""
     def model(motor):
         return f"""<mujoco><option timestep="0.002"/><worldbody><site name="r" pos=".2 0 .1"/>
             <body><joint name="b" type="ball"/><geom size=".1" pos=".3 0 0"/><site name="s" pos=".3 0 .1"/>
@@ -472,7 +475,7 @@ def test_motors_of_other_transmissions_are_mujocos(target):
                 assert np.allclose(answer[name], getattr(d, name), rtol=1e-9, atol=1e-9), (motor, name)
 
 
-#: What of a motor's law the implicit step has to get right at 60 Hz: MuJoCo's own motion at a thousandth of the step.
+#: The parts of a motor's law that the implicit step must reproduce at 60 Hz: MuJoCo's own motion at a thousandth of the step.
 STEPPED = [DC + 'input="pos vel" controller="40 0 8"', DC + 'input="pos vel" controller="40 10 8 3"', 'pid kp="40" kv="8" ki="10" slewmax="2"',
            DC + 'inductance="0 .05" input="pos vel" controller="40 0 8"', DC + 'input="pos vel" controller="40 0 8 0 0 6"',
            DC + 'thermal="1 2 0 .004 25 30"', 'dcmotor motorconst=".5" resistance=".5" lugre="1e3 10 .4 .6 .1"', DC + 'inductance=".01"',
@@ -500,7 +503,7 @@ def test_implicit_steps_of_motors_converge_to_mujocos(text):
 
 
 def test_motors_in_lanes_are_motors_alone():
-    """Affine ones are drives in lanes, the others are stepped world by world."""
+    """Affine motors are drives in lanes; models with the others are stepped world by world."""
     for text in ('pid kp="40" kv="8" ki="10" slewmax="2"', DC + 'input="pos vel" controller="40 0 8"', DC + 'inductance="0 .05"'):
         ours = tarsus.Model.from_xml_string(motor_model(text))
         rng = np.random.default_rng(0)
@@ -540,10 +543,11 @@ def test_activations_pass_no_control(actuator):
 
 
 @pytest.mark.parametrize("anchor, most, met", [
-    ("0 0 .4", 0.4, False), ("0 0 .4", 0.5, False),  # a length that does not change: arms of rounding alone
+    ("0 0 .4", 0.4, False), ("0 0 .4", 0.5, False),  # a length that does not change: arms are rounding errors
     ("-.08 -.3 -.4", 0.3, False), ("-.08 -.3 -.4", 0.415, False), ("-.08 -.3 -.4", 0.417, True), ("-.08 -.3 -.4", 0.5, True)])
 def test_joints_return_no_faster_than_tendons(anchor, most, met):
-    """The least length has no arm: with the tendon at 5 m/s a joint went at 60 rad/s, and where no pose meets the range it went ever faster."""
+    """At its least length a tendon has no moment arm. A tendon speed of 5 m/s alone would let a joint turn at 60 rad/s, and ever
+    faster where no pose satisfies the range."""
     ours = tarsus.Model.from_xml_string(
         f'''<mujoco><worldbody><site name="w" pos="{anchor}"/><body><joint axis="0 0 1"/><geom size=".1" pos="-.3 -.3 0"/><site name="s" pos="-.3 -.3 0"/></body></worldbody>
         <tendon><spatial range="0 {most}"><site site="w"/><site site="s"/></spatial></tendon></mujoco>''')
@@ -575,13 +579,14 @@ FOLLOWED = [
     "menagerie/kuka_iiwa_14/iiwa14.xml",
     "menagerie/boston_dynamics_spot/spot_arm.xml",
 ]
-#: MuJoCo's Euler step takes servos' damping explicitly: with these robots' gains it ends in huge numbers within three steps of
-#: the file's length (they ask for implicitfast). So many times shorter steps do not.
+#: MuJoCo's Euler step treats servos' damping explicitly. With these robots' gains it diverges within three steps of the file's
+#: length (the files ask for implicitfast). With steps shorter by these factors it does not.
 SHORTER = {"menagerie/kuka_iiwa_14/iiwa14.xml": 1000, "menagerie/boston_dynamics_spot/spot_arm.xml": 10}
 
 
 def start_of(model, rng):
-    """qpos and controls: the first keyframe's, else the drawn pose with controls within their ranges."""
+    """MuJoCo's data with qpos and controls of the first keyframe, or else of the initial pose, and with random changes of the
+    controls by up to a tenth of their ranges."""
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -598,7 +603,7 @@ def test_explicit_steps_are_mujocos(name, capsys):
     theirs.opt.timestep /= SHORTER.get(name, 1)
     ours = tarsus.Model.load(DATA / name, lenient=True)
     off = follow(theirs, ours, start_of(theirs, np.random.default_rng(3)))
-    # Some amplify: what rounding alone grows to, from MuJoCo's own run beside itself.
+    # Some models amplify errors: the growth of rounding alone, from MuJoCo's own run beside itself.
     runs = [start_of(theirs, np.random.default_rng(3)) for _ in range(2)]
     runs[1].qpos[-1] += 1e-15
     for _ in range(200):
@@ -611,7 +616,7 @@ def test_explicit_steps_are_mujocos(name, capsys):
     assert off[-1] < max(1e-9, 1e3 * grown)
 
 
-#: An arm with two muscles on paths that wrap around its elbow, its activations under way.
+#: An arm with two muscles on paths that wrap around its elbow, with nonzero activations.
 MUSCLES = """<mujoco>
   <option timestep="0.002"/>
   <worldbody>
@@ -668,7 +673,7 @@ def test_explicit_steps_of_muscles_are_mujocos():
 
 # -- packs of worlds ----------------------------------------------------------------------------------------------------
 
-#: One actuator or passive part at a time, beside sensors of every kind that does not feel contact.
+#: One actuator or passive part at a time, with sensors of every kind that does not depend on contacts.
 PACKED = {
     "motor": '<motor joint="j" gear="2"/>', "position servo": '<position joint="j" kp="40" kv="4" forcerange="-5 5"/>',
     "velocity servo": '<velocity joint="k" kv="3"/>', "damper": '<damper joint="j" kv="3" ctrlrange="0 1"/>',
@@ -698,7 +703,8 @@ PACK = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="9
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", PACKED)
 def test_actuators_and_sensors_of_packs_are_those_of_worlds(name, dtype):
-    """Each world of a Batch, seven of them, so that a pack is not full, beside a Data of its own: states and sensors of 40 steps."""
+    """Each world of a Batch beside a Data of its own: states and sensors of 40 steps. The Batch has seven worlds, so that a pack
+    is not full."""
     passive = {"body": 'gravcomp=".5"', "joint": 'stiffness="9 3" damping=".3 .1"'} if not PACKED[name] else {"body": "", "joint": ""}
     ours = tarsus.Model.from_xml_string(PACK.format(actuators=PACKED[name], **passive))
     rng, steps, worlds = np.random.default_rng(7), 40, 7
@@ -724,7 +730,8 @@ def test_actuators_and_sensors_of_packs_are_those_of_worlds(name, dtype):
 
 @pytest.mark.parametrize("name", [name for name in PACKED if PACKED[name]] + ["stiff damper"])
 def test_a_datas_worlds_have_implicit_actuators(name):
-    """A Stepper of seven worlds beside one of each, without velocity products, which rows feel in another order."""
+    """A Stepper of seven worlds beside Steppers of one world each. Velocity products are off, because rows treat them in another
+    order."""
     actuators = {**PACKED, "stiff damper": '<damper joint="j" kv="300" ctrlrange="0 1"/>'}[name]
     ours = tarsus.Model.from_xml_string(PACK.format(actuators=actuators, body="", joint=""))
     rng, worlds = np.random.default_rng(7), 7
@@ -747,7 +754,7 @@ def test_a_datas_worlds_have_implicit_actuators(name):
 # -- robots on their own servos -----------------------------------------------------------------------------------------
 
 SECONDS = 60
-#: Files whose robot stands on its own servos in MuJoCo, of all that might: test_no_robot_that_stands_is_left_out.
+#: Of all candidates, the files whose robot stands on its own servos in MuJoCo: see test_no_robot_that_stands_is_left_out.
 ROBOTS = [
     "menagerie/boston_dynamics_spot/scene.xml",
     "menagerie/boston_dynamics_spot/scene_arm.xml",
@@ -793,7 +800,8 @@ def standing_candidates():
 
 
 def falls_in_mujoco(model, seconds=10):
-    """How, from the first keyframe at the file's own step; nothing if the root keeps its height and stays upright."""
+    """How the robot falls in MuJoCo, from the first keyframe at the file's own step; empty if the root keeps its height and stays
+    upright."""
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
     start = data.qpos[2]
@@ -821,7 +829,7 @@ def with_gains(path, factor):
 
 
 def stand(model, hz):
-    """(how far the root sank as a share, how far it tilted, largest root speed in the last second, how long)."""
+    """(how far the root sinks as a fraction of its height, its final tilt, the largest root speed in the last second)."""
     data = tarsus.Data(model)
     data.reset(0)
     start = data.qpos[2]
@@ -854,7 +862,7 @@ def test_robots_stand_on_their_own_servos(name, hz, gains, capsys):
 
 @pytest.mark.long
 def test_no_robot_that_stands_is_left_out(capsys):
-    """Of all files with a free root, a floor, servos and a keyframe: why those that are not in ROBOTS are not."""
+    """For all files with a free root, a floor, servos and a keyframe: gives the reason why a file is not in ROBOTS."""
     standing = []
     for path, model in standing_candidates():
         name, why = str(path.relative_to(DATA)), falls_in_mujoco(model)
@@ -917,7 +925,7 @@ TOUCHING = """<mujoco>
 
 
 def test_sensors_of_contact_at_rest():
-    """To 1 %: the two engines' contacts are not equally soft."""
+    """To 1 %, because the softness of the two engines' contacts differs."""
     theirs, ours = mujoco.MjModel.from_xml_string(TOUCHING), tarsus.Model.from_xml_string(TOUCHING)
     d, data = mujoco.MjData(theirs), tarsus.Data(ours)
     stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
@@ -936,7 +944,7 @@ def test_sensors_of_contact_at_rest():
     assert np.allclose(np.abs(position[:, :2]), [0.2, 0.1], atol=1e-3)
 
 
-#: A load off the middle on four corners, a ball in a groove, a tripod, a ball that rests beside another.
+#: An eccentric load on four corners, a ball in a groove, a tripod, a ball that rests beside another.
 RESTING = """<mujoco>
   <option timestep="0.002"/>
   <default><geom solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
@@ -1047,7 +1055,7 @@ CUTOFFS = """<mujoco>
 @pytest.mark.parametrize("data", ["", "dist", "dir", "origin", "point", "depth", "dist dir", "dist dir origin point depth", "dir normal"])
 @pytest.mark.parametrize("cutoff", ["", 'cutoff=".4"'])
 def test_rays_give_what_is_asked_of_them(data, cutoff):
-    """Normals are not computed, nor are cameras' rays, which have their room."""
+    """Normals and the rays of cameras are not computed and read NaN, but keep their places in the array."""
     fields = f'data="{data}"' if data else ""
     text = f"""<mujoco><worldbody><geom type="plane" size="1 1 1" euler="0 20 0"/><site name="up" pos="0 0 3"/>
       <body pos="0 0 .95"><joint axis="1 1 0"/><geom size=".1" pos="1 0 0"/><site name="down" euler="170 0 10"/><camera name="c" resolution="3 2"/></body></worldbody>
@@ -1067,7 +1075,7 @@ def test_rays_give_what_is_asked_of_them(data, cutoff):
 
 
 def test_cutoffs_are_mujocos():
-    """Both signs of real numbers are cut off, positive ones above alone, points and contacts not at all."""
+    """Real numbers are clipped on both sides, positive numbers only above, points and contacts not at all."""
     theirs, ours = mujoco.MjModel.from_xml_string(CUTOFFS), tarsus.Model.from_xml_string(CUTOFFS)
     d, data = mujoco.MjData(theirs), tarsus.Data(ours)
     mujoco.mj_forward(theirs, d)
@@ -1080,7 +1088,7 @@ def test_cutoffs_are_mujocos():
     assert seen["no hit"] == -0.5 and seen["hit"] == 0.3 and seen["limit force"] == 0.05 and seen["distance"] == -0.02
 
 
-#: A ball under a ceiling, which it touches or does not quite, and a box that slides down a wall.
+#: A ball that touches a ceiling or almost touches it, and a box that slides down a wall.
 STICKY = """<mujoco>
   <option timestep="0.002"/>
   <default><geom solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
@@ -1098,7 +1106,7 @@ STICKY = """<mujoco>
 @pytest.mark.parametrize("height", [0.9, 0.885])
 @pytest.mark.parametrize("ctrl, ball, box", [((1, 1), True, True), ((0.2, 0.05), False, False)])
 def test_adhesion_holds_what_it_can(ctrl, ball, box, height):
-    """25 N and μ 100 N hold what weighs 9.81 N; 5 N and μ 5 N do not (μ = 1, the wall's)."""
+    """25 N and μ 100 N hold a weight of 9.81 N; 5 N and μ 5 N do not (μ = 1, the wall's)."""
     xml = STICKY.format(height=height)
     theirs, ours = mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
     assert not [d for d in ours.diagnostics if d.severity == "warning" and not d.other_law]
@@ -1119,7 +1127,7 @@ FEELING = [name for name in ROBOTS if name.startswith("playground") and "stairs"
 
 @pytest.mark.parametrize("name", FEELING)
 def test_contact_sensors_of_standing_robots(name):
-    """What touches what after two seconds on the robot's own servos."""
+    """Which contact sensors are active after two seconds on the robot's own servos."""
     path = DATA / name
     theirs, _ = load_mujoco(path)
     ours = tarsus.Model.load(path, lenient=True)
@@ -1141,7 +1149,7 @@ def test_contact_sensors_of_standing_robots(name):
 
 
 def at_rest(theirs, d, seconds=10):
-    """Why MuJoCo's run from the first keyframe, or from the pose as drawn, does not come to rest; nothing if it does."""
+    """Why MuJoCo's run from the first keyframe, or from the initial pose, does not come to rest; empty if it does."""
     theirs.opt.iterations, theirs.opt.ls_iterations, theirs.opt.tolerance = 100, 50, 1e-10  # some files ask for one iteration
     if theirs.nkey:
         mujoco.mj_resetDataKeyframe(theirs, d, 0)
@@ -1154,15 +1162,15 @@ def at_rest(theirs, d, seconds=10):
     return f"shapes overlap by {1e3 * deepest:.1f} mm that nothing can part" if deepest > 5e-3 else ""
 
 
-#: At least so many must agree.
+#: The least numbers of sensors that must agree.
 TOUCH_AT_REST, CONTACT_AT_REST = 14, 62
-#: The middle one of three points of each foot stands 0.2 mm higher than the others: MuJoCo's floor of default softness gives way
-#: by 0.7 mm there, ours by 0.1.
+#: The middle one of three points of each foot is 0.2 mm higher than the others. It touches in MuJoCo, whose floor of default
+#: softness yields by 0.7 mm there, ours by 0.1.
 MIDDLE_POINTS = {"playground/locomotion/h1/xmls/scene_mjx_feetonly.xml": {"left_foot2_floor_found", "right_foot2_floor_found"}}
 
 
 def reads_on_a_hard_floor(model, data, place):
-    """What MuJoCo's sensor reads a second later with contacts as hard as its step allows."""
+    """The reading of MuJoCo's sensor a second later, with contacts as hard as its step allows."""
     model, other = copy.copy(model), copy.copy(data)
     model.geom_solref[:] = [2 * model.opt.timestep, 1]
     model.geom_solimp[:] = [0.9999, 0.9999, 0.001, 0.5, 2]
@@ -1173,7 +1181,8 @@ def reads_on_a_hard_floor(model, data, place):
 
 
 def test_touch_and_contact_sensors_of_every_file_at_rest(capsys):
-    """Each file runs in MuJoCo until it rests; there ours goes on for half a second. Touch and contact sensors to 1 %."""
+    """Each file runs in MuJoCo until it rests; tarsus continues from that state for half a second. Touch and contact sensors
+    agree to 1 %."""
     compared, left_out, failures = collections.Counter(), [], []
     touches = {mujoco.mjtSensor.mjSENS_TOUCH, mujoco.mjtSensor.mjSENS_CONTACT}
     for name, theirs, stand_ins, ours in loaded_by_both(lambda spec: any(sensor.type in touches for sensor in spec.sensors)):
@@ -1218,7 +1227,7 @@ def test_touch_and_contact_sensors_of_every_file_at_rest(capsys):
     assert compared["touch"] >= TOUCH_AT_REST and compared["contact"] >= CONTACT_AT_REST
 
 
-#: One hinge whose inertia is 1, so that q̈ is the torque on it.
+#: One hinge with an inertia of 1, so that q̈ is the torque on it.
 UNIT = """<mujoco><option gravity="0 0 0" timestep="{dt}"/><worldbody><body name="b"><joint name="j" axis="0 1 0" {joint}/>
   <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><site name="s"/><site name="t" pos=".1 0 .2"/></body>
   <site name="w" pos=".3 0 .1"/></worldbody>
@@ -1246,7 +1255,8 @@ RANGED = {
 @pytest.mark.parametrize("dt", [1e-6, 1 / 60])
 @pytest.mark.parametrize("name", RANGED)
 def test_servos_are_held_each_and_together(name, dt):
-    """Each within its own range and all within the joint's: MuJoCo's torques, exactly where the ranges bind at the start."""
+    """Each servo is limited by its own range and all together by the joint's. The torques are MuJoCo's, exactly where the ranges
+    are active at the start."""
     joint, tendon, actuators = RANGED[name]
     text = UNIT.format(dt=dt, joint=joint, tendon=tendon, actuators=actuators)
     theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
@@ -1257,17 +1267,17 @@ def test_servos_are_held_each_and_together(name, dt):
         data.qpos[:], data.qvel[:], data.ctrl[:] = 1, speed, 0.5
         stepper = tarsus.Stepper(data, dt=dt)
         assert stepper.step() == 0
-        # What is not at its range falls as the joint moves, by a share of dt.
+        # A torque that is not at its range decreases as the joint moves, by a fraction of dt.
         near = 1e-3 if dt < 1e-5 else 2.0 if "joint" in name or "velocity" in name or "damper" in name else 0.2 if "tendon's" in name else 1e-9
         assert abs(data.qacc[0] - their_data.qacc[0]) < near, (speed, data.qacc, their_data.qacc)
         if joint or tendon:
             low, high = (float(x) * (1 if joint else 1.4) for x in (joint or tendon).split("'")[1].split())
-            several = 60 * dt * abs(speed)  # what their springs change within the step
+            several = 60 * dt * abs(speed)  # the change of their springs within the step
             slack = 1e-9 if joint and name.startswith("a ") else 0.1 if tendon else 0.05 + several
             assert low - slack <= data.qacc[0] <= high + slack
 
 
-#: What turns a ball joint by its angle: position servos, and what is none for MuJoCo.
+#: Servos that turn a ball joint by its angle, and laws that MuJoCo does not treat as position servos.
 TURNING = ["position kp='10'", "position kp='10' kv='2' gear='.5 .5 0'", "general biastype='affine' gainprm='10' biasprm='3 -10 -2' gear='0 2 0'",
            "general biastype='affine' gainprm='-10' biasprm='0 10 0'", "general biastype='affine' gainprm='10' biasprm='0 -5 0'",
            "intvelocity kp='10' actrange='-9 9'", "position kp='10' timeconst='.3'", "general biastype='affine' gainprm='10' biasprm='0 -10 0' dyntype='filterexact' dynprm='.3' actearly='true'",
@@ -1279,7 +1289,8 @@ TURNING = ["position kp='10'", "position kp='10' kv='2' gear='.5 .5 0'", "genera
 @pytest.mark.parametrize("target", ["joint='b'", "jointinparent='b'", "site='s' refsite='w'", "site='s' refsite='w' gear='.3 0 0 0 1 0'", "joint='free'"])
 @pytest.mark.parametrize("text", TURNING)
 def test_servos_of_rotations_take_the_short_way(text, target):
-    """The period of a rotation's length is 2 pi |gear|: the error is the one of least size, at the start and in an implicit step."""
+    """The period of a rotation's length is 2 pi |gear|: the servo's error is the smallest one, at the start and in an implicit
+    step."""
     dt = 1e-5
     if "site" in target and "gear" not in target:
         text = text.replace("gear='", "gear='0 0 0 ") if "gear" in text else text + " gear='0 0 0 1 0 0'"
@@ -1306,8 +1317,8 @@ def test_servos_of_rotations_take_the_short_way(text, target):
 
 @pytest.mark.parametrize("flags", ["", 'actuation="disable"', 'spring="disable"', 'damper="disable"', 'spring="disable" damper="disable"', 'gravity="disable"'])
 def test_what_flags_switch_off(flags):
-    """Without actuation nothing is compensated by actuators, nor do activations change; without springs and dampers there is no
-    passive force, fluids' and gravity compensation included."""
+    """Without actuation the actuators compensate no gravity and their activations do not change. Without springs and dampers
+    there is no passive force, neither from fluids nor from gravity compensation."""
     text = f"""<mujoco><option density="50" viscosity=".3"><flag {flags}/></option><worldbody>
       <body name="b" gravcomp=".8"><joint name="j" axis="0 1 0" stiffness="3" damping=".2 .1"/><geom size=".1" pos=".3 0 0"/>
       <body pos=".5 0 0" gravcomp="1"><joint name="k" axis="0 1 0" actuatorgravcomp="true"/><geom size=".1" pos=".3 0 0"/></body></body></worldbody>
@@ -1344,7 +1355,8 @@ SHORTCUTS = {"motor": "", "position": "kp='3' timeconst='.3'", "velocity": "kv='
 @pytest.mark.parametrize("kind", SHORTCUTS)
 @pytest.mark.parametrize("default", ["<general actearly='true'/>", "<general dyntype='muscle' dynprm='.4 .5 .6' gainprm='2 3 4' biastype='affine' biasprm='1 2 -3'/>"])
 def test_what_of_a_general_in_a_class_others_have(kind, default):
-    """Not when its activation acts; and what a class's motor leaves of the law around it, another <general> finds there."""
+    """Other kinds take a class's <general> values except `actearly`. Another <general> of the class finds the values as the
+    class's motor leaves them."""
     text = f"""<mujoco><default class="main">{default}<default class="inner"><{kind}/></default></default>
       <worldbody><body><joint name="j" range="-1 1"/><geom size=".1"/></body></worldbody>
       <actuator><{kind} joint="j" {SHORTCUTS[kind]} lengthrange=".1 1"/><general class="inner" joint="j" dyntype="muscle" lengthrange=".1 1"/></actuator></mujoco>"""
@@ -1392,7 +1404,8 @@ def test_ranges_of_tendons_without_zero_are_refused(bounds):
     "<cylinder area='2' bias='1 2 3'/><default class='c'><position kp='3'/></default>", "<pid kp='3' kv='2'/>", "<position kp='100' kv='7'/><general dyntype='filter'/>", "<general gainprm='3'/><position kv='7'/>",
 ])  # fmt: skip
 def test_defaults_are_of_one_kind(default):
-    """A default of one kind of actuator says nothing to another kind, but for <general>'s; nor does that of a class within."""
+    """A default of one kind of actuator does not affect other kinds, except for that of <general>. Nor does a default of an inner
+    class."""
     kinds = ("<motor joint='j'/>", "<position joint='j'/>", "<position joint='j' kp='20'/>", "<velocity joint='j'/>", "<damper joint='j' ctrlrange='0 1'/>",
              "<cylinder joint='j'/>", "<muscle joint='j' lengthrange='-1 2'/>", "<intvelocity joint='j' kp='3' actrange='-1 1'/>",
              "<general joint='j' lengthrange='-1 2'/>", "<pid joint='j' kp='4'/>")  # fmt: skip
@@ -1431,7 +1444,8 @@ OTHER = "<default><{0} inheritrange='.5'/><default class='c'><{0} {1}='-.6 .6'/>
     ("", "position kp='0' dampratio='.4'"),
 ])  # fmt: skip
 def test_what_a_servo_has_of_the_range_and_inertia_of_its_joint(default, actuator):
-    """Of inheritrange and a range the inner one counts; other laws than a servo's have neither it nor a damping ratio."""
+    """Of inheritrange and a range the inner one counts. Laws other than a servo's use neither inheritrange nor a damping
+    ratio."""
     default = default or "<default><default class='c'/></default>"
     text = (f"<mujoco>{default}<worldbody><body><joint name='j' range='-30 40'/><geom size='.1' pos='.2 0 0'/></body>"
             f"</worldbody><actuator><{actuator} class='c' joint='j'/></actuator></mujoco>")
@@ -1459,7 +1473,8 @@ def test_what_a_servo_has_of_the_range_and_inertia_of_its_joint(default, actuato
         "motor", "motor forcerange='-.3 .3'", "position forcelimited='false'")],
 ])  # fmt: skip
 def test_constants_of_a_dcmotor_are_settled_in_its_class(default, actuator):
-    """What a motor says itself changes what its class has come to, not what that came from; the torque is a limit of the class."""
+    """A motor's own attributes change the constants that its class derived, not the attributes they were derived from. The torque
+    is a limit of the class."""
     text = (f"<mujoco><default><dcmotor {default}/><default class='c'/></default><worldbody><body><joint name='j'/><geom size='.1' pos='.2 0 0'/></body></worldbody>"
             f"<actuator><{actuator} class='c' joint='j'/></actuator></mujoco>")
     theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
@@ -1482,7 +1497,7 @@ def test_inheritrange_and_a_range_of_one_element_exclude_each_other():
 
 @pytest.mark.parametrize("element", ["general", "general biastype='affine'", "general dyntype='filterexact' gaintype='fixed' biastype='affine'"])
 def test_laws_that_begin_with_a_pids_are_refused(element):
-    """Numbers that a <pid> left in its class are not those that other laws begin with."""
+    """The numbers that a <pid> leaves in its class are not the defaults of other laws."""
     text = (f"<mujoco><default><pid/></default><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody>"
             f"<actuator><{element} joint='j'/></actuator></mujoco>")
     with pytest.raises(tarsus.InputError, match="a <general> of a class with <pid> is not read"):
@@ -1491,7 +1506,7 @@ def test_laws_that_begin_with_a_pids_are_refused(element):
 
 @pytest.mark.parametrize("length", [0, 1e-9, 0.5, 7])
 def test_quaternions_may_have_any_length(length):
-    """Those of zeros are no rotation; others turn as those of unit length do."""
+    """Zero quaternions mean no rotation; the others rotate like those of unit norm."""
     model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body name="base"><freejoint/><geom size=".1" mass="1"/>
         <body name="b" pos="0 0 1"><joint name="j" type="ball" stiffness="3"/><geom size=".1" mass="1"/></body></body></worldbody>
       <actuator><position name="a" joint="j" gear="1 .5 0" kp="2"/><position jointinparent="j" gear="0 1 1" kp="2"/></actuator>

@@ -136,7 +136,7 @@ def test_datas_arrays_are_views_without_copies(arm):
     address = q.ctypes.data
     q[0] = 0.25
     assert data.qpos[0] == 0.25 and data.qpos.ctypes.data == address and not q.flags.owndata
-    data.qpos = arm.qpos0  # copies, the view stays a view
+    data.qpos = arm.qpos0  # assignment copies: the view stays a view
     assert q[0] == 0 and data.qpos.ctypes.data == address
     data.qvel[arm.joint("elbow").qvel] = 3
     assert data.qvel.tolist() == [0, 3, 0, 0, 0]
@@ -150,7 +150,7 @@ def test_datas_arrays_are_views_without_copies(arm):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_is_assigned_is_of_any_numbers(arm, dtype):
-    """It is copied anyway: lists, other types, views across rows."""
+    """Assignment copies lists, arrays of other types and views across rows."""
     numbers = [0.5, -1.0, 2.0, 0.25, 3.0]
     data = tarsus.Data(arm, dtype=dtype)
     batch = tarsus.Batch(arm, 3, 0.01, dtype=dtype)
@@ -383,7 +383,7 @@ def test_a_batch_computes_what_single_worlds_do(arm, dtype):
 
 
 def test_batch_arrays_from_elsewhere_may_begin_anywhere(arm):
-    """Packs are loaded with aligned instructions: every misalignment must still give the same numbers."""
+    """Packs are loaded with aligned instructions: arrays with any misalignment must give the same numbers."""
     batch = tarsus.Data(arm, worlds=9)
     batch.qvel[:] = np.random.default_rng(0).normal(size=batch.qvel.shape)
     expected = tarsus.aba(arm, batch, batch.qpos, batch.qvel, batch.tau)

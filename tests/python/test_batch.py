@@ -58,7 +58,7 @@ def test_dlpack_shares_the_memory(humanoid):
 
 
 def test_a_script_that_ends_with_shared_memory_ends_quietly():
-    """As one whose torch tensors have it does."""
+    """A script ends without errors if shared memory outlives it, as with torch tensors."""
     in_a_process(f"""
         import sys
         import numpy as np
@@ -96,7 +96,7 @@ def test_a_batch_is_its_worlds_alone(humanoid, contacts):
 
 @pytest.mark.parametrize("servo", ['forcerange="-.4 .4"', ""])
 def test_servos_beside_loops_are_those_of_worlds_alone(servo):
-    """A gripper, its second finger held to the first; with and without a range."""
+    """A gripper whose second finger an equality couples to the first, with and without a range."""
     model = tarsus.Model.from_xml_string(f"""<mujoco><worldbody>
       <body><joint name="a" type="slide" axis="1 0 0"/><geom size=".1"/></body><body pos="0 1 0"><joint name="b" type="slide" axis="1 0 0"/><geom size=".2"/></body></worldbody>
       <equality><joint joint1="a" joint2="b"/></equality><actuator><position joint="a" kp="50" kv="2" {servo}/></actuator></mujoco>""")
@@ -168,7 +168,7 @@ def test_reset_by_mask(humanoid):
     batch.rollout(10), fresh.rollout(10)
     assert batch.state_hash() == fresh.state_hash()
     batch.qvel_target[0] = 0.5
-    batch.reset(None, None, batch.qvel_target[0])  # a part of what is written
+    batch.reset(None, None, batch.qvel_target[0])  # a part of the array that is written
     assert (batch.qvel == 0.5).all()
     memory = np.zeros(6 * 6 * humanoid.nv)
     with pytest.raises(ValueError, match="out: is in the same memory as point"):
@@ -201,7 +201,7 @@ def test_rollout_writes_where_it_is_told():
         batch.rollout(4, ctrl=ctrl)
     with pytest.raises(TypeError, match="states"):
         batch.rollout(ctrl=ctrl, states=np.zeros((25, 9, 2), np.float32))
-    # Beside MuJoCo's law, by hand: one step of an arm that hangs still, from a torque.
+    # Beside MuJoCo's law, in closed form: one step of an arm that hangs at rest, under a torque.
     one = tarsus.Batch(model, 1, 0.01)
     one.ctrl[0, 0] = 1
     one.step()
@@ -222,7 +222,7 @@ def test_bad_worlds_are_named_and_stay(humanoid):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_quaternions_of_any_length_turn_alike(humanoid, dtype):
-    """Those of qpos and of targets, as in MuJoCo, which divides them by their length."""
+    """Quaternions of qpos and of targets, which are divided by their norm as in MuJoCo."""
     random = np.random.default_rng(4)
     turned = [j.qpos.stop - 4 for j in map(humanoid.joint, range(humanoid.njoint)) if j.nq >= 4]
     assert len(turned) == 9
@@ -246,7 +246,7 @@ def test_quaternions_of_any_length_turn_alike(humanoid, dtype):
     assert np.abs(here - there).max() < near
     assert unit.step() == 0 and other.step() == 0
     assert np.abs(unit.qpos - other.qpos).max() < near and np.abs(unit.qvel - other.qvel).max() < 1000 * near
-    # Those of zeros are no rotation.
+    # Zero quaternions mean no rotation.
     for b, root in ((unit, [1, 0, 0, 0]), (other, 0)):
         b.reset()
         b.qpos[7, 3:7], b.qpos_target[3, turned[2] : turned[2] + 4] = root, root
@@ -325,7 +325,7 @@ def test_worlds_have_numbers_of_their_own(humanoid):
         assert batch.state_hash(world) == same.state_hash(world)
     for world in (1, 2, 3, 4):
         assert batch.state_hash(world) != same.state_hash(world)
-    # The mean force of the ground over 5 s is the weight, but for the change of momentum: at most 0.5 m/s of 49.
+    # The mean ground force over 5 s is the weight up to the change of momentum: at most 0.5 m/s of 49.
     force = np.zeros(6)
     for _ in range(300):
         batch.rollout(1, states=False)
@@ -362,7 +362,7 @@ SPRUNG = """<mujoco><worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" st
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("arguments", [{}, {"integrator": "rk4"}, {"actuation": "explicit"}])
 def test_passive_forces_have_the_worlds_masses_and_damping(arguments, dtype):
-    """Springs of tendons, polynomial springs and dampers: to the bit as in a model with these numbers."""
+    """Springs of tendons, polynomial springs and dampers give the same bits as in a model with these numbers."""
     numbers = np.array([0.25, 0.5, 1.5, 1.5, 0.05, 0.06, 0.03])
     model = tarsus.Model.from_xml_string(SPRUNG.format(*numbers))
     scales = np.array([[1, 1], [2, 0.5], [0.25, 4], [8, 0]])
@@ -385,7 +385,7 @@ FISH = """<mujoco><option density="400"/><worldbody><body name="trunk" pos="0 0 
 
 
 def test_drag_feels_the_worlds_masses_of_bodies_on_one_link():
-    """To the bit as in a model with these masses; what its drag and lift feel is that of both bodies."""
+    """The result equals to the bit that of a model with these masses. Drag and lift act on the mass of both bodies."""
     numbers = np.array([0.5, 0.01, 0.02, 0.015, 0.25, 0.002, 0.0005, 0.002])
     scales = np.array([[1, 1], [0.25, 4], [8, 0.5]])
     batch = tarsus.Batch(tarsus.Model.from_xml_string(FISH.format(*numbers)), 3)
@@ -402,12 +402,12 @@ def test_drag_feels_the_worlds_masses_of_bodies_on_one_link():
 def test_reports_are_of_the_worlds_own_last_step(humanoid):
     drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
     drives.force_limit = np.r_[np.full(6, np.inf), np.full(humanoid.nv - 6, 5.0)]
-    batch = tarsus.Batch(humanoid, 3, drives=drives)  # limits of force alone
+    batch = tarsus.Batch(humanoid, 3, drives=drives)  # force limits alone
     batch.qpos_target[1, 7:] += 0.5
     batch.step()
     assert np.array_equal(batch.reports["saturated"] > 3, [False, True, False]) and (batch.reports["iterations"] > 0).all()
     fish = tarsus.Batch(tarsus.Model.from_xml_string(FISH.format(0.5, 0.01, 0.02, 0.015, 0.25, 0.002, 0.0005, 0.002)), 3)
-    fish.qvel[1, 0] = 30  # drag that takes rows, which slow ones are without
+    fish.qvel[1, 0] = 30  # its drag needs rows, that of slow bodies does not
     fish.step()
     assert (fish.reports["iterations"] > 0).all() and (fish.reports["residual"] < 1e-6).all()
 
@@ -437,13 +437,13 @@ WEIGHED = """<mujoco><option gravity="{} {} {}" timestep="0.005"><flag energy="e
 
 @pytest.mark.parametrize("lanes", [True, False], ids=["in lanes", "one at a time"])
 def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
-    """As in a model with those numbers in its file, and as MuJoCo's in the same state."""
+    """As in a model file with those numbers, and as in MuJoCo in the same state."""
     mujoco = pytest.importorskip("mujoco")
     numbers = np.array([3, 0.1, 0.2, 0.15, 0.8, 0.01, 0.02, 0.015, 0.5, 0.004, 0.002, 0.003, 0.25, 0.002, 0.001, 0.002])
     scales = np.array([[1, 1, 1, 1], [0.25, 4, 2, 0.5], [8, 0.5, 0.1, 3]])
     gravity = np.array([[0, 0, -9.81], [1, -2, -3.7], [0, 0, 0]])
     options = {"dt": 0.005} if lanes else {"dt": 0.005, "contacts": True}
-    touching = "" if lanes else '<body mocap="true" pos="5 0 0"><geom size=".1"/></body>'  # is not in lanes
+    touching = "" if lanes else '<body mocap="true" pos="5 0 0"><geom size=".1"/></body>'  # lanes cannot step it
     weighed = WEIGHED.replace("<worldbody>", "<worldbody>" + touching)
     batch = tarsus.Batch(tarsus.Model.from_xml_string(weighed.format(*gravity[0], *numbers)), 3, **options)
     assert bool(batch.one_at_a_time_because) != lanes
@@ -501,7 +501,7 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
     files = [str(tmp_path / f"{world}.npz") for world in range(5)]
     assert batch.capture(1, files[1]) and batch.capture(0, files[0])
     assert batch.capture(2, files[2]) or not captures
-    batch.tau[3, 7] = 1e13  # ok so far
+    batch.tau[3, 7] = 1e13  # still ok
     assert batch.capture(3, files[3])
     saved = np.load(files[2])
     assert saved["tau"][7] == 1e13 and saved["qpos"].shape == (humanoid.nq,)
@@ -515,7 +515,7 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         assert run.returncode == 0 and text in run.stdout, run.stdout + run.stderr
     run = subprocess.run([sys.executable, "-m", "tarsus", "run", files[1], "--json"], capture_output=True, text=True)
     assert run.returncode == 0 and json.loads(run.stdout)["replayed"].startswith("bad_input"), run.stdout + run.stderr
-    unnamed = shutil.copy(files[1], tmp_path / "unnamed")  # told by its content
+    unnamed = shutil.copy(files[1], tmp_path / "unnamed")  # detected from its content
     other = tmp_path / "other.npz"
     np.savez(other, time=np.zeros(3))
     for arguments, code, text in (([unnamed], 0, "the same to the bit"), ([unnamed, "--dt", "0.1", "--quiet"], 2, "--dt: is given, expected nothing"),
@@ -540,7 +540,7 @@ def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
         run = subprocess.run([sys.executable, "-m", "tarsus", "run", captured], capture_output=True, text=True)
         assert run.returncode == 0 and of in run.stdout, run.stdout + run.stderr
     tarsus.Batch(tarsus.Model.load(tmp_path / "scene.xml"), 1).capture(0, captured)
-    for size, code in ((".1", 0), (".2", 3)):  # of a file that the captured one includes
+    for size, code in ((".1", 0), (".2", 3)):  # in a file that the captured one includes
         (tmp_path / "robot.xml").write_text((tmp_path / "robot.xml").read_text().replace("size='.1'", f"size='{size}'"))
         run = subprocess.run([sys.executable, "-m", "tarsus", "replay", captured, "--verify"], capture_output=True, text=True)
         assert run.returncode == code and ("is not as it was captured" in run.stdout) == (code > 0), run.stdout + run.stderr
@@ -664,9 +664,9 @@ def test_one_batch_is_for_one_thread(humanoid):
 
 
 def test_what_a_call_costs(humanoid):
-    """Printed, not judged: the machine may be busy."""
+    """Prints the cost of a call without a limit, because the machine may be busy."""
     batch = stands(humanoid, 1)
-    batch.qpos[0, 2] = np.nan  # a world that is frozen is not stepped: the call alone
+    batch.qpos[0, 2] = np.nan  # a frozen world is not stepped: the cost of the call alone
     batch.step()
     costs = {}
     for name, call in {"step": batch.step, "qpos": lambda: batch.qpos, "reset": batch.reset}.items():
@@ -707,7 +707,8 @@ def test_bad_arguments_are_named(humanoid, arguments, name):
 
 
 def in_a_process(script):
-    """Runs a script of its own, which SIGINT can end: a shell's background job ignores it, and so would its children."""
+    """Runs a script in a process that SIGINT can interrupt. Background jobs of a shell ignore SIGINT, and so would their
+    children."""
     heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
                          preexec_fn=heed)
@@ -717,7 +718,8 @@ def in_a_process(script):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_work_in_a_forked_child():
-    """What was made, and has stepped, in the parent: the child's steps and the parent's, and those of a child's child, are the same."""
+    """The objects are made and stepped in the parent. The steps of the parent, of its child and of the child's child are the
+    same."""
     in_a_process(f"""
         import os, signal, sys, warnings, zlib
         import numpy as np
@@ -755,7 +757,7 @@ def test_threads_work_in_a_forked_child():
 
 
 def test_a_rollout_ends_by_ctrl_c():
-    """All worlds are at the same step, from which they go on."""
+    """All worlds stop at the same step and can continue from there."""
     in_a_process(f"""
         import signal, threading, time
         import tarsus
@@ -813,7 +815,7 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
         with pytest.raises(ValueError, match=f"state: is saved with {'drives' if what == 'gains' else what} "):
             other.restore(saved)
         assert other.state_hash() == before
-    # Whatever a model moves by tells it from others; its name does not.
+    # Two models are different if any element that affects the motion differs; the name does not count.
     moved = ['<motor joint="j" gear="2"/>', '<position joint="j" kp="9"/>', '<motor joint="j" gear="3"/>']
     arms = [ARM.replace('<motor name="m" joint="j"/>', actuator) for actuator in moved]
     arms += [ARM.replace("<actuator>", f'<tendon><fixed stiffness="{k}"><joint joint="j" coef="1"/></fixed></tendon><actuator>') for k in (1, 2)]
@@ -891,7 +893,7 @@ SHARED = MODELS.parents[1] / "shared" / "data"
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data beside the repository")
 def test_models_of_benchmarks_go_side_by_side():
-    """Tendons, fluids, muscles, linkages, actuators of all kinds: nothing there keeps worlds apart."""
+    """Tendons, fluids, muscles, linkages and actuators of all kinds: none of them prevents stepping in lanes."""
     files = [f for suite in ("gymnasium/gymnasium/envs/mujoco/assets", "dm_control_suite") for f in sorted((SHARED / suite).glob("*.xml"))]
     files += [SHARED / "menagerie" / f for f in ("agility_cassie/scene.xml", "franka_emika_panda/mjx_scene.xml", "robotiq_2f85/scene.xml")]
     assert len(files) > 30

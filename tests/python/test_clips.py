@@ -117,7 +117,7 @@ def test_cmus_motions_on_the_humanoid(humanoid):
 
 
 def walker_bvh(path):
-    """Two legs that swing, a trunk, two arms: a motion of nobody in particular."""
+    """A synthetic motion of two legs that swing, a trunk and two arms."""
     def joint(name, offset, *below, end=None):
         inner = "".join(below) or f"End Site\n{{\nOFFSET {end}\n}}\n"
         return f"{'ROOT' if name == 'Hips' else 'JOINT'} {name}\n{{\nOFFSET {offset}\nCHANNELS {'6 Xposition Yposition Zposition' if name == 'Hips' else '3'} Zrotation Xrotation Yrotation\n{inner}}}\n"
@@ -150,7 +150,7 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
         run = map_command(clip, tarsus.MODELS / "dog.xml", "--out", out, "--clip-out", moved, *more)
         assert run.returncode == 1 and "do not seem to match (confidence 0.1" in run.stderr and "no clip is written" in run.stderr
         assert "left_knee" in run.stdout and out.exists() and not moved.exists()
-    run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # it was looked at
+    run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # the mapping was reviewed
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
     assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: model 'pendulum' has no two legs")

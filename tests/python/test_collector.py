@@ -21,7 +21,7 @@ def pendulum():
 
 @pytest.fixture
 def eager():
-    """A collection at nearly every allocation, of what the test makes: what there was before is left out."""
+    """A collection at nearly every allocation, of the objects that the test makes; earlier objects are frozen."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -32,7 +32,7 @@ def eager():
 
 
 def gone(make):
-    """Whether what make() returns, all references to it given up, is collected."""
+    """Whether the result of make() is collected after all references to it are gone."""
     class Witness:
         pass
 
@@ -52,7 +52,7 @@ def test_the_classes_are_found():
 
 @pytest.mark.parametrize("base", CLASSES, ids=lambda c: c.__name__)
 def test_objects_that_were_never_initialised(base):
-    """In a cycle, so that the collector both looks through them and clears them."""
+    """In a cycle, so that the collector both traverses and clears them."""
     try:
         own = type("Own", (base,), {})
     except TypeError:
@@ -107,7 +107,7 @@ def test_a_stepper_whose_options_are_wrong(eager):
 
 
 def row(stepper_of):
-    """A constraint that lets the collector run each time it is called and leads back to its stepper."""
+    """A constraint that runs the collector in each call and leads back to its stepper."""
     def hold(qpos, qvel):
         gc.collect()
         return np.array([qpos[0]]), np.ones((1, 1)), np.zeros(1)
@@ -148,7 +148,7 @@ def test_a_cycle_through_a_steppers_data():
 
 def test_collections_inside_constructors(eager):
     class Eager:
-        """Converts itself to what is asked for, with a collection on the way."""
+        """Converts itself to the requested type, and runs a collection while it does so."""
 
         def __init__(self, value):
             self.value = value
@@ -206,7 +206,7 @@ def test_a_function_that_looks_at_its_owner_when_it_dies():
                     warnings.simplefilter("ignore")
                     try:
                         equalities.rows(tarsus.Data(model), model.qpos0)
-                    except Exception as error:  # whatever is left of it, it is an answer
+                    except Exception as error:  # whatever it raises is an answer
                         seen.append(repr(error))
 
         function = Function()

@@ -20,7 +20,7 @@ def files():
 
 
 def equality_rows(m, d):
-    """(J, position, R, aref) of the equality rows, with everything else that MuJoCo adds off."""
+    """(J, position, R, aref) of the equality rows, with all other constraints of MuJoCo off."""
     n = d.ne
     J = np.zeros((d.nefc, m.nv))
     if mujoco.mj_isSparse(m):
@@ -31,7 +31,8 @@ def equality_rows(m, d):
 
 
 def in_the_turning_frame(m, d, J, position):
-    """MuJoCo's J, with the rates of points of two bodies that move in a frame that turns with both in the mean (decision 414)."""
+    """MuJoCo's J for the rates of points of two moving bodies in a frame that turns with their mean angular velocity (decision
+    414)."""
     J, spin_a, spin_b = J.copy(), np.zeros((3, m.nv)), np.zeros((3, m.nv))
     for i in np.unique(d.efc_id[:d.ne]):
         if m.eq_type[i] not in (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)):
@@ -75,7 +76,7 @@ def test_mujoco(path):
             scaled = J / np.sqrt(R)[:, None]
             solved.append(np.linalg.solve(M + scaled.T @ scaled, d.qfrc_smooth + J.T @ (aref / R)))
         assert disagreement(solved[0], d.qacc, floor=max(1, np.abs(d.qacc_smooth).max())) < 1e-8
-        # A quaternion and its negative are one rotation: rows of a weld may have both signs turned.
+        # A quaternion and its negative are the same rotation, so the rows of a weld may have the opposite sign.
         sign = np.ones(eq.nrow)
         for r in range(eq.nrow):
             if np.abs(J[r] + ours["J"][r]).max() < np.abs(J[r] - ours["J"][r]).max() - 1e-6:
@@ -117,7 +118,7 @@ rpy="{' '.join(map(repr, rng.uniform(-1, 1, 3)))}"/><axis xyz="{' '.join(map(rep
 
 @pytest.mark.parametrize("seed", range(5))
 def test_pinocchio(seed, tmp_path):
-    """constraintDynamics of welds and points: to the world and between two links, exact accelerations."""
+    """Pinocchio's constraintDynamics of welds and points, to the world and between two links: exact accelerations."""
     pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(seed)
     file = tmp_path / "tree.urdf"
@@ -132,7 +133,7 @@ def test_pinocchio(seed, tmp_path):
     reference = theirs.createData()
     pin.forwardKinematics(theirs, reference, pq)
     pin.updateFramePlacements(theirs, reference)
-    # The last link welded to the world where it is, and one link's point to another's.
+    # The last link is welded to the world where it is, and a point of one link is connected to that of another.
     eq = tarsus.Equalities(ours, own=False)
     id_a, id_b, id_c = (theirs.getJointId(f"j{k}") for k in (15, 12, 7))
     placement = reference.oMi[id_a]
@@ -146,7 +147,7 @@ def test_pinocchio(seed, tmp_path):
     contacts.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, theirs, id_b, frame, id_c, pin.SE3(np.eye(3), other), pin.LOCAL))
     for c in contacts:
         datas.append(c.createData())
-    # Away from J v = 0 the second derivative of a constraint depends on how it is written; on it, it does not.
+    # Away from J v = 0 the second derivative of a constraint depends on its formulation; on J v = 0 it does not.
     J = eq.rows(data, q)["J"]
     v -= np.linalg.pinv(J) @ (J @ v)
     pv[order] = v
@@ -156,7 +157,7 @@ def test_pinocchio(seed, tmp_path):
     pin.initConstraintDynamics(theirs, pd, contacts, datas)
     expected = pin.constraintDynamics(theirs, pd, pq, pv, ptau, contacts, datas, pin.ProximalSettings(1e-14, 0.0, 1))[order]
     figures = {"constraintDynamics": disagreement(mine["qacc"], expected)}
-    # lcaba is proximal: too large a penalty leaves an error of its own, too small a one rounding. Its best is compared.
+    # lcaba is proximal: a large penalty has a truncation error, a small one a rounding error. Its best result is compared.
     figures["lcaba"] = np.inf
     for penalty in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
         pd = theirs.createData()
@@ -167,18 +168,15 @@ def test_pinocchio(seed, tmp_path):
     assert all(figure < 1e-8 for figure in figures.values()), figures
 
 
-#: What Pinocchio can be asked: loops of bodies. Joint and tendon equalities, which it has no constraint for, are left
-#: out on both sides here; test_mujoco has them.
+#: The files that Pinocchio can compare: loops of bodies. It has no constraints for joint and tendon equalities; these are left
+#: out on both sides here, and test_mujoco has them.
 LOOP_FILES = [DATA / f for f in FILES if "quadruped" not in f] + [
     ROOT / "models" / "loops" / f"{name}.xml" for name in ("four_bar", "slider_crank", "stewart", "holding_hands")]
 
 
 def pinocchio_model(pin, ours, data):
-    """Our model's links as Pinocchio's joints, one by one, with the frame (SE3, in its joint's) of every body.
-
-    A link's frame at rest is its body's in the pose that the file draws, at the joint's anchor. Nothing of Pinocchio's own
-    readers is used.
-    """
+    """The links of our model as Pinocchio's joints, one by one, with the frame (SE3, in its joint's) of every body. A link's
+    frame at rest is its body's in the initial pose, at the joint's anchor. None of Pinocchio's own readers is used."""
     tarsus.kinematics(ours, data, np.array(ours.qpos0))
     rest = [pin.SE3(np.array(R), np.array(p)) for R, p in zip(*tarsus.body_poses(ours, data))]
     theirs = pin.Model()
@@ -223,7 +221,7 @@ def to_pinocchio(pin, ours, qpos, qvel):
 
 
 def from_pinocchio(pin, ours, q, v, a):
-    """Accelerations as ours: a free joint's linear ones in the world's axes, with what turning the axes adds."""
+    """Accelerations in our convention: those of a free joint in the world's axes, with the contribution of the turning axes."""
     out = np.array(a)
     for joint in ours.joints:
         if joint.type == "free":
@@ -234,7 +232,7 @@ def from_pinocchio(pin, ours, q, v, a):
 
 
 def body_loops(pin, m, ours, theirs, places):
-    """Connects and welds of MuJoCo's compiled model in both engines, and how many equalities of other kinds there are."""
+    """Connects and welds of MuJoCo's compiled model in both engines, and the number of equalities of other kinds."""
     eq, contacts, others = tarsus.Equalities(ours, own=False), pin.StdVec_RigidConstraintModel(), 0
     for i in range(m.neq):
         kind, numbers = int(m.eq_type[i]), m.eq_data[i]
@@ -273,7 +271,7 @@ def contact_datas(pin, contacts):
 
 @pytest.mark.parametrize("path", LOOP_FILES, ids=lambda p: "/".join(p.parts[-2:]))
 def test_pinocchio_on_files(path):
-    """constraintDynamics and lcaba on the loops of real files, on closed configurations with closed velocities."""
+    """constraintDynamics and lcaba on the loops of real files, at poses and velocities that satisfy them."""
     pin = pytest.importorskip("pinocchio")
     if not path.exists():
         pytest.skip(f"{path} is not there")
@@ -293,7 +291,8 @@ def test_pinocchio_on_files(path):
             rows = eq.rows(data, qpos)
             mujoco.mj_integratePos(m, qpos, -np.linalg.pinv(rows["J"], rcond=1e-7) @ rows["phi"], 1)
         rows = eq.rows(data, qpos)
-        # Anchors of a file are rounded, to 2 um, where nothing can move; accelerations of a connect do not depend on it.
+        # The anchors of a file are rounded to 2 um, which matters where the loop cannot move. Accelerations of a connect do not
+        # depend on it.
         assert np.abs(rows["phi"]).max() < 1e-5
         qvel -= np.linalg.pinv(rows["J"], rcond=1e-7) @ (rows["J"] @ qvel)
         mine = tarsus.constrained_dynamics(ours, data, qpos, qvel, tau, equalities=eq)
@@ -309,8 +308,8 @@ def test_pinocchio_on_files(path):
         found = {"aba": disagreement(np.asarray(tarsus.aba(ours, data, qpos, qvel, tau)), free)}
         scale = max(1, np.abs(free).max())
         if not any("weld" in name for name in eq.row_names):
-            # Rows softened alike, Sigma = 1e-4 (theirs: one round): whatever their rank, one answer. Rows of a weld are written
-            # about different points.
+            # With equally softened rows, Sigma = 1e-4 (for Pinocchio: one iteration), the solution is unique whatever the rank.
+            # The rows of a weld are written about different points.
             C = np.asarray(tarsus.rnea(ours, data, qpos, qvel, np.zeros(ours.nv)))
             y2, sigma = -eq.rows(data, qpos, qvel)["bias"], np.full(eq.nrow, 1e-4)
             soft = tarsus.solve_kkt(ours, data, qpos, tau - C, y2, sigma=sigma, equalities=eq)
@@ -318,15 +317,15 @@ def test_pinocchio_on_files(path):
             pin.initConstraintDynamics(theirs, other, contacts, datas)
             a = pin.constraintDynamics(theirs, other, q, v, generalized, contacts, datas, pin.ProximalSettings(1e-14, 1e-4, 1))
             found["softened"] = disagreement(soft["x1"], from_pinocchio(pin, ours, q, v, a), scale)
-        # The digits of some files (toddlerbot) leave rows that something can move by a millionth of the others: what is their
-        # rank is then a matter of taste, and exact accelerations cannot be compared.
+        # With the rounded digits of some files (toddlerbot) some rows have a mobility of a millionth of the others'. Their
+        # numerical rank is then ambiguous, and exact accelerations cannot be compared.
         singular = np.linalg.svd(rows["J"])[1]
         if ((singular > 1e-9 * singular[0]) & (singular < 1e-3 * singular[0])).any():
             figures["rank unclear"] = 0
             figures.update({name: max(figures.get(name, 0), figure) for name, figure in found.items()})
             continue
-        # Planar loops have redundant rows, for which both are proximal: a large penalty leaves an error of its own, a small one
-        # rounding. The best is compared.
+        # Planar loops have redundant rows, for which both solvers are proximal: a large penalty has a truncation error, a small
+        # one a rounding error. The best result is compared.
         found["constraintDynamics"] = found["lcaba"] = np.inf
         for penalty in (1e-4, 1e-6, 1e-8, 1e-10):
             other, datas = theirs.createData(), contact_datas(pin, contacts)
@@ -345,7 +344,7 @@ def test_pinocchio_on_files(path):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_batch_is_its_worlds(dtype):
-    """Humanoids held at both feet, worlds side by side in lanes, against one world after the other in double."""
+    """Humanoids held at both feet: a batch in lanes against one world after the other in double."""
     model = tarsus.Model.load(str(ROOT / "models" / "humanoid.xml"))
     probe, rng, n = tarsus.Data(model), np.random.default_rng(2), 11
     tarsus.kinematics(model, probe, np.array(model.qpos0))
@@ -395,7 +394,7 @@ def test_welds_of_sites_turned_in_their_bodies(ends):
 
 
 def test_loops_in_float_beside_limits_keep_the_energy():
-    """Rows that depend on one another, as those of Cassie's rods do, are as many as rounding of float leaves."""
+    """The compliance of dependent rows, as those of Cassie's rods, is as large as the rounding of float requires."""
     path = DATA / "menagerie/agility_cassie/cassie.xml"
     if not path.exists():
         pytest.skip(f"{path} is not there")
@@ -420,11 +419,11 @@ def test_loops_in_float_beside_limits_keep_the_energy():
     for _ in range(60):
         assert limp.step() == 0
         before, now = now, limp.measure(["energy"])["energy"].sum(axis=1)
-        assert (now - before).max() < 5  # [J]; double's gain 1 at most, with rows as hard as those one in 400 gained up to 430
+        assert (now - before).max() < 5  # [J]; in double at most 1; with rows as hard as double's one in 400 gains up to 430
 
 
 def locked_tree(rng):
-    """A tree of two to four bodies over a floor, whose hinges connects and welds lock, on their axes or beside them."""
+    """A tree of two to four bodies over a floor. Connects and welds lock its hinges, with anchors on the axes or beside them."""
     def text(x):
         return " ".join(repr(float(y)) for y in x)
     bodies, loops, count = "", "", rng.integers(2, 5)
@@ -447,8 +446,8 @@ def locked_tree(rng):
 
 
 def test_hinges_that_loops_lock_carry_the_forces_that_they_need():
-    """Rows that nothing moves, of which lanes and a world alone each leave some rounding, ask for no force: nothing but what falls
-    and hits the floor is felt. No force in them moves anything either."""
+    """Lanes and the scalar path leave different rounding errors in rows that nothing can move. These rows must not demand forces:
+    the sensors measure only the fall and the impacts. Nor may forces in these rows cause any motion."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         model = tarsus.Model.from_xml_string(locked_tree(rng))
@@ -482,7 +481,7 @@ ASKEW = """<mujoco>
 @pytest.mark.parametrize("contacts", [True, False])
 @pytest.mark.parametrize("worlds", [1, 4, "batch"])
 def test_a_linkage_that_is_askew_closes_in_its_plane_however_that_lies(contacts, worlds):
-    """Its pins are 2 cm off their hole along themselves, which nothing can mend."""
+    """The pins are offset from their hole by 2 cm along their axis. No pose removes this error."""
     speeds = []
     for quat in ((1, 0, 0, 0), (0.9, 0.2, -0.3, 0.4), (0.3, -0.7, 0.5, 0.1)):
         w, x, y, z = quat / np.linalg.norm(quat)
@@ -526,7 +525,7 @@ def test_a_weld_that_is_drawn_askew_locks_its_hinge_in_single_precision(off):
 
 
 def test_loops_that_contradict_one_another_are_met_alike_in_single_precision():
-    """Welds of neighbours in a chain that no angle of their hinge meets."""
+    """Welds of neighbours in a chain that no angle of their hinge satisfies."""
     rng = np.random.default_rng(0)
     for _ in range(6):
         axes = rng.normal(size=(5, 3))

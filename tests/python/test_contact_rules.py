@@ -142,14 +142,14 @@ def test_rule_is_mujocos(name):
             assert not ours and z == pytest.approx(height, abs=1e-9), engine
             continue
         assert ours == (theirs if engine == "tree" else {mu for _, mu in theirs}), engine
-        if default:  # solref and solimp come out as MJCF's: contacts have the default softness instead, which is harder
+        if default:  # for MJCF's default solref and solimp contacts have the default softness instead, which is harder
             surface = round(height, 3)  # of the margin
             assert height < z < surface, engine
         else:
-            # At rest the depth is (1 - d)/(d² K) of the weight: MuJoCo's formula. It swings in slowly there, by
-            # e^(-t/time constant), which 3 s make small.
+            # At rest the depth is (1 - d)/(d² K) times the weight by MuJoCo's formula. MuJoCo's depth approaches it slowly, as
+            # e^(-t/time constant), which is small after 3 s.
             assert z == pytest.approx(height, abs=1e-6 + 2e-3 * abs(HALF - height)), engine
-        # Sliding from rest in the normal direction: Coulomb's law to what sinking in by a hair changes.
+        # Sliding from rest in the plane's normal direction: Coulomb's law, up to the effect of the small penetration.
         _, speed, _ = run(case_text(CASES[name], (PUSH, 0, -G), z), SLIDE)
         (friction,) = {mu for _, mu in theirs}
         assert (PUSH - speed / (SLIDE * DT)) / G == pytest.approx(friction, abs=2e-3), engine
@@ -159,8 +159,8 @@ DIRECTIONS = [(".1 .3", 0.0), (".1 .3", 90.0), (".3 .1", 30.0), (".1", 45.0), ("
 
 
 def ellipse_speed(friction, push, seconds):
-    """Speed of a point from rest under a constant push, with friction that dissipates the most on an ellipse: the
-    direction is constant, F = -N (μ_x² v_x, μ_y² v_y)/|(μ_x v_x, μ_y v_y)|. By bisection on v_x/v_y."""
+    """The speed of a point from rest under a constant push, with friction of maximum dissipation on an ellipse. The direction is
+    constant, F = -N (μ_x² v_x, μ_y² v_y)/|(μ_x v_x, μ_y v_y)|. By bisection on v_x/v_y."""
     numbers = [float(x) for x in friction.split()]
     mu = np.array([(numbers + [1.0])[1], numbers[0]])  # the frame's first tangent is y
 
@@ -200,7 +200,7 @@ def test_two_frictions_of_a_free_body_are_refused_with_their_place():
 
 
 BALL = 'size=".1" mass="1"'
-#: Bodies in one another: who touches whom. Names are those of bodies; "trees" cannot be scenes of free bodies.
+#: Overlapping bodies: which pairs touch. Names are those of bodies; cases with "trees" cannot be scenes of free bodies.
 FILTERS = {
     "trees: parent and child": '<body name="P" pos="0 0 1"><joint axis="0 1 0"/><geom {B}/>'
                                '<body name="C"><joint axis="0 1 0"/><geom {B}/><body name="D"><joint axis="0 1 0"/><geom {B}/>'
@@ -243,7 +243,7 @@ def test_filter_is_mujocos(name):
     theirs = mujoco.MjData(model)
     mujoco.mj_forward(model, theirs)
 
-    # Which movable bodies: a welded part counts as what it is welded to.
+    # The movable bodies of a contact: a welded part counts as the body that it is welded to.
     def weld(geom):
         return int(model.body_weldid[model.geom_bodyid[geom]])
 
@@ -281,7 +281,8 @@ def test_listed_distances_are_of_the_shapes_whatever_their_margin(height):
     np.testing.assert_allclose(tarsus.sensors(model, data), d.sensordata, atol=1e-8)
 
 
-#: solref and solimp of contacts and ranges that MuJoCo's law and ours take from the weights of bodies and joints in the reference pose.
+#: solref and solimp of contacts and ranges. MuJoCo's law and ours scale them by the weights of bodies and joints in the reference
+#: pose.
 LAWS = [(".02 1", ".8 .9 .01"), (".04 1", ".9 .95 .001"), (".01 1", ".9 .95 .001")]
 LEG = """<body pos="{x} {y} 0"><joint axis="0 1 0" stiffness="2000" damping="40"/><geom type="capsule" fromto="0 0 0 0 0 -.15" size=".02" mass="1" contype="0" conaffinity="0"/>
   <body pos="0 0 -.15"><joint axis="0 1 0" stiffness="2000" damping="40"/><geom type="sphere" pos="0 0 -.05" size=".05" mass=".15"/></body></body>"""
@@ -290,7 +291,7 @@ TABLE = """<mujoco><option timestep="{dt}"/><default><geom solref="{ref}" solimp
 
 
 def settled(text, dt, seconds, **what):
-    """(MuJoCo's data, a Stepper, a Batch) after so long."""
+    """(MuJoCo's data, a Stepper, a Batch) after `seconds`."""
     theirs = mujoco.MjModel.from_xml_string(text)
     d = mujoco.MjData(theirs)
     model = tarsus.Model.from_xml_string(text)
@@ -306,7 +307,8 @@ def settled(text, dt, seconds, **what):
 @pytest.mark.parametrize("dt", [0.001, 0.01])
 @pytest.mark.parametrize("ref,imp", LAWS)
 def test_light_feet_under_a_heavy_body_stand_as_deep_as_mujocos(ref, imp, dt):
-    """By what the foot alone weighs, 0.15 kg of 25, they stood several times as deep."""
+    """The contact law must use the weight at the reference pose. With the foot's own mass, 0.15 kg of 25, the feet stand several
+    times as deep."""
     text = TABLE.format(dt=dt, ref=ref, imp=imp, legs="".join(LEG.format(x=x, y=y) for x in (-0.2, 0.2) for y in (-0.2, 0.2)))
     d, stepper, batch = settled(text, dt, 3, contacts=True)
     depth = -min(c.dist for c in d.contact)
@@ -324,7 +326,7 @@ ARM = """<mujoco><option timestep="{dt}"/><worldbody><body><joint axis="0 1 0" r
 @pytest.mark.parametrize("ref,imp", [(".02 1", ".8 .9 .1"), (".04 1", ".9 .95 .01")])
 @pytest.mark.parametrize("kind,span", [("hinge", "-60 30"), ("ball", "0 30")])
 def test_ranges_give_under_a_load_as_mujocos(kind, span, ref, imp, dt):
-    """A chain of two that hangs on the ends of its ranges; the second one's weight is felt by the first."""
+    """A chain of two links that hangs at the ends of its ranges. The weight of the second link loads the first."""
     text = ARM.format(dt=dt, ref=ref, imp=imp, kind=kind, range=span)
     d, stepper, batch = settled(text, dt, 4, joint_limits=True)
     assert batch.width > 1 and abs(d.qpos[0] - np.deg2rad(20)) > 1e-3

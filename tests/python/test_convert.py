@@ -119,7 +119,7 @@ def test_principal_axes_that_sensors_read_stay(tmp_path):
 
 
 def test_written_urdf_loads_in_pinocchio(tmp_path):
-    """urdfdom reads no "inf", and no slide without a range."""
+    """urdfdom accepts neither "inf" nor a slide without a range."""
     pinocchio = pytest.importorskip("pinocchio")
     (tmp_path / "in.xml").write_text('<mujoco><worldbody><body name="a"><joint name="x" type="slide"/><geom size=".1"/><body name="b"><joint name="y" range="-60 60" damping="1"/>'
                                      '<geom size=".1"/><body name="c"><joint name="z" actuatorfrcrange="-3 3"/><geom size=".1"/></body></body></body></worldbody></mujoco>')
@@ -134,7 +134,7 @@ def test_written_urdf_loads_in_pinocchio(tmp_path):
 
 
 def test_what_classes_say_of_lists_and_motors_is_kept(tmp_path):
-    """Shorter lists of solref, solimp and friction leave the rest of their class's; motors keep their ranges."""
+    """Shorter lists of solref, solimp and friction leave the remaining values of their class; motors keep their ranges."""
     text = """<mujoco><default><joint solreflimit=".05 2" solimplimit=".8 .85 .04 .3 3"/><geom solref=".05 2" solimp=".6 .9 .01 .2 3" friction=".5 .4 .3"/>
       <pair friction=".9 .8 .7 .6 .5" solref="-100 -5"/><equality solref=".05 2" solimp=".6 .9 .01 .2 3"/><motor forcerange="-1 2"/></default>
       <worldbody><body name="b"><joint name="j" range="0 1" solreflimit=".06" solimplimit=".9"/><geom name="g" size=".1" solref=".06" solimp=".7 .8" friction="1"/></body>
@@ -154,7 +154,7 @@ def test_what_classes_say_of_lists_and_motors_is_kept(tmp_path):
 
 @pytest.mark.parametrize("medium", ['density="500"', 'viscosity=".5"'])
 def test_fluids_drag_the_same_boxes(medium, tmp_path):
-    """Which lie along the geom where it is a body's only one, though its moments may be equal."""
+    """The box that a fluid drags lies along the geom if that is the body's only one, even where the moments are equal."""
     (tmp_path / "a.xml").write_text(f'<mujoco><option {medium}/><worldbody><body><freejoint/><geom size=".1" zaxis="-1 1 -5"/></body>'
                                     '<body><freejoint/><geom type="box" size=".1 .2 .3" euler="10 20 30"/></body></worldbody></mujoco>')
     models = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
@@ -169,7 +169,7 @@ def test_fluids_drag_the_same_boxes(medium, tmp_path):
 
 @pytest.mark.parametrize("inertia", ["legacy", "exact", "convex", "shell"])
 def test_meshes_keep_how_their_mass_is_found(inertia, tmp_path):
-    """Which is where frames of sensors and fluids' ellipsoids lie."""
+    """The method decides where the frames of sensors and the ellipsoids for fluids lie."""
     (tmp_path / "a.xml").write_text(f'<mujoco><asset><mesh name="m" vertex="0 0 0 .3 0 0 0 .2 0 0 0 .1" inertia="{inertia}"/></asset>'
                                     '<worldbody><body><freejoint/><geom name="g" type="mesh" mesh="m"/></body></worldbody></mujoco>')
     theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
@@ -194,7 +194,7 @@ def test_what_refers_to_shapes_that_are_lost_is_lost_too(tmp_path):
 
 
 def test_ball_joints_in_urdf_are_warned_of(tmp_path):
-    """Bullet's type, which MuJoCo reads and urdfdom does not."""
+    """The type is Bullet's, which MuJoCo reads and urdfdom does not."""
     (tmp_path / "in.xml").write_text('<mujoco><worldbody><body><joint type="ball" damping="2"/><geom size=".1"/></body></worldbody></mujoco>')
     run = subprocess.run([PROGRAM, "convert", tmp_path / "in.xml", tmp_path / "out.urdf"], capture_output=True, text=True, check=True)
     assert 'warning: ball joints (1) are written as "spherical"' in run.stderr

@@ -34,7 +34,7 @@ def test_the_pages_python_runs(page, monkeypatch, capsys):
         exec(compile(block, page.name, "exec"), names)
 
 
-# What a page's C++ takes as given: headers, and names that it does not declare.
+# The surroundings of a page's C++: headers, and names that the page does not declare.
 CPP = {
     "contact.md": (["io/model_file", "sim/rigid_model"], "int k = 0; std::vector<double> qpos, qvel;"),
     "add_a_constraint.md": (

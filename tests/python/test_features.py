@@ -30,7 +30,8 @@ def cases():
     return space["C"]
 
 
-#: Compared with MuJoCo's hard constraints: they are hard here. Bound of the difference in qpos [rad, m], and why not less.
+#: Features that are compared with MuJoCo's hard constraints, because they are hard here. The bound of the difference in qpos
+#: [rad, m], and the reason where it is large.
 HARD = {
     "joint frictionloss 1 Nm": 1e-6,
     "joint frictionloss, joint_limits off": 1e-6,
@@ -47,12 +48,11 @@ HARD = {
     "contact: condim 4 torsion": 1e-5,
     "contact: condim 6 rolling friction .01": 0.02,  # sliding and rolling share one ellipsoid there: 2 % of 0.65 m
 }
-#: MuJoCo's hard limit throws back what it stops, by an amount that its step decides; ours does not. With a damping ratio of
-#: 30 neither does.
+#: MuJoCo's hard limit rebounds by an amount that depends on its step; ours does not. With a damping ratio of 30 neither rebounds.
 DAMPED = {"fixed tendon range (limit)": 1e-2, "spatial tendon limit": 5e-3}
 #: MuJoCo's own run ends with a warning of an unstable state: a spring that pushes away.
 UNSTABLE = {'joint stiffness polynomial "5 10 0"'}
-#: What the caller switched off, or has to switch on.
+#: Features that the caller switches off, or has to switch on.
 ARGUMENTS = {
     "joint frictionloss, joint_limits off": {"joint_limits": True},
     "option integrator=RK4": {"integrator": "rk4"},
@@ -141,7 +141,7 @@ def test_a_feature_does_what_mujocos_does(case):
 
 
 def test_what_is_harder_is_said_once_and_where_it_is_so():
-    """One warning a file with its counts; none where no constraint has MuJoCo's default softness, or none can act."""
+    """One warning per file with its counts. No warning where no constraint has MuJoCo's default softness, or none can act."""
     body = '<body><freejoint/><geom size=".1" {own}/></body><geom type="plane" size="1 1 1" {own}/>'
     soft = 'solref=".05 1"'
 
@@ -164,7 +164,8 @@ def test_what_is_harder_is_said_once_and_where_it_is_so():
 @pytest.mark.parametrize("joints", ['<joint axis="0 0 1"/>', '<joint axis="0 0 1"/><joint axis="0 1 0"/>', '<joint axis="0 1 0"/><joint type="slide" axis="0 1 0"/>'])
 @pytest.mark.parametrize("turn", [0.05, 0.1, 0.2, 0.4])
 def test_what_slides_close_to_its_axis_gains_no_energy(joints, turn):
-    """At q - h v, where the step before took it from, as the new velocity has it at q: less than 0.2 rad a step it had up to 10,000 times as much."""
+    """The kinetic energy at q with the new velocity is bounded by that at q - h v, the pose before the previous step, with the
+    old velocity. Without the bound it can be 10,000 times as much for less than 0.2 rad a step."""
     model = tarsus.Model.from_xml_string(f'''<mujoco><option gravity="0 0 0"/><worldbody><body>{joints}<joint type="slide" axis="1 0 0"/><geom size=".03"/></body></worldbody></mujoco>''')
     data, workspace, rng, h = tarsus.Data(model), tarsus.Data(model), np.random.default_rng(0), 1 / 60
     for _ in range(400):

@@ -58,7 +58,7 @@ def test_distance_is_mujocos(pair):
         ours = tarsus.collide(SHAPES[pair[0]][0], *place[0], SHAPES[pair[1]][0], *place[1], 5.0)["distance"].min()
         if pair == ("capsule", "box") and ours < -0.1:
             continue  # the capsule's segment is in the box: theirs stops at the radius
-        # Their meshes are single precision: 3e-8. Without meshes the largest difference of 21,000 scenes was 1.3e-9.
+        # MuJoCo's meshes are in single precision: 3e-8. Without meshes the largest difference of 21,000 scenes is 1.3e-9.
         assert ours == pytest.approx(theirs, abs=1e-7 if "convex" in pair else 1e-8)
 
 
@@ -129,7 +129,7 @@ def test_bad_arguments_are_named():
     (tarsus.Shape.capsule(0.06, 0.1), lambda p: 0.06 - np.linalg.norm(p - np.clip(p, [0, 0, -0.1], [0, 0, 0.1]), axis=1)),
 ])  # fmt: skip
 def test_what_overlaps_a_terrain_touches_it(shape, inside):
-    """Points of the terrain that are inside of the shape, by a fine grid."""
+    """Checked by a fine grid of points of the terrain that are inside the shape."""
     random, overlaps = np.random.default_rng(2), 0
     line = np.linspace(-0.165, 0.165, 67)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)

@@ -95,7 +95,7 @@ def test_sliding_block_converges_to_coulomb_as_mujocos_does():
 
 def test_rolling_sphere_slides_then_rolls():
     text = model_text('<body pos="0 0 0.1"><freejoint/><geom type="sphere" size="0.1" mass="1" friction="0.3 0 0"/></body>')
-    # A solid sphere set sliding rolls at 5/7 of its speed, whatever the friction.
+    # A solid sphere that starts sliding ends up rolling at 5/7 of its initial speed, whatever the friction.
     speeds = []
     for dt in (0.01, 0.0025):
         _, data, _ = ours(text, dt, round(1.5 / dt), [2, 0, 0, 0, 0, 0])
@@ -133,7 +133,7 @@ LADDER = """<mujoco><option gravity="0 0 -9.81" timestep="0.005"/><worldbody>
 
 @pytest.mark.parametrize("loops", ["spook", "shake"])
 def test_loops_and_contacts_hold_together(tmp_path, loops):
-    """A pair of stairs on ice, kept from sliding apart by its hinge's equality: the hinge's torque is m g a / 2."""
+    """A stepladder on ice. An equality locks its hinge, so that the legs do not slide apart: the hinge's torque is m g a / 2."""
     (tmp_path / "ladder.xml").write_text(LADDER)
     model = tarsus.Model.load(str(tmp_path / "ladder.xml"))
     data = tarsus.Data(model)
@@ -164,8 +164,8 @@ def test_rows_of_one_world_and_of_many():
 
 @pytest.mark.parametrize("name, most", [("humanoid", 16), ("dog", 24)])
 def test_falls_take_few_iterations(name, most):
-    """Limp and turned at random, from the first impact until they lie: bench/ground_peers_bench.py's falls. Newton's method alone
-    needed 22 and 71 iterations at the 99th percentile, and missed the tolerance in a step of each."""
+    """Limp characters with random orientations, from the first impact until they lie: the falls of bench/ground_peers_bench.py.
+    Newton's method alone needs 22 and 71 iterations at the 99th percentile, and exceeds the tolerance in one step of each."""
     model = tarsus.Model.load(str(MODELS / f"{name}.xml"))
     data = tarsus.Data(model)
     stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
@@ -187,7 +187,7 @@ def test_falls_take_few_iterations(name, most):
 
 
 def test_iterations_end_where_they_are_told_to():
-    """Drives at their limits, targets at random: the best of so many iterations, with its residual."""
+    """With drives at their limits and random targets a step returns the best of its iterations, with the residual."""
     model = tarsus.Model.load(str(MODELS / "humanoid.xml"))
     drives = tarsus.Drives.uniform(model, kp=300, kd=30, root_kp=0, root_kd=0)
     drives.force_limit = np.where(np.arange(model.nv) < 6, np.inf, 60.0)
@@ -205,7 +205,7 @@ def test_iterations_end_where_they_are_told_to():
         told[most] = rows
     assert all(r["residual"] <= 1e-6 and r["status"] == "converged" for r in told[1000])
     assert max(r["iterations"] for r in told[1000]) > 5
-    assert max(r["iterations"] for r in told[3]) <= 4  # and one that puts impulses within their bounds
+    assert max(r["iterations"] for r in told[3]) <= 4  # and one that brings impulses within their bounds
     assert any(r["status"] == "too_many_iterations" and r["residual"] > 1e-6 for r in told[3])
     with pytest.raises(tarsus.ValueError, match="max_iterations"):
         tarsus.Stepper(tarsus.Data(model), contacts=True, max_iterations=0)
@@ -229,7 +229,7 @@ def test_bounces_reach_the_height_that_restitution_gives(geom, restitution):
 
 
 def test_bounces_in_float_are_those_in_double():
-    """Of legs that hit the ground at random speeds, in lanes and alone."""
+    """Legs hit the ground at random speeds, in lanes and individually."""
     model = tarsus.Model.from_xml_string('''<mujoco><worldbody><geom type="plane" size="5 5 1"/>
         <body pos="0 0 .9"><joint axis="0 1 0"/><geom type="capsule" size=".04" fromto="0 0 0 .1 0 -.4"/>
         <body pos=".1 0 -.4"><joint axis="0 1 .25"/><geom type="capsule" size=".03" fromto="0 0 0 0 0 -.4"/>
@@ -263,7 +263,8 @@ QVEL_OF_BOWLS = [-0.323, 0.31, 0.146, -13.243, -19.738, 12.333, -0.217, 0.886, 0
 @pytest.mark.parametrize("joint, qpos, qvel", [("<freejoint/>", QPOS_OF_BOWLS, QVEL_OF_BOWLS),
                                                ('<joint type="ball"/>', [1, 0, 0, 0] * 3, 50 * np.random.default_rng(2).normal(size=9))])
 def test_fast_bodies_of_many_shapes_are_stepped(joint, qpos, qvel):
-    """Three bowls of boxes that spin by radians a step: 28,000 and 21,000 contacts are within reach. A dense matrix of their rows has 56 and 32 GB."""
+    """Three bowls of boxes that spin by radians a step, with 28,000 and 21,000 contacts within reach. A dense matrix of their
+    rows would take 56 and 32 GB."""
     def bowl(place, turn, size, rings, radius, box):
         return (f'<body pos="{place}" euler="{turn}">{joint}<geom type="cylinder" size="{size}"/><replicate count="20" euler="0 0 18">'
                 f'<frame pos="{radius} 0 .03" euler="0 15 0"><replicate count="{rings}" euler="0 15 0"><geom type="box" size="{box}" pos="0 0 -.03"/>'

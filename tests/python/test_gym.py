@@ -9,11 +9,11 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 ID = "tarsus/HumanoidWalk-v0"
-SHORT = {"time_limit": 0.2}  # six steps: episodes of both ends in a short test
+SHORT = {"time_limit": 0.2}  # six steps: a short test contains both kinds of ends
 
 
 def actions(space, worlds, step):
-    """The same for a world, however many there are."""
+    """Actions for `worlds` worlds; those of a world do not depend on the number of worlds."""
     rows = [np.random.default_rng(1000 * step + w).normal(scale=0.2, size=space.shape) for w in worlds]
     return np.array(rows, dtype=space.dtype)
 
@@ -117,7 +117,7 @@ def test_the_same_as_gymnasiums_own_vector_environment():
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_a_mask_resets_as_in_gymnasiums_own_vector_environment(mode):
-    """In every mode, of worlds that ended and of such as go on."""
+    """In every mode, for worlds that ended and for others."""
     n, ends = 4, 0
     ours = gymnasium.make_vec(ID, num_envs=n, autoreset_mode=mode, **SHORT)
     theirs = gymnasium.make_vec(ID, num_envs=n, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode},

@@ -11,7 +11,7 @@ import pytest
 import tarsus
 from oracle import TOLERANCE, disagreement, matrix_disagreement
 
-#: Chains of joints: what hangs on what.
+#: Chains of joints, from the root on.
 TREES = [
     ["planar"],
     ["universal"],

@@ -66,7 +66,7 @@ def test_out_of_reach_says_so():
 
 
 def test_a_free_root_goes_far():
-    """To places of which each step, which turns no joint by more than 0.7 rad, is a small part of the way."""
+    """Targets at distances that are many times the motion of one iteration, which turns no joint by more than 0.7 rad."""
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
     for place in ([0, 0, -50], [300, -200, 10]):
         result = tarsus.ik(model, tarsus.FrameTask("left_foot", position=place))
@@ -87,7 +87,8 @@ def turn_of(quaternion):
 
 
 def test_balls_stay_within_their_ranges():
-    """A pendulum on a ball joint of 20 degrees: what lies within is reached, of what lies beyond the nearest."""
+    """A pendulum on a ball joint with a range of 20 degrees. Targets within the range are reached; for others the result is the
+    nearest point."""
     model = tarsus.Model.from_xml_string("""
       <mujoco><worldbody><body name="b"><joint type="ball" range="0 20"/>
       <geom type="capsule" fromto="0 0 0 0 0 -1" size=".05"/></body></worldbody></mujoco>""")
@@ -123,7 +124,7 @@ def moving(name, seed=0):
 
 
 def slope(f):
-    """f'(0), Richardson's of two central differences."""
+    """f'(0), by two central differences and Richardson extrapolation."""
     near, far = ((f(h) - f(-h)) / (2 * h) for h in (1e-3, 2e-3))
     return (4 * near - far) / 3
 
@@ -166,7 +167,8 @@ def test_relative_jacobian_is_the_slope_of_the_relative_pose(name):
 
 
 def test_inverse_dynamics_finds_the_forces_of_a_step_with_contacts():
-    """A humanoid falls under random torques: what a step took, from its acceleration and its contacts' forces."""
+    """A humanoid falls under random torques. Inverse dynamics recovers the torques of a step from its acceleration and contact
+    forces."""
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
     data, other, rng = tarsus.Data(model), tarsus.Data(model), np.random.default_rng(0)
     stepper = tarsus.Stepper(data, dt=1 / 240, joint_limits=False, velocity_products="off")
@@ -183,7 +185,7 @@ def test_inverse_dynamics_finds_the_forces_of_a_step_with_contacts():
 
 
 def test_inverse_dynamics_finds_the_torques_of_contacts():
-    """Of torsional and rolling friction, which a ball that lands with a spin feels."""
+    """Torques of torsional and rolling friction on a ball that lands with a spin."""
     ball = 'type="sphere" size="0.1" mass="1" condim="6" friction="0.8 0.05 0.02"'
     model = tarsus.Model.from_xml_string(
         f'<mujoco><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.099"><freejoint/><geom {ball}/></body></worldbody></mujoco>')

@@ -23,7 +23,7 @@ def quaternion_angle(a, b):
 
 
 def heading(root_rotation):
-    """Turns world axes into those of the root's heading."""
+    """Transforms vectors from the world's axes to those of the root's heading."""
     x, y = root_rotation[0, 0], root_rotation[1, 0]
     length = np.hypot(x, y)
     c, s = x / length, y / length
@@ -31,7 +31,7 @@ def heading(root_rotation):
 
 
 class Pose:
-    """What the definition needs of one state, by MuJoCo."""
+    """The quantities of one state that the definition needs, by MuJoCo."""
 
     def __init__(self, model, qpos, qvel):
         data = mujoco.MjData(model)
@@ -79,7 +79,7 @@ class Oracle:
         return np.array(out)
 
     def mimickit(self, qpos, qvel):
-        """MimicKit's terms, weights and whether a body is too far from its place, of a world that has made one more step."""
+        """MimicKit's terms and weights after one more step of a world, and the largest distance of a body from its reference."""
         self.steps += 1
         qpos_clip, qvel_clip = (np.array(x) for x in self.clip.sample(self.start + self.steps / 30))
         ours, theirs = Pose(self.model, qpos, qvel), Pose(self.model, qpos_clip, qvel_clip)
@@ -103,7 +103,7 @@ class Oracle:
         return np.exp(-np.array([0.25 * pose, 0.01 * velocity, 5 * root_pose, root_velocity, 10 * keys])), far
 
     def terms(self, qpos, qvel):
-        """Of a world that has made one more step."""
+        """The reward's terms after one more step of a world."""
         before, self.steps = self.start + self.steps / 30, self.steps + 1
         now = self.start + self.steps / 30
         qpos_clip, qvel_clip = (np.array(x) for x in self.clip.sample(now))
@@ -156,10 +156,10 @@ def test_reward_and_observation_follow_the_definition(name, model):
     clip_name = tarsus.tasks._MOTIONS[name][1]
     clip = tarsus.Clip.load(str(MODELS / "clips" / f"{clip_name}.json"), tarsus.Model.load(MODELS / f"{model}.xml"))
     n, seed = 6, (7 << 32) + 11
-    worlds = tarsus.VectorTask(task, n, seed=seed)  # next_step: what is seen after a step is the episode's own
+    worlds = tarsus.VectorTask(task, n, seed=seed)  # next_step: the observation after a step belongs to the same episode
     worlds.reset()
     oracles = [Oracle(model, table, clip) for _ in range(n)]
-    hands = ["left_forearm", "right_forearm"] if name == "HumanoidCartwheel" else []  # may touch the ground as feet may
+    hands = ["left_forearm", "right_forearm"] if name == "HumanoidCartwheel" else []  # may touch the ground like feet
     feet, hands = ([oracles[0].model.body(f).id - 1 for f in names] for names in (table["feet"] + hands, hands))
     episodes, on_hands = [0] * n, 0
     for w, oracle in enumerate(oracles):
@@ -234,8 +234,8 @@ def test_mimickits_reward_follows_its_definition():
 
 
 def test_the_world_alone_is_equal_to_the_bit():
-    """Each world again in a Stepper of its own, the lanes of which all have that world; and one world at a time, which adds up in
-    another order."""
+    """Each world equals to the bit a Stepper whose lanes all hold that world. A Stepper of one world sums in another order and is
+    equal to rounding."""
     task = tarsus.tasks.make("HumanoidWalk")
     model = tarsus.Model.load(MODELS / "humanoid.xml")
     n = 4
@@ -268,8 +268,8 @@ def test_the_world_alone_is_equal_to_the_bit():
 @pytest.mark.parametrize("name", ["HumanoidWalk", "DogPace"])
 @pytest.mark.parametrize("dtype, close", [("float64", 1e-9), ("float32", 1e-3)])
 def test_the_dense_baselines_drives_are_mabas_where_nothing_is_touched(name, dtype, close):
-    """From rest in the air and without force limits both solve the same equation; on the ground only MABA's drives know what touches
-    them. (In motion the step takes velocity products implicitly, a controller outside it cannot.)"""
+    """From rest in the air and without force limits both solve the same equation. On the ground only MABA's drives take the
+    contacts into account. (In motion the step treats velocity products implicitly, which a controller outside of it cannot.)"""
     character, clip = tarsus.tasks._MOTIONS[name]
     table = table_of(character)
     for joint in table["joints"].values():
@@ -314,7 +314,7 @@ def test_actions_are_exponential_maps():
         assert np.allclose(target[joint.qpos], expected, rtol=0, atol=1e-14)
 
 def test_a_second_free_body_is_refused():
-    """No action would move it and no clip say where it is: six numbers of actions did nothing."""
+    """No action would move it and no clip would give its pose. Its six action components would have no effect."""
     text = (MODELS / "humanoid.xml").read_text()
     box = '<body name="box" pos="2 0 1"><freejoint name="box"/><geom size=".1"/></body></worldbody>'
     model = tarsus.Model.from_xml_string(text.replace("</worldbody>", box))
@@ -365,7 +365,7 @@ WALK = MODELS / "policies" / "humanoid_walk.npz"
 
 @pytest.mark.parametrize("push", [0.0, 0.3])
 def test_the_walk_keeps_walking(push):
-    """20 s from random phases, without a fall; with blows of 0.3 m/s on the whole body (18 N s) every 3 s too."""
+    """20 s from random phases without a fall; also with pushes of 0.3 m/s on the whole body (18 N s) every 3 s."""
     task = tarsus.tasks.make("HumanoidWalk", relative_action=True)
     result = tarsus.learn.evaluate(task, tarsus.learn.Policy.load(WALK), worlds=8, push=push)
     print(result)
@@ -373,8 +373,8 @@ def test_the_walk_keeps_walking(push):
 
 
 def test_the_cartwheel_goes_round():
-    """20 s of cartwheels from random phases, nearly all without a fall; the motion itself, not a stand through it: the trunk is upside
-    down for as much of the time as in the clip, 0.154 of it."""
+    """20 s of cartwheels from random phases, nearly all without a fall. The policy must perform the motion rather than stand: the
+    trunk is upside down for the same share of the time as in the clip, 0.154."""
     task = tarsus.tasks.make("HumanoidCartwheel", relative_action=True)
     policy = tarsus.learn.Policy.load(MODELS / "policies" / "humanoid_cartwheel.npz")
     result = tarsus.learn.evaluate(task, policy, worlds=64)
@@ -391,7 +391,7 @@ def test_the_cartwheel_goes_round():
 
 
 def test_the_command_line_walks_alike(tmp_path):
-    """`tarsus run --policy`, whose network is C++, against the same in numpy."""
+    """`tarsus run --policy`, whose network is in C++, against the same network in numpy."""
     import subprocess
     import sys
 
@@ -405,7 +405,7 @@ def test_the_command_line_walks_alike(tmp_path):
     world = tarsus.VectorTask(tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.2), 1)
     world.reset()
     recorded = np.load(out)
-    for step in range(5):  # from then on roundings have grown
+    for step in range(5):  # later rounding errors have grown
         world.step(policy(world.observation))
         assert np.abs(recorded["qpos"][step] - world.qpos[0]).max() < 1e-9
     other = subprocess.run([*command, "--gains", "100,10"], capture_output=True, text=True)
@@ -413,8 +413,8 @@ def test_the_command_line_walks_alike(tmp_path):
 
 
 def test_the_page_of_a_policy_has_contacts_and_tracking_error(tmp_path):
-    """Their forces are what the root feels from outside, in steps as long as those of control; the error is the mean distance of the
-    bodies' centres of mass from the clip's."""
+    """The contact forces equal the external root wrench, in steps as long as those of control. The error is the mean distance of
+    the bodies' centres of mass from the clip's."""
     import base64
     import re
     import subprocess
@@ -508,7 +508,8 @@ def test_a_policy_may_give_what_numpy_takes_for_an_array():
 
 
 def test_a_cart_poles_return_is_over_its_time_limit():
-    """500 steps with reward 1: not over the longest episode that happened, by which short ones were full marks."""
+    """500 steps with reward 1. The return is normalised by the time limit, not by the longest episode that occurred, by which
+    short episodes would score full marks."""
     task = tarsus.tasks.make("CartPole")
     result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 1)), worlds=8)
     assert task.time_limit == 10 and result["completed"] == 0 and 0.3 < result["episode_seconds"] < 3
@@ -523,7 +524,7 @@ def test_a_cart_poles_return_is_over_its_time_limit():
 
 @pytest.mark.parametrize("limit, steps", [(0.1, 3), (0.11, 4), (0.045, 2), (0.01, 1)])
 def test_a_time_limit_between_two_steps_is_the_later(limit, steps):
-    """0.11 s are 3.3 steps of 1/30 s: episodes have four, and the return was over three."""
+    """0.11 s are 3.3 steps of 1/30 s: episodes have four steps, and the return is normalised by four."""
     task = tarsus.tasks.make("HumanoidWalk", relative_action=True, time_limit=limit)
     result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 28)), worlds=4)
     assert result["completed"] == 1 and np.isclose(result["episode_seconds"], steps / 30)
@@ -532,7 +533,7 @@ def test_a_time_limit_between_two_steps_is_the_later(limit, steps):
 
 @pytest.mark.parametrize("start", [0.0, -1.0])
 def test_the_return_of_a_clip_that_does_not_loop_is_over_its_steps(tmp_path, start):
-    """Episodes end with the clip, whose 1 s were counted as 20 s."""
+    """Episodes end with the clip after 1 s, and the return is normalised by that, not by 20 s."""
     text = (MODELS / "clips" / "humanoid_walk.json").read_text(encoding="utf-8")
     looping = '"loop": true'
     assert looping in text
@@ -571,7 +572,7 @@ def test_evaluation_names_what_is_out_of_range(wrong):
 
 @pytest.mark.parametrize("name", ["CartPole", "HalfCheetah"])
 def test_a_blow_needs_a_free_root(name):
-    """It went to the pole's angular velocity, and to the cheetah's height."""
+    """Without a free root the push would change the pole's angular velocity, or the cheetah's vertical one."""
     if name != "CartPole":
         pytest.importorskip("gymnasium", reason="gymnasium, which has the model, is not installed")
     task = tarsus.tasks.make(name)
@@ -585,7 +586,7 @@ def test_a_blow_needs_a_free_root(name):
 
 
 def damaged(folder, changes, source=WALK):
-    """The policy's file with other arrays; None takes one out."""
+    """The policy's file with some arrays replaced; None removes an array."""
     arrays = {**dict(np.load(source)), **changes}
     path = folder / "damaged.npz"
     np.savez(path, **{name: values for name, values in arrays.items() if values is not None})
@@ -603,7 +604,7 @@ def test_the_command_line_says_that_a_policy_follows_no_clip():
     assert run.returncode == 1 and "is a policy without a task's gains, expected one that was trained to follow a clip" in run.stderr
 
 
-#: What is wrong with a policy's file: arrays, the one that is named, what is said in Python and by the command line.
+#: Faults of a policy's file: the changed arrays, the array that is named, and the messages in Python and on the command line.
 WRONG_POLICIES = [
     ({"mean": np.zeros(1)}, "mean", r"is \[1\], expected \[197\]", "weight0|scale"),
     ({"mean": np.full(197, np.nan)}, "mean", "has nan, expected numbers that are finite", "mean"),
@@ -677,7 +678,8 @@ def test_one_number_may_scale_all_actions(tmp_path):
 
 
 def test_policies_that_fit_are_loaded(tmp_path):
-    """Of tasks without settings, without the reward's as older files, in single precision, and saved from numbers."""
+    """Policies of tasks without settings, without the reward's setting as in older files, in single precision, and saved from
+    numbers."""
     tarsus.learn.Policy.load(damaged(tmp_path, {"task_reward": np.ones(1), "mean": np.zeros(197, np.float32)}))
     tarsus.learn.Policy.load(damaged(tmp_path, {"task_feet": np.zeros(0), "task_end_effectors": np.zeros((0, 4))}))
     assert tarsus.learn.Policy.load(MODELS / "policies" / "quadruped.npz").task == {}

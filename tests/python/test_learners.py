@@ -55,7 +55,7 @@ def test_rsl_rl():
 
 
 def test_rsl_rl_refuses_what_it_would_not_use():
-    """Options beside a task that is made were dropped; an action for each world became one for each of its motors."""
+    """Options beside an existing task would have no effect, and one action per world would be applied to each of its motors."""
     pytest.importorskip("rsl_rl", reason="rsl-rl is not installed")
     import torch
 
@@ -72,7 +72,7 @@ def test_rsl_rl_refuses_what_it_would_not_use():
 
 @pytest.mark.parametrize("scale, error", [(np.nan, ValueError), (np.inf, ValueError), (0, ValueError), ("1", TypeError)])
 def test_rsl_rls_actions_have_a_scale(scale, error):
-    """At nan each world was bad in each step."""
+    """With nan every world fails in each step."""
     pytest.importorskip("rsl_rl", reason="rsl-rl is not installed")
     from tarsus.gym.rsl_rl import VecEnv
 

@@ -25,7 +25,7 @@ def theirs(name):
 
 
 def place(name, env):
-    """Where along x, as the environment's own step has it."""
+    """The position along x, as in the environment's own step."""
     if name == "Humanoid":
         return (env.model.body_mass @ env.data.xipos)[0] / env.model.body_mass.sum()
     return env.data.qpos[0]
@@ -42,7 +42,7 @@ def test_the_same_states_give_the_same_numbers(name):
     assert abs(task.control_dt - env.dt) < 1e-12
     rng, worst, ends, fastest = np.random.default_rng(1), 0.0, 0, 0.0
     for step in range(60):
-        if step == 40 and name == "Ant":  # which lies down but does not fall: thrown up instead
+        if step == 40 and name == "Ant":  # it lies down but does not fall: thrown up instead
             worlds.qvel[:2, 2] += 6.0
         before = []
         for w in range(n):
@@ -73,8 +73,8 @@ def test_the_same_states_give_the_same_numbers(name):
 
 @pytest.mark.parametrize("name", list(WITHOUT_CONTACTS))
 def test_starts_have_the_same_distribution(name):
-    """Mean, deviation and extremes of each coordinate over 2,000 starts of ours, against the noise that Gymnasium's source adds, and a
-    hundred of its own."""
+    """Mean, deviation and extremes of each coordinate over 2,000 initial states of ours, against the noise that Gymnasium's
+    source adds, and over a hundred of Gymnasium's own."""
     env, n = theirs(name), 2000
     worlds = tarsus.VectorTask(tarsus.tasks.make(name), n, seed=9)
     worlds.reset()
@@ -99,7 +99,8 @@ def test_starts_have_the_same_distribution(name):
 
 @pytest.mark.parametrize("name", list(WITHOUT_CONTACTS))
 def test_motors_move_them_alike(name):
-    """Away from the ground and from joints' ranges, both in small steps: the model, its springs and what an action does are the same."""
+    """Away from the ground and from the ranges of joints, both in small steps: the model, its springs and the effect of an action
+    are the same."""
     env, parts = theirs(name), 400
     env.model.opt.timestep, env.frame_skip = env.dt / parts, parts
     worlds = tarsus.VectorTask(tarsus.tasks.make(name, substeps=parts, low=-np.inf, high=np.inf), 1, seed=4, autoreset="disabled")

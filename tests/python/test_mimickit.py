@@ -65,7 +65,7 @@ def test_states_are_mujocos(file):
     state = random_state(e, rng)
     for name, value in state.items():
         assert np.abs(getattr(e, f"get_{name}")(0).numpy() - value).max() < 1e-6, name
-    for row in range(3):  # one environment's state set anew leaves the others as they are
+    for row in range(3):  # setting one environment's state leaves the others unchanged
         kept = e._qpos.clone(), e._qvel.clone()
         e.set_root_rot(torch.tensor([row]), 0, torch.tensor([[0.0, 0, 0, 1]]))
         e.set_dof_pos(torch.tensor([row]), 0, torch.tensor(state["dof_pos"][row : row + 1], dtype=torch.float32))
@@ -96,7 +96,7 @@ def test_states_are_mujocos(file):
 
 
 def test_a_control_step_is_four_of_a_batchs(file):
-    """Position targets, stable PD with the file's gains and limits; forces of drives and of the ground."""
+    """Position targets, stable PD with the file's gains and limits, and the forces of drives and ground."""
     rng = np.random.default_rng(3)
     e = engine(file, n=2)
     random_state(e, rng)
@@ -136,7 +136,8 @@ def test_a_control_step_is_four_of_a_batchs(file):
 
 @pytest.mark.parametrize("mode", ["pos", "vel"])
 def test_forces_of_drives_are_those_of_the_motion(file, mode):
-    """A step from rest in the air and within all ranges, where nothing else acts: what inverse dynamics says."""
+    """A step from rest in the air and within all ranges, where only the drives act: their forces are those of inverse
+    dynamics."""
     e, rng = engine(file, mode=mode, height=3.0, control_freq=120), np.random.default_rng(5)
     start = np.zeros(e.get_obj_num_dofs(0))
     for joint in e._model.joints:
@@ -173,7 +174,7 @@ def test_a_standing_character_is_carried_by_the_ground_and_pushed_by_forces():
 
 
 def test_joints_of_tendons_and_equalities_stay(tmp_path):
-    """Springs and dampers become the drives' gains: of joints, not of what else names one."""
+    """Springs and dampers of joints become the drives' gains. Elements that only refer to a joint do not."""
     text = BALLS.replace("</body></body></worldbody>", """<body pos="0 .2 .2"><joint name="h" stiffness="7" damping="2"/><geom size=".05"/></body>
         </body></body></worldbody><tendon><fixed name="t"><joint joint="h" coef="1"/></fixed></tendon>
         <equality><joint name="e" joint1="h"/></equality>""").replace('name="neck"', 'name="neck" class="c"').replace(

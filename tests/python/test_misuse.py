@@ -341,7 +341,7 @@ def test_a_setup_may_hold_numpys_numbers():
 
 
 def hanging(loops):
-    """The double pendulum with its end tied to a point that it reaches."""
+    """The double pendulum with its end connected to a point within its reach."""
     model = tarsus.Model.load(MODELS / "double_pendulum.xml")
     data = tarsus.Data(model)
     data.qpos = np.array([0.6, -1.2])
@@ -370,7 +370,7 @@ def test_a_stepper_keeps_constraints_of_ones_own(loops, error):
 
 
 def test_constraints_have_names_of_their_own():
-    """Multipliers are told apart by them."""
+    """The names distinguish the multipliers."""
     model = tarsus.Model.load(MODELS / "loops/four_bar.xml")
     equalities = tarsus.Equalities(model)
     taken = equalities.row_names[0].split(" (")[0]
@@ -397,7 +397,7 @@ def test_constraints_of_a_stepper_do_not_grow_under_it():
 
 
 def at_once(work, count=2):
-    """Runs work in threads; what they raised."""
+    """Runs `work` in threads. @return the messages of the exceptions"""
     raised = []
     start = threading.Barrier(count)
 
@@ -464,7 +464,7 @@ def waters():
     (waters, lambda p: p.forces()), (waters, lambda p: p.temperature()), (waters, lambda p: p.set_temperature(300)),
 ])
 def test_what_a_thread_works_on_is_refused_to_others(make, look):
-    """None sees, nor changes, what is half done."""
+    """Another thread can neither read nor change an object during a call."""
     thing, work = make()
     stop = threading.Event()
 
@@ -472,7 +472,7 @@ def test_what_a_thread_works_on_is_refused_to_others(make, look):
         while not stop.is_set():
             try:
                 work()
-            except ValueError as error:  # the other thread was there first
+            except ValueError as error:  # the other thread was first
                 assert "one thread at a time" in str(error)
 
     worker = threading.Thread(target=run)
@@ -510,7 +510,7 @@ def test_a_system_that_is_being_stepped_cannot_be_changed():
     while runner.is_alive() and not refused:
         try:
             system.pinned = [0]
-            break  # between start and step: nothing to see
+            break  # the assignment came between two calls
         except ValueError as error:
             refused.append(str(error))
     meddler.start()

@@ -35,7 +35,7 @@ def read_both(text):
 
 
 def written(text, folder):
-    """What `tarsus convert` makes of it, in MuJoCo."""
+    """MuJoCo's model of the file that `tarsus convert` writes."""
     (folder / "in.xml").write_text(text)
     program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
     subprocess.run([program, "convert", folder / "in.xml", folder / "out.xml"], check=True, capture_output=True)
@@ -62,7 +62,7 @@ def test_sensors_of_replicas_are_replicated(sensor):
 
 @pytest.mark.parametrize("sequence", ["xyz", "ZYx"])
 def test_replicas_turn_by_multiples_of_the_angles(sequence):
-    """About several axes that is not the same rotation again and again; the offset is in the axes of the replica before."""
+    """About several axes this differs from repeating one rotation. The offset is along the axes of the previous replica."""
     theirs, model = read_both(f"""<mujoco><compiler eulerseq="{sequence}"/><worldbody><replicate count="5" offset="1 2 3" euler="90 30 -70">
       <body pos=".1 .3 0" quat=".5 .1 .2 .3"/></replicate></worldbody></mujoco>""")
     d, data = mujoco.MjData(theirs), tarsus.Data(model)
@@ -123,7 +123,8 @@ def test_what_is_replicated_stands_in_mujocos_order(tmp_path):
 
 
 def test_what_is_attached_and_replicated_stands_in_mujocos_order(tmp_path):
-    """As the walk comes to it: what hangs on a replica before the next replica, what is attached before a later replica."""
+    """The order of traversal: the descendants of a replica come before the next replica, and attached elements before a later
+    replica."""
     inner = '''<mujoco><worldbody><body name="b"><joint name="j"/><geom size=".1"/><replicate count="2" offset="1 0 0"><body name="c"><joint name="k"/><geom size=".1"/></body></replicate></body></worldbody>
 <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon><actuator><motor name="a" joint="j"/><motor name="x" joint="k"/></actuator><sensor><jointpos name="s" joint="j"/><jointpos name="r" joint="k"/></sensor></mujoco>'''
     outer = '''<mujoco><asset><model name="m" file="inner.xml"/></asset><worldbody><attach model="m" body="b" prefix="A_"/>
@@ -154,7 +155,7 @@ def test_keyframes_and_custom_data_of_attached_models(attached, tmp_path):
     (tmp_path / "in.xml").write_text(text)
     theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), written(text, tmp_path)
     assert theirs.nkey == 1 + 3 * (2 if "B_" in attached else 1)
-    their_names = [name if name not in ("A_", "B_") else "" for name in names(theirs.nkey, theirs.key)]  # of unnamed keys MuJoCo makes the prefix
+    their_names = [name if name not in ("A_", "B_") else "" for name in names(theirs.nkey, theirs.key)]  # MuJoCo gives unnamed keys the prefix as a name
     assert their_names == names(ours.nkey, ours.key)
     for array in ("key_time", "key_qpos", "key_qvel", "key_ctrl", "key_act", "key_mpos", "key_mquat", "numeric_data"):
         np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), atol=1e-12, err_msg=array)

@@ -15,7 +15,7 @@ FRAME = """<mujoco>
 
 
 def agree(**parts):
-    """Whether MuJoCo takes it; then so do we."""
+    """Whether MuJoCo accepts the text; tarsus must then accept it too."""
     return both_take(FRAME.format(**{"top": "", "world": "", "body": "", "joint": "", "geom": "", "end": "", **parts}), r":[234]:")
 
 
@@ -27,7 +27,7 @@ def test_sizes_of_planes(size, fine):
 
 @pytest.mark.parametrize("size", ["0 0 0", "1 1", "1", ""])
 def test_planes_without_a_spacing_of_their_grid_are_named(size):
-    """Bullet's files have them, MuJoCo refuses them."""
+    """Bullet's files have such planes, MuJoCo refuses them."""
     text = FRAME.format(top="", world=f'<geom type="plane" size="{size}"/>', body="", joint="", geom="", end="")
     with pytest.raises(ValueError, match="plane size"):
         mujoco.MjModel.from_xml_string(text)
@@ -95,7 +95,7 @@ VISUAL = ["global azimuth", "global orthographic", "global offwidth", "quality s
 
 @pytest.mark.parametrize("value", VALUES)
 def test_values_of_looks(value):
-    if value == "":  # MuJoCo takes no numbers for an attribute that is not there, and no word for an error
+    if value == "":  # MuJoCo takes no numbers for a missing attribute, and no word for an error
         agree(geom='rgba=""'), agree(top='<asset><material name="m" rgba=""/></asset>'), agree(top='<asset><material name="m" texuniform=""/></asset>')
         return
     for name in MATERIAL:
@@ -157,7 +157,7 @@ def test_places_of_default_cameras_and_lights(tmp_path):
 
 
 FLAT = '<texture name="{}" type="2d" builtin="flat" width="4" height="4"/>'.format
-NAMES_IN_LOOKS = [  # what there is, and whether MuJoCo takes it
+NAMES_IN_LOOKS = [  # the elements, and whether MuJoCo accepts them
     *[(dict(world=f'<{look} mode="{mode}" target="{target}"/>', body='name="b"'), target == "b")
       for look in ("camera", "light") for mode in ("fixed", "track", "targetbody") for target in ("b", "x", "B")],
     *[(dict(world=f'<camera output="{output}"/>'), fine) for output, fine in (

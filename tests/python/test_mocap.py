@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tarsus
 
-#: A target with a child, a lever that hangs on it, a ball on a plate, a mass on a cord, and what looks at them.
+#: A target with a child, a lever on it, a ball on a plate, a mass on a cord, and sensors that see them.
 SCENE = """<mujoco>
   <option timestep="0.002" density="1.2" wind="1 0 0"/>
   <worldbody>
@@ -58,7 +58,7 @@ def test_what_rides_on_a_mocap_body_is_seen_where_it_is():
         d.qvel[:], d.ctrl[:] = rng.normal(size=theirs.nv), rng.normal()
         for k in range(2):
             d.mocap_pos[k], d.mocap_quat[k] = rng.normal(size=3), turned(rng)
-        d.mocap_pos[0] = [0, 1.5, 1]  # before the eye, now and then
+        d.mocap_pos[0] = [0, 1.5, 1]  # sometimes in front of the eye
         mujoco.mj_forward(theirs, d)
         for name in ("qpos", "qvel", "qacc", "ctrl", "mocap_pos", "mocap_quat"):
             setattr(data, name, getattr(d, name))
@@ -79,7 +79,7 @@ def test_what_rides_on_a_mocap_body_is_seen_where_it_is():
 
 
 def test_a_step_carries_what_lies_on_a_mocap_body():
-    """A plate that rises by 0.2 m in a second and turns lifts a ball; the cord of the other pulls its mass along."""
+    """A plate that rises by 0.2 m in a second and turns lifts a ball. The cord on the other mocap body pulls its mass along."""
     theirs, ours = pair(SCENE.replace('wind="1 0 0"', 'wind="0 0 0"'))
     d, data = mujoco.MjData(theirs), tarsus.Data(ours)
     stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
@@ -113,7 +113,7 @@ PENDULUM = """<mujoco>
                                       '<connect site1="hook" site2="bob"/>', '<weld body1="hook" body2="bob"/>',
                                       '<weld body1="bob" body2="hook"/>', '<weld site1="bob" site2="hook"/>'])
 def test_what_is_tied_to_a_mocap_body_follows(equality, loops):
-    """As MuJoCo's with hard constraints; its place at the end by hand."""
+    """As in MuJoCo with hard constraints; the final position in closed form."""
     xml = PENDULUM.format(equality=equality)
     theirs, ours = pair(xml)
     theirs.eq_solref[:], theirs.eq_solimp[:] = [0.004, 1], [0.9999, 0.9999, 0.001, 0.5, 2]
@@ -178,7 +178,8 @@ def test_what_is_wrong_with_a_mocap_pose_is_said():
 
 
 def test_worlds_of_a_batch_have_poses_of_their_own():
-    """Beside a Data of each world: what lies on a mocap body, sensors of what rides on one, poses, contacts; saved, restored, reset."""
+    """Each world against a Data of its own: bodies on a mocap body, sensors on one, poses and contacts; with save, restore and
+    reset."""
     ours, rng = tarsus.Model.from_xml_string(SCENE), np.random.default_rng(3)
     batch = tarsus.Batch(ours, 3, dt=0.004, contacts=True)
     assert batch.mocap_pos.shape == (3, 2, 3) and batch.mocap_quat.shape == (3, 2, 4)

@@ -24,24 +24,25 @@ from oracle import (
     random_qpos,
 )
 
-#: At least so many files must be compared.
+#: The least number of files that must be compared.
 FILES = 220
-#: And so many of them as they are, without stand-ins.
+#: The least number of these that load without stand-ins.
 FILES_AS_THEY_ARE = 120
 
-#: MuJoCo keeps inertias as principal moments and axes. Its diagonalisation (mjuu_eig3) stops when the largest entry off the
-#: diagonal is below 1e-12 kg m², or when the cosine of the next rotation is above 1 - 1e-12: its axes are off by up to
-#: this angle, and entries off the diagonal by this angle times the difference of two moments. Moments are off by its square.
+#: MuJoCo stores inertias as principal moments and axes. Its diagonalisation (mjuu_eig3) stops when the largest off-diagonal entry
+#: is below 1e-12 kg m², or when the cosine of the next rotation is above 1 - 1e-12. Its axes then have an error of up to this
+#: angle, and off-diagonal entries of this angle times the difference of two moments. The error of the moments is of second order.
 AXES_ENTRY, AXES_ANGLE = 1e-12, np.sqrt(2e-12)
-#: A mesh's vertices are stored in single precision and its inertia is diagonalised once more, on its own.
+#: A mesh's vertices are stored in single precision, and its inertia is diagonalised once more.
 MESH_ERROR = 2 * np.finfo(np.float32).eps + AXES_ANGLE
 
-#: Left out although both load, by name: what tarsus itself names as not supported when it reads the file.
+#: Files that are left out although both engines load them: those with features that tarsus names as not supported when it reads
+#: the file.
 NOT_SUPPORTED = {
     "mujoco/test/xml/testdata/parent_merge.xml": "compiler conflict='merge': options of an attached model",
 }
 
-#: Dense matrices larger than this take their condition number for granted.
+#: The condition number of dense matrices larger than this is not computed.
 LARGE = 700
 
 COLUMNS = ["mass", "com", "inertia", "qpos0", "pose", "matrix", "bias", "jacobian", "spring", "qacc", "allowed"]
@@ -71,7 +72,7 @@ def spec_with_stand_ins(path):
 
 
 def load_mujoco(path):
-    """(model, whether it needed stand-ins). Raises ValueError with MuJoCo's reason."""
+    """(model, whether it needs stand-ins). Raises ValueError with MuJoCo's reason."""
     try:
         return mujoco.MjModel.from_xml_path(str(path)), False
     except ValueError as error:
@@ -81,8 +82,8 @@ def load_mujoco(path):
 
 
 def compare_inertias(ours, theirs):
-    """Compares each body's tensor in MuJoCo's principal axes; then hands MuJoCo the same tensor with exact axes, so that
-    what follows compares dynamics and not, once more, the accuracy of axes."""
+    """Compares each body's tensor in MuJoCo's principal axes. It then gives MuJoCo the same tensor with exact axes, so that later
+    comparisons test the dynamics and not the accuracy of the axes again."""
     worst, rotation = 0.0, np.zeros(9)
     has_mesh = np.zeros(ours.nbody, bool)
     has_mesh[theirs.geom_bodyid[theirs.geom_dataid >= 0]] = True
@@ -112,7 +113,7 @@ def compare_constants(ours, theirs):
     assert ours.timestep == theirs.opt.timestep
     gravity = 0 * theirs.opt.gravity if theirs.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else theirs.opt.gravity
     assert (ours.gravity == gravity).all()
-    heavy = theirs.body_mass > 0  # without mass there is no centre of it
+    heavy = theirs.body_mass > 0  # a body without mass has no centre of mass
     return {
         "mass": max((disagreement(a, b, floor=1e-300) for a, b in zip(ours.body_mass, theirs.body_mass)), default=0),
         "com": disagreement(ours.body_com[heavy], theirs.body_ipos[heavy]),
@@ -134,13 +135,13 @@ def compare_jacobians(ours, data, theirs, their_data, rng):
 def compare_springs(ours, data, theirs, their_data, q, v):
     """Joint springs and dampers, explicit: MABA's joint force for a step of 0 s."""
     if theirs.tendon_stiffness.any() or theirs.tendon_damping.any() or theirs.actuator_damping.any():
-        return {}  # MuJoCo's qfrc_spring and qfrc_damper hold the tendons' and actuators' too
+        return {}  # MuJoCo's qfrc_spring and qfrc_damper also contain those of tendons and actuators
     force, _ = tarsus.drive_terms(ours, data, tarsus.Drives.none(ours), 0.0, q, v, q)
     return {"spring": disagreement(force, their_data.qfrc_spring + their_data.qfrc_damper)}
 
 
 def compare_state(ours, theirs, rng):
-    """One random state without contacts, constraints and actuators, other passive forces taken out."""
+    """One random state without contacts, constraints, actuators and other passive forces."""
     data, their_data = tarsus.Data(ours), mujoco.MjData(theirs)
     q, v, tau = random_qpos(ours, rng), rng.normal(size=ours.nv), rng.normal(size=ours.nv)
     their_data.qpos[:], their_data.qvel[:] = q, v
@@ -158,7 +159,7 @@ def compare_state(ours, theirs, rng):
     M = np.zeros((ours.nv, ours.nv))
     mujoco.mj_fullM(theirs, their_data, M)
     figures["matrix"] = matrix_disagreement(tarsus.crba(ours, data, q), M)
-    # A force is measured against what would give the heaviest degree of freedom 1 m/s² (or rad/s²), not against 1 N.
+    # A force is measured relative to the force that accelerates the heaviest degree of freedom by 1 m/s² (or rad/s²), not to 1 N.
     floor = min(1.0, np.diag(M).max(initial=0))
     figures["bias"] = disagreement(tarsus.bias_force(ours, data, q, v), their_data.qfrc_bias, floor)
     figures["qacc"] = disagreement(tarsus.aba(ours, data, q, v, tau), their_data.qacc_smooth)
@@ -201,7 +202,7 @@ def test_every_mjcf_agrees_with_mujoco(capsys):
                 continue
             figures = compare(ours, theirs, seed)
         except tarsus.InputError as error:
-            # A file that MuJoCo cannot read either, as it is, need not load; one that it can must.
+            # A file that MuJoCo cannot read without stand-ins need not load; the others must.
             (left_out if stand_ins else failures).append((name, "tarsus: " + str(error).splitlines()[0].replace(f"{DATA}/", "")))
             continue
         except AssertionError as error:
@@ -280,7 +281,7 @@ def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds)
     M, bias = tarsus.crba(ours, data, args[0]), tarsus.bias_force(ours, data, *args[:2])
     qacc = tarsus.aba(ours, data, *args)
     back = tarsus.rnea(ours, data, *args[:2], qacc)
-    tolerance = {"float64": 1e-7, "float32": 2e-4}[dtype]  # their bias of a path is from differences too
+    tolerance = {"float64": 1e-7, "float32": 2e-4}[dtype]  # MuJoCo's bias of a path is also from differences
     for world in range(worlds):
         of = lambda x: x.ravel() if worlds == 1 else data.get(x.reshape(x.shape[0], -1, x.shape[-1]), world)  # noqa: E731
         their_data.qpos[:], their_data.qvel[:], their_data.qfrc_applied[:] = q[world], v[world], tau[world]
@@ -293,7 +294,7 @@ def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds)
         assert of(back) == pytest.approx(tau[world], rel=tolerance, abs=100 * tolerance)
 
 
-@pytest.mark.parametrize("joints", ["<joint name='j'/><joint name='k'/>",  # about one axis: of M the tree has no inverse
+@pytest.mark.parametrize("joints", ["<joint name='j'/><joint name='k'/>",  # about one axis: the tree has no inverse of M
                                     "<joint name='j' type='ball'/>", "<joint name='j' type='slide'/><joint name='k' type='ball'/>"])
 def test_accelerations_where_a_tendon_alone_makes_the_mass_matrix_regular(joints):
     tendon = "<fixed armature='1.5'><joint joint='j' coef='2'/></fixed>" if "k" in joints and "ball" not in joints else \
@@ -375,7 +376,7 @@ def moved(text, steps=20, **options):
 @pytest.mark.parametrize("equality", ["<connect body1='a' body2='b' anchor='0 0 .5'/>", "<weld body1='a' body2='b' relpose='0 0 1 1 0 0 0'/>"])
 @pytest.mark.parametrize("contacts", [False, True])
 def test_what_is_said_twice_is_named_and_holds_once(equality, contacts):
-    """Two thousand equal rows would be a dense matrix of them."""
+    """Two thousand equal rows would need a dense matrix."""
     other = "<weld body1='a' body2='b' torquescale='2' relpose='0 0 1 1 0 0 0'/>"
     model, seen = moved(TWO.format(equality * 2000 + other), contacts=contacts)
     found = [d.message for d in model.diagnostics if "an equality before it says the same" in d.message]
@@ -394,7 +395,8 @@ HELD = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="
                                                  ('<joint type="slide" axis="1 2 3"/>', ".1 .2 .3", False), ('<joint axis="1 0 0"/><joint axis="0 1 0"/>', "1 0 0", False)])  # fmt: skip
 @pytest.mark.parametrize("sites", [False, True])
 def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, anchor, held, sites):
-    """All of its rows are rounding: they were taken for rows, and worlds diverged. In MuJoCo they act by nothing too."""
+    """All of its rows contain only rounding errors; as constraints they would make the worlds diverge. In MuJoCo they have no
+    effect either."""
     mujoco = pytest.importorskip("mujoco")
     point = np.array(anchor.split(), dtype=float)
     turn = np.zeros(9)
@@ -431,7 +433,7 @@ def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, 
 
 
 def test_far_more_rows_than_dofs_are_as_fewer():
-    """120 rows over 12 DoFs, of which the first 60 say all that there is to say."""
+    """120 rows over 12 DoFs, of which the first 60 determine the others."""
     points = np.random.default_rng(0).uniform(-1, 1, size=(40, 3))
     every = [f"<connect body1='a' body2='b' anchor='{numbers(p)}'/>" for p in points]
     assert np.allclose(moved(TWO.format("".join(every)))[1], moved(TWO.format("".join(every[:20])))[1], atol=5e-4)
@@ -455,7 +457,7 @@ def test_what_is_written_has_its_fluid(tmp_path):
 
 @pytest.mark.parametrize("bounds", ["boundmass='.1'", "boundinertia='.1'", "boundmass='.1' boundinertia='.2'"])
 def test_what_is_written_has_bounded_inertias(tmp_path, bounds):
-    """Zero inertia too, which a body with a bound on its mass alone has."""
+    """Also a zero inertia, as of a body with a bound on its mass alone."""
     text = arm(inside="<body name='c'><site name='c'/></body>").replace("<mujoco>", f"<mujoco><compiler {bounds}/>")
     (tmp_path / "given.xml").write_text(text)
     assert subprocess.run([sys.executable, "-m", "tarsus", "convert", str(tmp_path / "given.xml"), str(tmp_path / "written.xml")]).returncode == 0
@@ -467,7 +469,7 @@ def test_what_is_written_has_bounded_inertias(tmp_path, bounds):
 @pytest.mark.parametrize("more", ["", "mass='3'", "density='10'", "shellinertia='true'"])
 @pytest.mark.parametrize("beside", ["", "<geom size='.1' pos='.5 0 .5'/>"])
 def test_height_fields_on_moving_bodies_have_mass(more, beside):
-    """MuJoCo's, that of a box, whatever the heights."""
+    """The mass is MuJoCo's, that of a box, whatever the heights."""
     text = arm(joint="type='free'", geom=f"<geom type='hfield' hfield='h' pos='.1 0 .2' euler='30 0 0' {more}/>{beside}",
                more="<asset><hfield name='h' nrow='2' ncol='2' size='1 2 .5 .1' elevation='0 1 1 .2'/></asset>").replace(
         "<body name='b' pos='0 0 1'>", "<body name='b'>")  # fmt: skip
@@ -484,7 +486,7 @@ def test_height_fields_on_moving_bodies_have_mass(more, beside):
     arm(geom="<geom type='capsule' size='.1' pos='1 0 0'/>", more="<default><geom fromto='0 0 0 .3 0 0'/></default>"),
 ])  # fmt: skip
 def test_a_place_beside_two_ends_is_refused(text):
-    """As in MuJoCo 4, but not where the place is zero, which says nothing."""
+    """As in MuJoCo 4, but not where the position is zero, which has no effect."""
     with pytest.raises(ValueError, match="both pos and fromto"):
         mujoco.MjModel.from_xml_string(text)
     with pytest.raises(tarsus.InputError, match="'pos' and 'fromto'"):
@@ -499,7 +501,7 @@ def test_a_place_beside_two_ends_is_refused(text):
     "<geom size='.1' pos='.3 0 0' euler='0 0 45'/>", "<geom type='cylinder' size='.1 .2' pos='.3 0 0' euler='10 20 30'/>",
 ])  # fmt: skip
 def test_inertial_frames_are_those_of_the_file(body):
-    """Of sensors on bodies and of the box that a fluid drags, where moments are equal or in another order than by size."""
+    """For sensors on bodies and the box that a fluid drags, where moments are equal or not in the order of their size."""
     more = ("<sensor><framequat objtype='body' objname='b'/><framexaxis objtype='body' objname='b'/>"
             "<framepos objtype='site' objname='w' reftype='body' refname='b'/></sensor>")  # fmt: skip
     text = arm(joint="type='ball'", geom=body, option="density='50' viscosity='.2'", more=more)
@@ -518,7 +520,8 @@ def numbers(values):
 
 
 def random_bodies(rng):
-    """Insides of a body without axes of its own: several geoms, turned or along the body's axes, a full inertia, a mesh."""
+    """Contents of a body without inertial axes of its own: several geoms, turned or along the body's axes, a full inertia, a
+    mesh."""
     def geom(kinds="sphere box capsule cylinder ellipsoid".split(), pos=None, more="", size=(0.02, 0.1)):
         pos = rng.normal(size=3) * 0.2 if pos is None else pos
         return f'<geom type="{rng.choice(kinds)}" size="{numbers(rng.uniform(*size, 3))}" pos="{numbers(pos)}" {more}/>'
@@ -539,7 +542,8 @@ def random_bodies(rng):
 
 
 def test_principal_axes_are_mujocos():
-    """Order and signs too: what sensors on bodies and fluids see, and meshes as ellipsoids. MuJoCo ends its iteration at angles of 1e-6."""
+    """Order and signs too, as sensors on bodies and fluids use them, and meshes as ellipsoids. MuJoCo ends its iteration at
+    angles of 1e-6."""
     rng, count = np.random.default_rng(3), 0
     for inside in random_bodies(rng):
         mesh = numbers(rng.normal(size=(12, 3)) * rng.uniform(0.05, 0.2, 3))

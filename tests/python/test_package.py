@@ -38,7 +38,7 @@ def test_instruction_set_can_be_lowered_by_the_environment():
 
 
 def test_nanobinds_state_is_shared_with_no_other_extension():
-    """It says whether leaks are warned of, which ours turns off."""
+    """The state includes the switch for warnings of leaks, which our extension turns off."""
     code = """if True:
         import ctypes, tarsus
         state, states = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetDict

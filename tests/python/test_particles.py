@@ -15,7 +15,7 @@ REFERENCE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "reference" / 
 
 
 class Textbook:
-    """RATTLE in dense matrices; forces over all pairs, each formula written out once more."""
+    """RATTLE in dense matrices, with independently written forces over all pairs."""
 
     def __init__(self, mass, box, pairs, lengths, setup, types, molecule):
         self.m, self.box, self.pairs, self.d = mass, box, np.asarray(pairs), np.asarray(lengths)
@@ -380,7 +380,7 @@ def test_save_and_load(tmp_path):
     assert (back.position == system.position).all() and (back.velocity == system.velocity).all()
     assert back.constraints == 8 and back.units == "nm_ps"
     system.save(str(tmp_path / "ring.xyz"))
-    assert tarsus.ParticleSystem.load(str(tmp_path / "ring.xyz")).units == "nm_ps"  # the file says so
+    assert tarsus.ParticleSystem.load(str(tmp_path / "ring.xyz")).units == "nm_ps"  # the file states it
     (tmp_path / "plain.xyz").write_text("1\n\nAr 0 0 0\n")
     assert tarsus.ParticleSystem.load(str(tmp_path / "plain.xyz")).units == "angstrom_fs"
     with pytest.raises(tarsus.ValueError, match="xyz"):
@@ -511,7 +511,8 @@ def test_a_start_off_its_constraints_is_refused_until_it_is_prepared(off):
 
 
 def test_a_run_goes_on_from_its_file(tmp_path):
-    """To the bit without pair forces; with them to rounding, for a new list of neighbours adds them up in another order."""
+    """The run continues to the bit without pair forces. With them it continues to rounding, because a new neighbour list sums
+    them in another order."""
     for name, forces, most in (("chain:64", "", 0.0), ("water216", "spce-smooth", 1e-11)):
         there = tarsus.ParticleSystem.load(name)
         verlet = tarsus.VelocityVerlet(there)

@@ -23,18 +23,18 @@ from oracle import (
     skew,
 )
 
-#: At least so many files must be compared, each with a fixed base; and so many of them with a floating one.
+#: The least number of files that must be compared with a fixed base, and of those also with a floating one.
 FILES, FLOATING = 40, 40
 
 COLUMNS = ["mass", "com", "inertia", "pose", "matrix", "bias", "jacobian", "qacc", "allowed"]
 
-#: A mass matrix with a larger condition number (scaled by its diagonal) has a singular direction: no acceleration to compare.
+#: A mass matrix with a larger condition number (scaled by its diagonal) counts as singular: its accelerations are not compared.
 SINGULAR = 1e13
 
 
 @contextlib.contextmanager
 def silence():
-    """Pinocchio's parser writes to stderr from C++."""
+    """Silences Pinocchio's parser, which writes to stderr from C++."""
     kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     try:
@@ -53,7 +53,7 @@ def load_pinocchio(path, floating):
 
 
 class Translation:
-    """Between one tarsus model's coordinates and Pinocchio's for the same file."""
+    """Translates between the coordinates of a tarsus model and Pinocchio's for the same file."""
 
     def __init__(self, ours, theirs):
         self.ours, self.theirs = ours, theirs
@@ -91,7 +91,7 @@ class Translation:
 
 
 def sum_of_bodies(ours, rotations, positions, link):
-    """Mass, centre of mass and inertia about it, world axes, of all bodies that ride on a link."""
+    """Mass, centre of mass and inertia about it, in world axes, of all bodies that ride on a link."""
     mass, moment, about_origin = 0.0, np.zeros(3), np.zeros((3, 3))
     for i in np.flatnonzero(ours.body_link == link):
         m, com = ours.body_mass[i], positions[i] + rotations[i] @ ours.body_com[i]
@@ -112,14 +112,14 @@ def compare_inertias(translation, data, rotations, positions):
         figures["mass"] = max(figures["mass"], disagreement(mass, expected.mass, floor=1e-300))
         if expected.mass > 0:
             figures["com"] = max(figures["com"], disagreement(com, expected.lever))
-            # Sums and differences of m c² are rounded at their own size, in our sum above too.
+            # Sums and differences of m c² have rounding errors of their own size, also in the sum above.
             floor = 1e-4 * expected.mass * (1 + com @ com)
             figures["inertia"] = max(figures["inertia"], disagreement(inertia, expected.inertia, floor))
     return figures
 
 
 def compare_frames(translation, ours_data, data, rotations, positions, G, rng):
-    """Poses of all links; Jacobians of some of them at their origins."""
+    """Poses of all links, and Jacobians of some of them at their origins."""
     ours, theirs = translation.ours, translation.theirs
     pose = jacobian = 0.0
     frames = [(i, ours.body_id(f.name)) for i, f in enumerate(theirs.frames) if f.type == pin.FrameType.BODY and f.name != "universe"]

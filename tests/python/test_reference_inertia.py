@@ -42,7 +42,7 @@ def test_a_damping_ratio_on_every_transmission(on, kind, law):
 
 
 def test_a_damping_ratio_of_what_moves_by_rounding_alone():
-    """A crank between two sites of one body has a moment of some 1e-18."""
+    """A crank between two sites of one body has a moment arm of about 1e-18."""
     text = """<mujoco><worldbody><body pos=".1 .2 .3"><joint axis="1 2 3"/><geom size=".1" pos=".2 0 0"/><site name="a" pos="-.03 .02 -.1"/><site name="b"/></body></worldbody>
       <actuator><position kp="20" dampratio=".5" cranksite="b" slidersite="a" cranklength=".2"/></actuator></mujoco>"""
     theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)

@@ -50,7 +50,7 @@ def test_sliding_box_stops_where_it_should():
 
 
 def test_free_flight_of_a_lopsided_hull():
-    # A hull whose own frame is far from its centre of mass: the centre falls on a parabola, the frame turns about it.
+    # A hull whose frame is far from its centre of mass: the centre follows a parabola, and the frame turns about it.
     points = np.array([[0, 0, 0], [0.6, 0, 0], [0, 0.4, 0], [0, 0, 0.2], [0.5, 0.3, 0.1]])
     world = tarsus.RigidWorld(dt=1e-3, gravity=(0, 0, -G))
     world.add_body(tarsus.Shape.convex(points), 3.0, (1, 2, 3), (0.5, 0.5, -0.5, 0.5))
@@ -73,7 +73,7 @@ def test_free_flight_of_a_lopsided_hull():
 
 
 def start_centre(points, pose):
-    """World centre of mass of the homogeneous hull, by a Monte-Carlo-free sum over its Delaunay tetrahedra."""
+    """World centre of mass of the homogeneous hull, as an exact sum over its Delaunay tetrahedra."""
     base = points[0]
     # The hull of the five points is two tetrahedra that share the face 1, 2, 3.
     first, second = points[[0, 1, 2, 3]], points[[4, 1, 2, 3]]
@@ -118,11 +118,12 @@ def test_pendulum_of_a_joint_keeps_its_length_and_its_pull():
 
 @pytest.mark.parametrize("spin, other", [((0, 0, 2.0), (0, 0, 2.0)), ((1.0, -1.0, 3.0), (0, 2.0, 1.0))])
 def test_a_joint_keeps_the_angular_momentum_of_its_bodies(spin, other):
-    """Its impulses had a torque by the gap between their ends: 3 % of the energy in 33 s of a turn with 2 rad/s, 1/60 s a step."""
+    """The joint's impulses must not exert a torque through the gap between their two ends. With it a turn at 2 rad/s changes its
+    energy by 3 % in 33 s at steps of 1/60 s."""
     world = tarsus.RigidWorld(dt=1 / 60, gravity=(0, 0, 0), iterations=50)
     a, b = (world.add_body(None, 1.0, (x, 0, 0), inertia=(0.1, 0.1, 0.1)) for x in (0.0, 1.0))
     world.add_joint(a, b, (0.5, 0, 0))
-    middle = np.array([0.5, 0, 0])  # whose velocity is zero
+    middle = np.array([0.5, 0, 0])  # its velocity is zero
     world.velocities = np.array([[*np.cross(w, np.array([x, 0, 0]) - middle), *w] for x, w in ((0.0, spin), (1.0, other))])
     before = np.array(world.angular_momentum)
     assert world.step(200)
@@ -163,7 +164,7 @@ def test_resting_stack_carries_what_mujocos_does():
     assert set(ours) == set(theirs) == {(-1, 0), (0, 1), (1, 2)}
     for pair, value in theirs.items():
         assert ours[pair] == pytest.approx(value, rel=0.01)
-    # Both sink by MuJoCo's softness, 0.3 mm and 0.7 mm. (The ball on top rolls away, of either.)
+    # Both penetrate by MuJoCo's softness, 0.3 mm and 0.7 mm. (The ball on top rolls away in both.)
     assert np.allclose(world.poses[:2, 2], data.xpos[1:3, 2], atol=2e-5)
 
 
@@ -233,7 +234,7 @@ def test_bodies_fall_asleep_and_wake_when_pushed():
 def test_compound_body_and_masks():
     world = tarsus.RigidWorld(friction=0.8)
     world.add_shape(-1, tarsus.Shape.plane())
-    # A dumbbell: two balls on a massless bar, its inertia given.
+    # A dumbbell: two balls on a massless bar, with a given inertia.
     bell = world.add_body(None, 2.0, (0, 0, 0.5), inertia=np.diag([0.02, 0.5, 0.5]))
     for x in (-0.5, 0.5):
         world.add_shape(bell, tarsus.Shape.sphere(0.1), (x, 0, 0))
@@ -356,7 +357,7 @@ def test_torque_of_torsional_friction():
 
 
 def test_options_that_change_between_steps_count():
-    # A surface without a compliance gives way by 0.036 h² g under a ball: by the step that is, not the one that was.
+    # A surface without a compliance yields by 0.036 h² g under a ball, with h the current step, not an earlier one.
     world = ball_on_floor(iterations=50)
     for dt in (1 / 60, 1 / 240):
         world.set_options(dt=dt)

@@ -38,7 +38,7 @@ def table():
 
 TABLE = table()
 
-#: Slots that a case fills; each on a line of its own, so that warnings have one.
+#: The slots that a case fills, each on a line of its own, so that warnings have one.
 SKELETON = """<mujoco>
 <compiler {compiler}/>
 <option {timestep} {option}>
@@ -118,7 +118,7 @@ def sense(text, **more):
     return {"sensors": text, **more}
 
 
-#: What is compared besides arrays of tarsus.actuation(); where a case is shown elsewhere, by which test.
+#: The quantities that are compared besides the arrays of tarsus.actuation(), or the test that covers a case elsewhere.
 SHOWN = {
     ("option", "iterations (`tarsus scene`)"): "tests/sim/rigid_model_test.cpp",
     ("option", "flag contact"): "tests/python/test_features.py::test_what_is_harder_is_said_once_and_where_it_is_so",
@@ -263,9 +263,9 @@ for kind in TABLE["sensor", "computed"]:
 
 
 def theirs_of(text, seed):
-    """(state, numbers) of MuJoCo at a random state, constraints apart."""
+    """MuJoCo's (state, results) at a random state without constraints."""
     model = mujoco.MjModel.from_xml_string(text)
-    if "limit" not in text:  # sensors of ranges are read off its constraints
+    if "limit" not in text:  # sensors of ranges need its constraints
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     d, rng = mujoco.MjData(model), np.random.default_rng(seed)
     if model.nkey:
@@ -388,7 +388,7 @@ def test_what_is_stored_moves_nothing(row, entry):
 # -- named --------------------------------------------------------------------------------------------------------------
 
 TETRAHEDRON = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
-#: (the slots, a part of the text on whose line the warning has to be).
+#: (the slots, a part of the line that the warning must name).
 NAMED = {
     "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree"),
                  'lengthrange useexisting="false"': ({"top": '<compiler>\n<lengthrange useexisting="false"/></compiler>'}, "<lengthrange")},
@@ -516,7 +516,7 @@ REFUSED = {
 
 
 def files_that_are_refused(row, entry, folder):
-    """The text of those that need files or are large."""
+    """The text of the cases that need files or are large."""
     if entry == "twice":
         (folder / "m.xml").write_text("<mujoco/>")
         return xml(top='<include file="m.xml"/><include file="m.xml"/>')

@@ -14,7 +14,7 @@ import tarsus
 from tarsus.learn import Policy, evaluate
 from tarsus.learn.__main__ import PRESETS
 
-#: What these need takes nine seconds to import: one of pytest's processes does so, and not before it runs them.
+#: These tests' imports take nine seconds: only one of pytest's processes imports them, and only when it runs these tests.
 pytestmark = pytest.mark.xdist_group("torch")
 
 
@@ -31,8 +31,9 @@ def cart_pole(folder, seed=0, **changes):
 
 
 def test_cart_pole_is_learned(tmp_path):
-    """Balances for all of the 10 s from 32 starts that it was not trained on; a pole without a push falls within 2 s. One seed in six to ten is not
-    there after so few samples, another for each last digit of the physics: three are tried."""
+    """The trained policy balances for all of the 10 s from 32 initial states that it was not trained on; a pole without actions
+    falls within 2 s. After so few samples one seed in six to ten is not there yet, and which one depends on the last digits of
+    the physics. The test tries three."""
     for seed in range(3):
         began = time.perf_counter()
         run = cart_pole(tmp_path / str(seed), seed)
@@ -55,7 +56,7 @@ def test_the_same_seed_gives_the_same_curve(tmp_path):
     assert first != curve("c", 2)
 
 
-#: Episodes' length [s] and noise of the first five iterations with seed 1.
+#: Length of episodes [s] and noise of the first five iterations with seed 1.
 STORED = [(0.4838, 0.29975), (0.6780, 0.30192), (0.7530, 0.29331), (0.8084, 0.29356), (1.2450, 0.29450)]
 
 
@@ -67,7 +68,7 @@ def test_the_stored_curve_comes_again(tmp_path):
 
 
 def test_goes_on_after_a_kill(tmp_path):
-    """The process dies in the middle; the run goes on from its last checkpoint, with the policy of then."""
+    """The process is killed midway. The run continues from its last checkpoint, with that checkpoint's policy."""
     code = f"""
 import os
 from test_training import cart_pole
@@ -87,7 +88,7 @@ os._exit(9)
 
 
 def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
-    """What it has is kept, and the same command goes on."""
+    """The results so far are saved, and the same command continues."""
     command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--threads", "1", "--worlds", "16", "--out", str(tmp_path)]
     # A shell's background job ignores SIGINT, and so would its children.
     heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
@@ -109,7 +110,7 @@ def cart_pole_samples(folder):
 
 
 def test_the_best_policy_is_kept(tmp_path):
-    """A run that goes on with motors that pull the other way leaves the best that was tried before."""
+    """A run that continues with motors of the opposite sign keeps the best policy that was evaluated before."""
     from tarsus.learn.training import Settings, Training
 
     def trained(samples, **changes):
@@ -131,7 +132,7 @@ def files(folder):
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):
-    """By what settings.json says, which stays as it is; in Python also where it is not told what the tasks are."""
+    """settings.json decides and is not changed. In Python this also holds where the task's name is unknown."""
     from tarsus.learn.training import Settings, Training
 
     def make(name="HumanoidWalk", seed=0, about=None, relative=True, **changes):
@@ -208,7 +209,7 @@ def test_seeds_are_whole_numbers(tmp_path, capsys):
 
 
 def test_noise_stays_below_its_largest(tmp_path):
-    """Also where a run goes on with another limit; without one PPO's own noise stays."""
+    """Also where a run continues with another limit. Without a limit PPO's own noise stays."""
     free = cart_pole(tmp_path)
     free.run(4_000, out=None)
     assert free.curve[-1]["noise"] > 0.25
@@ -218,7 +219,7 @@ def test_noise_stays_below_its_largest(tmp_path):
 
 
 def test_a_presets_later_settings_come_in_their_turn(tmp_path, monkeypatch):
-    """By the command, in one go and where a run is gone on with."""
+    """By the command, in one go and where a run is continued."""
     import tarsus.learn.__main__ as command
 
     monkeypatch.setitem(command.LATER, "cart-pole", [(4_000, {"largest_noise": 0.2}), (6_000, {"worlds": 32})])
@@ -231,7 +232,8 @@ def test_a_presets_later_settings_come_in_their_turn(tmp_path, monkeypatch):
 
 
 def test_a_run_that_goes_on_with_other_settings_says_so(tmp_path, monkeypatch, capsys):
-    """Those of the command count more than a preset's later ones; settings.json has what was trained with."""
+    """Settings on the command line take precedence over a preset's later ones; settings.json records the settings of the
+    training."""
     import tarsus.learn.__main__ as command
 
     monkeypatch.setitem(command.LATER, "cart-pole", [(4_000, {"worlds": 32})])
@@ -247,7 +249,7 @@ def test_a_run_that_goes_on_with_other_settings_says_so(tmp_path, monkeypatch, c
 
 
 class Spoiled:
-    """Worlds of which one gets a number that is none every `every` samples: a coordinate and a velocity by turns."""
+    """Sets one world to NaN every `every` samples, alternately in a coordinate and in a velocity."""
 
     def __init__(self, worlds, every):
         self.worlds, self.every, self.samples, self.spoiled = worlds, every, 0, 0
@@ -266,8 +268,8 @@ class Spoiled:
 
 
 def test_training_goes_on_when_worlds_go_bad(tmp_path):
-    """A world is set to NaN every five thousand samples: it starts anew and is counted, also over a resumption, and the pole is
-    balanced as without."""
+    """A world is set to NaN every five thousand samples. It restarts and is counted, also after a resumption, and the pole is
+    balanced as without these failures."""
     run = cart_pole(tmp_path)
     run.worlds = spoiled = Spoiled(run.worlds, 5_000)
     curve = run.run(150_000, out=None)
@@ -283,8 +285,8 @@ def test_training_goes_on_when_worlds_go_bad(tmp_path):
 
 
 def test_worlds_in_other_processes_have_the_same_curve(tmp_path, monkeypatch):
-    """examples/ray/rollouts.py with actors that live in this process: shares are put together as they were, to the bit. (Ray itself is
-    not needed for this test.)"""
+    """examples/ray/rollouts.py with actors in this process: the shares are combined in their order, to the bit. (This test does
+    not need Ray itself.)"""
     import importlib.util
     import pathlib
     import types
@@ -316,7 +318,7 @@ def test_worlds_in_other_processes_have_the_same_curve(tmp_path, monkeypatch):
 
 
 def test_tensorboard_has_the_curve(tmp_path):
-    """All of it once, also after a resumption."""
+    """The whole curve exactly once, also after a resumption."""
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     from tarsus.learn.training import Settings, Training
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -350,7 +352,7 @@ def test_onnx_is_the_policy(tmp_path):
 
 @pytest.mark.long  # a minute on two cores
 def test_two_processes_train_one_policy(tmp_path):
-    """torchrun with two processes: the same curve twice, to the bit, of a policy that learns; and what both count is added up."""
+    """torchrun with two processes: both have the same curve of a policy that learns, to the bit, and their counts are summed."""
     code = """
 import json, sys
 from test_training import Spoiled, cart_pole
@@ -376,7 +378,7 @@ if run.processes.rank == 0:
     assert samples == 81_920 and bad == 2 * 40 and seconds > 3 * curves[0][0][1]
     result = evaluate(tarsus.tasks.make("CartPole"), Policy.load(tmp_path / "a" / "policy.npz"))
     print(curves[0][-1], result)
-    assert result["episode_seconds"] > 4  # without pushes it falls within 2 s
+    assert result["episode_seconds"] > 4  # without actions it falls within 2 s
 
 
 def test_policy_file_is_the_network(tmp_path):

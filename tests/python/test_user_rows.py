@@ -55,7 +55,7 @@ def test_bead_on_a_circle_accelerates_as_a_pendulum(bead, function):
 @pytest.mark.parametrize("given", [True, False], ids=["bias given", "bias differenced"])
 @pytest.mark.parametrize("loops", ["spook", "shake"])
 def test_a_user_s_rows_are_as_good_as_the_built_in_ones(given, loops):
-    """The humanoid, free root and ball joints: a weld and a distance, once as they are, once through a user's function."""
+    """The humanoid with a free root and ball joints: a weld and a distance, once built in and once through a user's function."""
     model = tarsus.Model.load(str(ROOT / "models" / "humanoid.xml"))
     built_in, probe = tarsus.Equalities(model, own=False), tarsus.Data(model)
     rng = np.random.default_rng(3)
@@ -150,7 +150,7 @@ def test_an_error_in_a_step_reaches_the_caller(bead):
     with pytest.raises(Stop):
         for _ in range(10):
             stepper.step()
-    # The step in which it raised has not been, and is taken once the function can be called.
+    # The step in which it raised has not taken place, and is taken once the function can be called.
     time, qpos = data.time, data.qpos.copy()
     assert 0 < time < 0.1 and stepper.status == ["ok"]
     with pytest.raises(Stop):
@@ -166,7 +166,7 @@ def test_an_error_in_a_step_reaches_the_caller(bead):
 
 
 def test_rows_that_are_no_numbers_are_an_error(bead):
-    """In a step, not where the set is made: a function may have no gradient at qpos0."""
+    """The error comes in a step, not when the set is made: a function may have no gradient at qpos0."""
     values = {"phi": np.nan, "J": np.zeros(2)}
     eq = tarsus.Equalities(bead)
     eq.add_user("lost", lambda q, v: (values["phi"], values["J"]))

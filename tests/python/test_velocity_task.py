@@ -19,7 +19,7 @@ DT = 0.02
 
 
 class Oracle:
-    """What one world should show."""
+    """The expected outputs of one world."""
 
     def __init__(self):
         self.model = mujoco.MjModel.from_xml_path(str(FILE))
@@ -32,7 +32,8 @@ class Oracle:
         self.action, self.air = np.zeros(12), np.zeros(4)
 
     def look(self, qpos, qvel):
-        """Sets velocity, angular velocity and gravity's direction in the trunk's frame, and the feet's heights over the ground."""
+        """Sets velocity, angular velocity and gravity's direction in the trunk's frame, and the feet's heights over the
+        ground."""
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_comPos(self.model, self.data)
@@ -87,7 +88,7 @@ def test_observation_reward_and_ends_follow_the_definition():
                 oracles[w].start()
     print(f"largest difference {worst:.1e}; {falls} falls, {limits} limits, {clipped} rewards below 0, {landed} steps with feet that come down, "
           f"{odd} feet that touch from on high or not from below")
-    # A foot's body may touch with its shin, and touch in the first of two substeps alone.
+    # The shin of a foot's body may touch, and it may touch in the first of two substeps only.
     assert odd < 0.01 * 4 * n * 300
     assert worst < 1e-9 and min(falls, limits, clipped, landed) > 5
     low, high = np.array([-0.5, -0.3, -1]), np.array([1, 0.3, 1])
@@ -138,7 +139,8 @@ def test_gymnasium_has_it():
 
 @pytest.mark.parametrize("limit, ends", [(3.1, True), (np.pi, False), (4.0, False), (2 * np.pi, False)])
 def test_nobody_leans_further_than_a_half_turn(limit, ends):
-    """The cosine of a larger limit is that of a smaller one: 2 pi ended every episode with its first step."""
+    """The cosine of an angle above half a turn is also that of a smaller one: a limit of 2 pi would end every episode with its
+    first step."""
     worlds = tarsus.VectorTask(tarsus.tasks.velocity_task(FILE, tilt_limit=limit), autoreset="disabled")
     for upside_down in (False, True):
         worlds.reset()

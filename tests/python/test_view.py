@@ -89,7 +89,7 @@ def test_tendons_run_along_mujocos_paths():
         mujoco.mj_forward(theirs, state)
         segments = tarsus.tendon_segments(model, qpos).astype(float)
         ends = segments.reshape(-1, 3)
-        # Every point of theirs, those of contact too, is one of ours.
+        # Every point of theirs, including those of contact, is one of ours.
         count = state.ten_wrapadr[1] + state.ten_wrapnum[1]
         points = state.wrap_xpos.reshape(-1, 3)[:count][state.wrap_obj.ravel()[:count] != -2]  # -2: a pulley
         assert np.linalg.norm(points[:, None] - ends[None], axis=2).min(axis=1).max() < 1e-6
@@ -124,7 +124,7 @@ HOOK = """<mujoco><worldbody><body name="hook" mocap="true" pos="0 0 1"><geom si
 
 @pytest.mark.parametrize("worlds", [1, 5])
 def test_mocap_bodies_are_drawn_where_they_are(worlds):
-    """Each world's, by a loop of one's own; steps back take them back."""
+    """For each world, in a user's own loop. Stepping back in time restores the mocap poses."""
     model = tarsus.Model.from_xml_string(HOOK)
     data = tarsus.Data(model, worlds=worlds)
     source = ModelSource(model, data, spacing=1e-9)
@@ -243,11 +243,11 @@ def test_gallery_scenes_step_back_and_forward(name):
 
 
 def test_the_policy_walks_in_the_viewer_as_in_its_task():
-    """The same states as worlds of the task have, to rounding, and twenty seconds without a fall."""
+    """The states equal those of the task's worlds to rounding, and the walk lasts twenty seconds without a fall."""
     source = SCENES["policy"].open()
     world = tarsus.VectorTask(tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.0), 1)
     world.reset()
-    for _ in range(5):  # from then on roundings have grown
+    for _ in range(5):  # later rounding errors have grown
         assert np.allclose(source._qpos()[0], world.qpos[0], rtol=0, atol=1e-9)
         world.step(source.policy(world.observation))
         assert source.step() is None and source.step() is None
@@ -265,12 +265,13 @@ def test_a_keyframe_is_where_a_source_starts():
     assert source._qpos()[0, 2] > 0.25  # its controls hold the stance
     other = ModelSource(model)
     assert (other._qpos()[0] == model.qpos0).all()
-    other.reset(0)  # what the page's list of keyframes asks for
+    other.reset(0)  # a selection in the page's list of keyframes does this
     assert (other._qpos()[0] == model.keyframe(0)[0]).all()
 
 
 def test_the_robot_goes_where_its_sliders_say():
-    """As in its task, to what both are solved to, 1e-6 m/s over ten steps; then at the speeds that it is told."""
+    """The states equal those of the task to the solver's tolerance, 1e-6 m/s, over ten steps. The robot then reaches the
+    commanded speeds."""
     source = SCENES["robot"].open()
     world = tarsus.VectorTask(source.task, 1)
     world.reset()
@@ -340,8 +341,9 @@ def test_a_push_moves_a_body_as_a_critically_damped_spring_would():
     for _ in range(200):
         assert source.step() is None
         x.append(source.data.qpos[0])
-    assert max(x) < 1 + 1e-2 and abs(x[-1] - 1) < 1e-3  # arrives, without swinging past
-    # Critically damped: x = 1 - (1 + w t) exp(-w t); the step is explicit in the force, so to first order in w dt.
+    assert max(x) < 1 + 1e-2 and abs(x[-1] - 1) < 1e-3  # arrives without overshoot
+    # Critically damped: x = 1 - (1 + w t) exp(-w t). The step is explicit in the force, so the agreement is of first order in w
+    # dt.
     t, w = 0.25, 8.0
     assert abs(x[24] - (1 - (1 + w * t) * np.exp(-w * t))) < 0.05
     source.release()
@@ -498,12 +500,12 @@ def test_a_page_holds_the_recording_and_no_address(tmp_path):
     assert np.allclose(floats(document["time"]), recording.times)
     size = len(text) - len(json.dumps(document))
     assert size < 6e6
-    # Nothing in the page fetches: no element with an address, and the program opens its own socket alone.
+    # Nothing in the page fetches: no element has an address, and the program opens only its own socket.
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"'](?!data:)", text[: text.index("<script type")])
 
 
 def test_the_checked_in_page_is_built_from_its_sources():
-    """`make page` after a change of python/viewer."""
+    """Run `make page` after a change of python/viewer."""
     import hashlib
 
     folder = ROOT / "python/viewer"
@@ -610,7 +612,7 @@ def test_a_model_without_joints_is_seen_in_several_worlds():
 
 
 def test_a_loops_own_contacts_are_shown():
-    """Those of its stepper; of data alone, which others step, they are not known."""
+    """Contacts of the loop's stepper are shown. Without the stepper they are unknown."""
     model = tarsus.Model.load(HUMANOID)
     data = tarsus.Data(model)
     stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
@@ -929,7 +931,7 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
 
 
 def test_xyz_names_what_is_no_element_by_a_label(tmp_path):
-    """Programs look species up among the elements; what is read back is what it was, with its masses."""
+    """Other programs look species up among the elements. Reading restores the original species and masses."""
     source = ParticleSource("butane:1")
     write_xyz(tmp_path / "b.xyz", record(source, 0.02))
     lines = (tmp_path / "b.xyz").read_text().split("\n")
@@ -1110,7 +1112,7 @@ def test_nonsense_is_answered_and_does_no_harm(viewer):
 
 
 def test_connections_that_ask_nothing_are_nobodys_error(viewer, capfd):
-    """Browsers open some to have them at hand."""
+    """Browsers open some connections in advance."""
     for said in (b"", b"GET / HT"):
         with socket.create_connection(("127.0.0.1", viewer.server.port)) as connection:
             connection.sendall(said)
@@ -1120,7 +1122,7 @@ def test_connections_that_ask_nothing_are_nobodys_error(viewer, capfd):
 
 
 def test_pages_that_come_while_it_steps_are_greeted():
-    """A rigid world that is stepping answers no questions."""
+    """Even while a rigid world is stepping and cannot answer requests."""
     with tarsus.Viewer(open_scene("balls"), playing=True) as viewer:
         viewer.start()
 
@@ -1133,7 +1135,7 @@ def test_pages_that_come_while_it_steps_are_greeted():
 
 
 def test_frames_come_in_step_with_the_clock():
-    """30 steps a second are 30 frames a second, no pose twice."""
+    """30 steps a second are 30 frames a second, and no pose is sent twice."""
     model = tarsus.Model.from_xml_string(BALL)
     with tarsus.Viewer(ModelSource(model, contacts=False, dt=1 / 30), playing=True) as viewer:
         viewer.start()
@@ -1160,7 +1162,7 @@ def test_two_hundred_connections_and_one_that_never_reads(viewer):
             while time_of(await first_frame(socket)) < begin + 0.05:
                 pass
 
-        await asyncio.gather(*map(goes_on, sockets[1:]))  # the first does not read any more
+        await asyncio.gather(*map(goes_on, sockets[1:]))  # the first no longer reads
         await asyncio.gather(*(socket.close() for socket in sockets[1:]))
         sockets[0].transport.abort()
 

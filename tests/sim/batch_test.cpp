@@ -34,7 +34,9 @@ struct Scene {
   BatchOptions options;
 };
 
-/// Stable PD of kp and kp/10. @param contacts with joint ranges  @param limit of the drives' forces; 0: none
+/// Options with stable PD drives of gains kp and kp/10.
+/// @param contacts also enables the joint ranges
+/// @param limit the drives' force limit; 0: none
 BatchOptions driven(const Model& model, bool contacts, double kp, double limit) {
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = contacts;
@@ -43,7 +45,7 @@ BatchOptions driven(const Model& model, bool contacts, double kp, double limit) 
   return options;
 }
 
-/// With contacts and without, with force limits and without, loops.
+/// Scenes with and without contacts, with and without force limits, and with loops.
 std::vector<Scene> scenes(const std::vector<Model>& models) {
   std::vector<Scene> out;
   const auto add = [&](const char* name, const Model& model, bool contacts, double limit, double kp, LoopMode loops) {
@@ -71,14 +73,14 @@ const Model& model_for(const Scene& scene, const std::vector<Model>& models) {
   return scene.file == models[0].name ? models[0] : models[1];
 }
 
-/// Numbers that depend on their seed alone.
+/// Numbers in [-size, size] that depend on the seed alone.
 std::vector<double> noise(int n, unsigned seed, double size) {
   std::mt19937 random(seed);
   std::vector<double> out(at(n));
   for (double& x : out) x = size * (double(random() % 20001) / 10000 - 1);
   return out;
 }
-/// A start, and what the drives are after in a step.
+/// Each world's initial velocity, and its drives' target at a step.
 std::vector<double> start_speed(const Model& model, unsigned world) { return noise(model.nv, 7 + world, 1); }
 std::vector<double> goal(const Model& model, unsigned world, int step) {
   std::vector<double> out(at(model.nq)), turn = noise(model.nv, 1000 * world + unsigned(step / 5), 0.5);
@@ -89,8 +91,8 @@ std::vector<double> goal(const Model& model, unsigned world, int step) {
 
 using State = std::pair<std::vector<double>, std::vector<double>>;  ///< qpos, qvel
 
-/// A world alone: in a Stepper of its own; with contacts or loops, which lanes solve in another order, in a batch of
-/// one.
+/// The state of a world that is stepped individually by its own Stepper. With contacts or loops the lanes solve in
+/// another order than the scalar path, so that the reference is then a batch of one world.
 State alone(const Model& model, const BatchOptions& options, unsigned world, int steps) {
   const bool terms = options.step.rows.any() || !model.spec.equalities.empty();
   if (terms && pack_width<double>(model, options.step, &*options.drives) > 1) {
@@ -129,13 +131,13 @@ std::vector<double> world_of(std::span<const double> array, int n, int world) {
   return {array.begin() + std::ptrdiff_t(n) * world, array.begin() + std::ptrdiff_t(n) * (world + 1)};
 }
 
-/// Which world stands at each place.
+/// The name of the world at each index.
 std::vector<unsigned> names_of(int worlds, bool backwards) {
   std::vector<unsigned> names;
   for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
   return names;
 }
-/// Each world is, to the bit, as (qpos, qvel) by its name say.
+/// Each world's (qpos, qvel) equals to the bit the expected state under its name.
 void expect_worlds(Batch<double>& batch, const std::vector<unsigned>& names, const std::vector<State>& expected,
                    const std::string& scene) {
   const Model& model = batch.model();
@@ -153,7 +155,7 @@ TEST(Batch, EachWorldIsAsAloneToTheBit) {
     const Model& model = model_for(scene, models);
     std::vector<State> expected;
     for (unsigned world = 0; world < 11; ++world) expected.push_back(alone(model, scene.options, world, steps));
-    // Sizes, threads, and places: the same worlds forwards and backwards.
+    // Batch sizes, threads and indices: the same worlds in forward and reverse order.
     for (const auto& [worlds, threads, backwards] :
          {std::tuple{11, 1, false}, std::tuple{11, 3, true}, std::tuple{4, 2, true}, std::tuple{1, 1, false}}) {
       BatchOptions options = scene.options;
@@ -243,7 +245,8 @@ TEST(Batch, BadWorldsLeaveTheOthersAsTheyAre) {
   }
 }
 
-// Limbs thrown into one another: lanes alone are left with residuals of metres a second, in one step of some thousands.
+// The humanoid's drives throw its arms and legs into one another. In one step of several thousand the lanes leave
+// residuals of metres a second.
 TEST(Batch, WhatLanesDoNotSolveIsSolvedAlone) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -272,12 +275,12 @@ TEST(Batch, WhatLanesDoNotSolveIsSolvedAlone) {
       unsolved += batch.reports()[at(world)].unsolved;
     }
   }
-  EXPECT_LE(worst, 1);  // 30 and 19 by lanes alone
+  EXPECT_LE(worst, 1);  // the lanes alone leave 30 and 19
   EXPECT_LE(unsolved, 8);
 }
 
-// What a lane is left with may be beyond the speed limit, or no number: such a world was lost, though by itself it is
-// solved. Here a range holds a torque of 1e13 N m.
+// A lane's result may exceed the speed limit or be no finite number although the scalar path solves the world. Such a
+// world must not be reported as failed. Here a joint range resists a torque of 1e13 N m.
 TEST(Batch, AWorldWhoseLaneRunsAwayIsSolvedAlone) {
   const Model model = model_of("humanoid.xml");
   Batch<double> batch(model, 4, driven(model, true, 300, 0));
@@ -287,10 +290,11 @@ TEST(Batch, AWorldWhoseLaneRunsAwayIsSolvedAlone) {
   EXPECT_FALSE(batch.reports()[2].unsolved);
 }
 
-/// The largest energy that a step of limp dogs in float gains beyond the gain of a step in double from the same state
-/// [J]. The energy is T(q, v⁺) and the potential of half way, as in Ground.LimpFallsOfADogInFloatGainNoEnergy. A step in
-/// double gains up to 1 J where limbs that overlap are pushed apart.
-/// @param seeds one for each dog's start @param missed number of steps whose residual exceeds the tolerance
+/// The largest energy [J] that a step of limp dogs in float gains beyond the gain of a step in double from the same
+/// state. The energy is T(q, v⁺) plus the mean of the potentials at the start and the end of the step, as in
+/// Ground.LimpFallsOfADogInFloatGainNoEnergy. A step in double gains up to 1 J where limbs that overlap are separated.
+/// @param seeds one for each dog's initial orientation and velocities
+/// @param missed number of steps whose residual exceeds the tolerance, added
 double most_gained(const std::vector<unsigned>& seeds, int steps, int& missed) {
   constexpr double kSmall = 0.5;  // [J]
   const Model model = model_of("dog.xml");
@@ -341,8 +345,8 @@ double most_gained(const std::vector<unsigned>& seeds, int steps, int& missed) {
   return most;
 }
 
-/// Lanes of float lose digits of the dog's velocities that its rows do not show: 9 of these steps gained more than 1 J,
-/// up to 284 J.
+/// In float the lanes lose digits of the dog's velocities that the velocities of its rows do not show. Without a test
+/// of the result (decision 512) 9 of these steps gain more than 1 J, up to 284 J.
 TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergy) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -354,7 +358,8 @@ TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergy) {
   EXPECT_LE(missed, 3);
 }
 
-/// One step of each, of which the first solve was the answer, gained 122 and 86 J.
+/// The test also applies to steps that end with the first solve. Without it one step of each of these two falls gains
+/// 122 and 86 J.
 TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergyInOneSolve) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -363,7 +368,8 @@ TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergyInOneSolve) {
   EXPECT_LT(most_gained({1623, 3387}, 25, missed), 1);
 }
 
-/// The fastest turn of what stands on the floor, after some seconds and over half a second. @param push at the start
+/// The largest speed of the bodies on the floor over half a second after `seconds`.
+/// @param push bound of the initial velocities
 template <class R>
 double unrest(const std::string& bodies, double dt, double seconds, double push = 0) {
   const std::string text = "<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + bodies + "</worldbody></mujoco>";
@@ -389,7 +395,8 @@ std::string stack(int count, const std::string& geom, double height) {
   return bodies;
 }
 
-/// The lowest point of a cap goes round as the cap rocks: such coins rocked for ever, at 0.004 rad/s and more.
+/// The lowest point of a cylinder's cap moves around the rim as the cap rocks. If it is a contact point, such coins
+/// rock for ever, at 0.004 rad/s and more (decision 504).
 TEST(Batch, CoinsComeToRest) {
   const std::string coin = "type='cylinder' size='0.01 0.0005' mass='0.008'";
   for (const double dt : {1.0 / 60, 1.0 / 240}) {
@@ -403,7 +410,8 @@ TEST(Batch, CoinsComeToRest) {
 }
 
 #ifndef TARSUS_DOUBLE_ONLY
-/// Corners one on another are on the side or off it as float rounds them: stacks turned by 0.01 to 0.1 rad/s.
+/// Without a margin float rounding decides whether the corners of aligned boxes count as on the side below or off it,
+/// and stacks turn by 0.01 to 0.1 rad/s (decision 504).
 TEST(Batch, AlignedBoxesComeToRestInFloat) {
   const std::string centimetres = "type='box' size='0.01 0.01 0.01' mass='0.008'";
   const std::string millimetres = "type='box' size='0.001 0.001 0.001' mass='8e-6'";
@@ -411,7 +419,8 @@ TEST(Batch, AlignedBoxesComeToRestInFloat) {
   EXPECT_LT(unrest<float>(stack(3, millimetres, 0.002), 1.0 / 30, 3), 2e-3);
 }
 
-/// The determinant of such a ball's moments of inertia is no number of float's: worlds were lost as singular.
+/// The determinant of the moments of inertia of such a ball is not representable in float. Its world must not fail as
+/// singular.
 TEST(Batch, ABallOfATenthOfAMillimetreRestsInFloat) {
   EXPECT_LT(unrest<float>(stack(1, "type='sphere' size='0.0001' mass='1e-6'", 0.0002), 0.001, 1), 1e-6);
 }
@@ -479,8 +488,8 @@ TEST(Batch, RolloutIsItsSteps) {
   }
 }
 
-/// Bodies that tumble by more than kBoundAngle in a step: some are held to the bound of their energy, beside others
-/// that keep it by themselves.
+/// Bodies that tumble by more than kBoundAngle in a step. Some of them need the bound on their energy and others keep
+/// it without.
 TEST(Batch, WhatTumblesBesideOthersIsAsAlone) {
   const Model model = compile(parse_mjcf(
       "<mujoco><worldbody><body pos='0 0 1'><freejoint/><geom type='capsule' pos='-.04 -.04 .03' euler='30 40 50' "
@@ -506,7 +515,7 @@ TEST(Batch, WhatTumblesBesideOthersIsAsAlone) {
   }
 }
 
-/// An activation that overflows: nothing else of the step sees it.
+/// An activation overflows. No other quantity of the step depends on it.
 TEST(Batch, ARolloutStopsWhereItsStepsDo) {
   const Model model = compile(parse_mjcf(
       "<mujoco><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody><actuator><general joint='j' "
@@ -522,8 +531,8 @@ TEST(Batch, ARolloutStopsWhereItsStepsDo) {
   EXPECT_EQ(rollout.fault(1).text(), steps.fault(1).text());
 }
 
-/// States stay in lanes while nobody looks: with worlds that go bad on the way, of targets or speed, and worlds that
-/// only the step by themselves solves.
+/// During a rollout without recorded states the states stay in lanes. Some worlds fail on the way, by their targets or
+/// their speed, and some only the scalar path solves.
 TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
   const Model model = model_of("humanoid.xml");
   const int worlds = 37, steps = 40;
@@ -539,7 +548,7 @@ TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
   const auto target_of = [&](int step, int world) { return &target[std::size_t((step * worlds + world) * model.nq)]; };
   target_of(11, 3)[9] = std::numeric_limits<double>::quiet_NaN();
   target_of(20, 30)[12] = std::numeric_limits<double>::infinity();
-  for (const int most : {2, 100}) {  // iterations: of two many worlds are solved alone
+  for (const int most : {2, 100}) {  // iterations: with two of them the scalar path solves many worlds
     options.step.rows.solve.max_iterations = most;
     Batch<double> watched(model, worlds, options), alone(model, worlds, options);
     for (Batch<double>* batch : {&watched, &alone}) {
@@ -567,7 +576,7 @@ TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
       EXPECT_EQ(a.qvel, b.qvel) << world;
       EXPECT_EQ(a.qpos_target.size(), b.qpos_target.size()) << world;
     }
-    ASSERT_EQ(watched.rollout({.steps = 3}), bad);  // and they go on alike
+    ASSERT_EQ(watched.rollout({.steps = 3}), bad);  // and they continue alike
     ASSERT_EQ(alone.rollout({.steps = 3}), bad);
     EXPECT_EQ(watched.state_hash(), alone.state_hash());
   }
@@ -582,13 +591,13 @@ TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
     options.threads = threads;
     Batch<double> batch(model, 41, options);
     const int width = batch.pack_width(), packs = (41 + width - 1) / width;
-    std::vector<int> calls(41);  // twice the steps, and one more between before and after
+    std::vector<int> calls(41);  // twice per step, and once more between before and after
     Rollout<double> rollout{.steps = 6};
     rollout.before = [&](int thread, int first, int count, int step) {
       EXPECT_TRUE(thread >= 0 && thread < threads);
       for (int w = first; w < first + count; ++w) {
         EXPECT_EQ(calls[at(w)]++, 2 * step);
-        // The first pack's worlds lie on the ground and push, the others fly: its steps take longer by far.
+        // The first pack's worlds lie on the ground and push, the others fly: the first pack's steps take much longer.
         if (step == 0 && w >= width) batch.qpos()[at(w * model.nq + 2)] += 5;
         batch.tau()[at(w * model.nv + 6)] = w + step;
       }
@@ -608,7 +617,8 @@ TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
   }
 }
 
-/// Of drives at their limits and hard landings, where few end so soon: what is left is reported, and nothing blows up.
+/// Drives at their limits and hard landings rarely converge within so few iterations. The reports must then give the
+/// remaining residual, and nothing may blow up.
 template <class R>
 void expect_no_more_iterations_than_allowed() {
   const Model model = model_of("humanoid.xml");
@@ -670,7 +680,7 @@ TEST(Batch, RolloutReadsSensorsAndControls) {
   }
 }
 
-/// A body on two legs that fold to their ranges and touch one another, with feet that resist turning; and a bag on it.
+/// A body with a bag on top and two legs, which fold to their ranges and touch each other; the feet resist turning.
 Model sensing_model(const std::string& more = "") {
   return compile(parse_mjcf(
       std::string(R"(<mujoco><option timestep="0.01"/><default><geom condim="4" friction="0.8 0.02 0.001"/></default>
@@ -690,7 +700,7 @@ Model sensing_model(const std::string& more = "") {
       "legs.xml", "."));
 }
 
-/// What sensors read after each step of a Stepper of many worlds [step][world][number].
+/// The sensor values after each step of a Stepper with many worlds, as [step][world][number].
 std::vector<double> stepped_sensors(const Model& model, const StepOptions& options, int worlds, int steps,
                                     std::span<const double> qvel) {
   Data data(model, worlds);
@@ -732,7 +742,7 @@ void expect_sensors_in_lanes(const Model& model) {
   std::vector<double> sensors(at(steps * worlds * n));
   ASSERT_EQ(batch.rollout({.steps = steps, .sensors = sensors}), 0);
   const auto stepped = stepped_sensors(model, options.step, worlds, steps, start);
-  int felt = 0, limits = 0, parted = 0;  // parted: friction has more solutions than one, now and then
+  int felt = 0, limits = 0, parted = 0;  // parted: friction occasionally has more than one solution
   for (int w = 0; w < worlds; ++w) {
     Data data(model);
     Stepper<double> stepper(model, data, options.step);
@@ -765,7 +775,7 @@ TEST(Batch, SensorsOfWorldsInLanesFeelWhatThoseOfWorldsAloneDo) {
       "<equality><connect body1='bag' body2='torso' anchor='0 0 0.1'/><joint joint1='l' joint2='r'/></equality>"));
 }
 
-/// Their forces are those of the step that was taken, where one that lanes did not solve is taken alone too.
+/// The forces are those of the accepted step, also where the scalar path repeats a step that the lanes did not solve.
 TEST(StepForces, AreThoseThatTheGroundBears) {
   const Model model = model_of("humanoid.xml");
   StepOptions options;
@@ -798,7 +808,7 @@ TEST(StepForces, AreThoseThatTheGroundBears) {
   EXPECT_GT(together, 10);
 }
 
-/// What a world that went bad feels nobody knows, whichever world its thread stepped last.
+/// The sensors of a failed world read NaN, whichever world its thread stepped last.
 TEST(Batch, SensorsOfAWorldThatGoesBadAreItsOwn) {
   const Model model = sensing_model();
   BatchOptions options;
@@ -856,7 +866,7 @@ TEST(Batch, GroundForcesCarryTheWeight) {
 TEST(Batch, AStepAllocatesNothing) {
   std::vector<Model> models = scene_models();
   std::vector<Scene> list = scenes(models);
-  // A four-bar's rows depend on one another: to find their rank, where nothing is beside them, allocates.
+  // The rows of a four-bar are dependent. Finding their rank allocates where there are no other rows.
   std::erase_if(list, [&](const Scene& s) {
     return s.file != models[0].name && std::string(s.name).find("and") == std::string::npos;
   });
@@ -1014,9 +1024,9 @@ TEST(Batch, WhatDoesNotFitIsNamed) {
   EXPECT_THROW(batch.rollout({.steps = 2, .states = out}), ShapeError);
 }
 
-// -- numbers that worlds have of their own ---------------------------------------------------------------------------
+// -- parameters per world ---------------------------------------------------------------------------------------------
 
-/// Positive numbers about 1 that depend on their seed alone.
+/// Positive numbers about 1 that depend on the seed alone.
 std::vector<double> factors(int n, unsigned seed) {
   std::vector<double> out = noise(n, seed, 0.4);
   for (double& x : out) x += 1;
@@ -1026,7 +1036,7 @@ constexpr WorldParameter kAllParameters[] = {WorldParameter::mass_scale, WorldPa
                                              WorldParameter::gravity,    WorldParameter::friction_scale,
                                              WorldParameter::kp_scale,   WorldParameter::kd_scale,
                                              WorldParameter::force_scale};
-/// A rotation's are those of its first DoF.
+/// One world's values of a parameter. A rotation uses those of its first DoF.
 std::vector<double> own_numbers(const Model& model, WorldParameter which, unsigned world) {
   if (which == WorldParameter::gravity) return {0.3 * world, -0.2, -9.81 + 0.5 * world};
   return factors(numbers(model, which), 100 * world + unsigned(which) + 5);
@@ -1052,7 +1062,7 @@ void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
   }
 }
 
-/// The model and the drives with that world's numbers in their own places.
+/// The model with that world's parameters written into its specification.
 Model own_model(const Model& model, unsigned world) {
   ModelSpec spec = model.spec;
   const std::vector<double> mass = own_numbers(model, WorldParameter::mass_scale, world),
@@ -1081,7 +1091,7 @@ BatchOptions own_options(const Model& model, const BatchOptions& options, unsign
   return out;
 }
 
-/// Damping and springs, which the humanoid's file does not have, and a slope that feet slip on.
+/// Models with damping and springs, which the humanoid's file does not have, and a slope that feet slip on.
 std::vector<Model> models_with_damping() {
   std::vector<Model> models;
   for (const Model& model : scene_models()) {
@@ -1127,7 +1137,7 @@ TEST(BatchParameters, AWorldIsAsOneOfAModelWithThoseNumbers) {
   }
 }
 
-/// To the bit, in float too, where worlds are stepped one at a time.
+/// To the bit, also in float, where worlds are stepped individually.
 template <class R>
 void expect_masses_of_one_change_nothing() {
   const Model model = compile(parse_mjcf(
@@ -1314,7 +1324,7 @@ TEST(BatchCaptures, ABadStepIsTakenAgainToTheBit) {
     }
     EXPECT_EQ(batch.fault(1).text(), "bad_input: qpos_target[0] is nan");
     EXPECT_NE(batch.status(4), WorldStatus::ok);
-    // Others go on from theirs as they do in the batch, at any place.
+    // Captured worlds continue to the bit as in the batch, in other batches and at other indices.
     Batch<double> one(model, 1, scene.options), three(model, 3, scene.options);
     one.put(0, batch.capture(8)), three.put(2, batch.capture(8));
     for (int i = 20; i < 40; ++i) {

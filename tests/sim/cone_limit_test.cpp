@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMass = 2, kLength = 0.5, kAngle = 0.6;
 
-/// A rod along x from a ball joint at the origin, gravity down; its mass is near the far end.
+/// A rod along x on a ball joint at the origin, with gravity downwards; its mass is near the far end.
 Model rod(double damping, const std::string& rest = "") {
   return compile(
       parse_mjcf(R"(<mujoco><option gravity="0 0 -9.81"/><worldbody>)" + rest +
@@ -22,7 +22,7 @@ Model rod(double damping, const std::string& rest = "") {
                      R"("/><inertial pos=".5 0 0" mass="2" diaginertia=".01 .02 .03"/></body></worldbody></mujoco>)",
                  "rod", "."));
 }
-/// The rod's angle from where it is at rest.
+/// The rod's angle from its initial pose.
 double angle_of(const Data& data) {
   const Quatd q{data.qpos[0], data.qpos[1], data.qpos[2], data.qpos[3]};
   return std::acos(std::clamp(rotate(q, Vec3d{1, 0, 0}).x, -1.0, 1.0));
@@ -37,7 +37,8 @@ TEST(ConeLimit, APendulumRestsOnTheCone) {
     options.rows.user_limits = {cone_limit(model, "cone", 0, {1, 0, 0}, kAngle)};
     Stepper<double> stepper(model, data, options);
     for (int i = 0; i < int(20 * rate); ++i) ASSERT_EQ(stepper.step(data), 0);
-    // It gives way by R γ over the step's share of the gap: 0.0144 h² of the angular acceleration that it holds back.
+    // The limit yields by R γ over the step's share of the gap: 0.0144 h² times the angular acceleration that it
+    // prevents.
     const double torque = kMass * 9.81 * kLength * std::cos(kAngle), inertia = 0.03 + kMass * kLength * kLength;
     EXPECT_NEAR(angle_of(data), kAngle, 0.1 * options.dt * options.dt * torque / inertia);
     EXPECT_NEAR(stepper.rows()->terms().user_limit_force(0), torque, 1e-3 * torque);
@@ -45,8 +46,8 @@ TEST(ConeLimit, APendulumRestsOnTheCone) {
   }
 }
 
-/// A limit that is far at the start of a step whose own force passes it holds in that step, and its function is asked
-/// once.
+/// A limit that is far at the start of a step holds in that step if the step's own force would pass it, and its
+/// function is evaluated once.
 TEST(UserLimit, HoldsAgainstWhatAStepPushesThroughIt) {
   const Model model = compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body>
       <joint type="slide" axis="0 0 1"/><inertial pos="0 0 0" mass="1" diaginertia=".6 .6 1"/></body></worldbody></mujoco>)",
@@ -93,7 +94,7 @@ TEST(ConeLimit, HittingItMakesNoEnergy) {
       const double y = data.qvel[1], z = data.qvel[2], x = data.qvel[0];
       const double I = kMass * kLength * kLength;
       const double energy = 0.5 * (0.01 * x * x + (0.02 + I) * y * y + (0.03 + I) * z * z) + kMass * 9.81 * height;
-      // Explicit positions: a step of free fall changes the energy by ½ m g² h², of a fast spin by h³ terms.
+      // Explicit positions: a step of free fall changes the energy by ½ m g² h², a fast spin by terms in h³.
       if (now && touched) {
         EXPECT_LE(energy, before + 0.02) << "run " << run << " step " << i;
       }
@@ -105,7 +106,7 @@ TEST(ConeLimit, HittingItMakesNoEnergy) {
   EXPECT_GT(hits, 40);
 }
 
-/// γ = max(0, (b - e·v⁺)/R) with b, R and e from the start of the step, by this test's own formulas.
+/// γ = max(0, (b - e·v⁺)/R) with b, R and e from the start of the step, by formulas written here.
 TEST(ConeLimit, ItsLawHoldsAtTheEndVelocity) {
   const Model model = rod(0);
   test::Random random(5);
@@ -138,8 +139,8 @@ TEST(ConeLimit, ItsLawHoldsAtTheEndVelocity) {
   EXPECT_GT(open, 50);
 }
 
-/// With an elbow whose drive is at its force limit and a hand that touches the floor: the forces reported are those of
-/// the motion, by inverse dynamics.
+/// Beside an elbow whose drive is at its force limit and a hand that touches the floor. The reported forces are those
+/// of the motion, by inverse dynamics.
 TEST(ConeLimit, HoldsBesideForceLimitsAndContacts) {
   const Model model = compile(parse_mjcf(R"(<mujoco><option gravity="0 0 -9.81"/><worldbody>
     <geom type="plane" size="5 5 .1" pos="0 0 -.45"/>

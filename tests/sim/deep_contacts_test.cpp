@@ -10,13 +10,14 @@
 namespace tarsus::test {
 namespace {
 
-/// A humanoid whose pelvis is fixed: its thighs are 8 cm in the pelvis, and 14 cm in one another where they meet.
+/// A humanoid with a fixed pelvis: its thighs are 8 cm deep in the pelvis, and 14 cm deep in each other where they
+/// meet.
 Model fixed_humanoid() {
   const std::string file = "dm_control_walkers/locomotion/walkers/assets/humanoid_CMU_V2020.xml";
   return compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/../shared/data/" + file));
 }
 
-/// The largest kinetic energy in the last of six seconds [J]. Alone, or the first of some side by side.
+/// The largest kinetic energy in the last of six seconds [J], for one world or for the first of `worlds` worlds.
 template <class R>
 double last_energy(const Model& model, double h, int worlds) {
   BatchOptions options;

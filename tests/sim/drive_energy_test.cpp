@@ -8,7 +8,7 @@
 namespace tarsus::test {
 namespace {
 
-/// Kinetic, of gravity, of the model's springs and of the drives'.
+/// The sum of the kinetic energy and the potential energies of gravity, of the model's springs and of the drives.
 double energy_with_drives(const Model& model, const Data& data, const Drives& drives, std::span<const double> target) {
   Data at(model);
   kinematics<double>(model, at, data.qpos, data.qvel);
@@ -19,7 +19,8 @@ double energy_with_drives(const Model& model, const Data& data, const Drives& dr
   return sum;
 }
 
-/// The highest energy of a second over the first, of what the drives held; infinity: it stopped.
+/// The largest rise of the energy over its initial value within a second, relative to the initial energy of the drives;
+/// infinity: the world failed.
 double highest(unsigned seed, double kp, double kd, bool plain) {
   const Model model = random_tree(seed, {.bodies = 2 + int(seed % 10)});
   if (model.nv == 0) return 0;

@@ -20,8 +20,8 @@ Model free_body(const std::string& option, const std::string& moments, const std
                             "body", "."));
 }
 
-/// Quadratic drag f = -c |v| v alone leaves v/(1 + x) of a velocity in a step, x = h c |v|/m: steps do to second order,
-/// and leave a half where x is large.
+/// Quadratic drag f = -c |v| v alone reduces a velocity in a step to v/(1 + x) with x = h c |v|/m. A step agrees to
+/// second order, and halves the velocity where x is large.
 TEST(Fluid, QuadraticDragSlowsAsItShouldAndReversesNothing) {
   const double density = 1000, m = 2;
   const Model model = free_body("gravity='0 0 0' density='1000'", "0.04 0.05 0.06", "<geom size='.1'/>");
@@ -43,7 +43,7 @@ TEST(Fluid, QuadraticDragSlowsAsItShouldAndReversesNothing) {
         ASSERT_EQ(stepper.step(data), 0);
         const double x = h * c * std::abs(v) / inertia;
         if (std::abs(x - 0.25) < 1e-3)
-          v = data.qvel[axis];  // implicit or not
+          v = data.qvel[axis];  // on the boundary between the implicit and the explicit regime
         else
           v *= x > 0.25 ? (1 + x + x * x) / (1 + 2 * x + 2 * x * x) : 1 - x;
         ASSERT_NEAR(data.qvel[axis] / v, 1, 1e-9) << "axis " << axis << ", step " << n;
@@ -56,7 +56,8 @@ TEST(Fluid, QuadraticDragSlowsAsItShouldAndReversesNothing) {
   }
 }
 
-/// Stokes' drag: backward Euler of v' = -(K/m) v, and the speed at which weight and drag are equal to rounding.
+/// Stokes' drag: backward Euler of v' = -(K/m) v. The terminal speed, at which weight and drag balance, is exact to
+/// rounding.
 TEST(Fluid, LinearDragIsBackwardEulerAndEndsAtTheTerminalSpeed) {
   const double h = 0.1, m = 2, side = std::sqrt(6 * 0.05 / m);
   const double K = 3 * std::acos(-1.0) * side * 40;
@@ -73,7 +74,8 @@ TEST(Fluid, LinearDragIsBackwardEulerAndEndsAtTheTerminalSpeed) {
   EXPECT_NEAR(data.qvel[2], -m * 9.81 / K, 1e-9);
 }
 
-/// Of quadratic drag too the terminal speed is exact, and what falls comes to it from one side, however long the step.
+/// With quadratic drag too the terminal speed is exact. A falling body approaches it from one side, however long the
+/// step.
 TEST(Fluid, WhatFallsComesToItsTerminalSpeedWithoutSwinging) {
   const double m = 2, side = std::sqrt(6 * 0.05 / m), c = 0.5 * 1000 * side * side;
   const double terminal = -std::sqrt(m * 9.81 / c);
@@ -96,7 +98,8 @@ TEST(Fluid, WhatFallsComesToItsTerminalSpeedWithoutSwinging) {
   }
 }
 
-/// Drag is that of the velocity at the end, contacts included: what rests is not held by it.
+/// Drag uses the velocity at the end of the step, which includes the contacts. So it carries none of a resting body's
+/// weight.
 TEST(Fluid, WhatRestsInItPressesWithItsWeight) {
   const Model model = free_body("gravity='0 0 -9.81' viscosity='400'", "0.05 0.05 0.05",
                                 "<geom type='box' size='.2 .2 .2'/>", "<geom type='plane' size='0 0 1'/>");
@@ -111,7 +114,7 @@ TEST(Fluid, WhatRestsInItPressesWithItsWeight) {
   EXPECT_NEAR(held, 2 * 9.81, 1e-6);
 }
 
-/// Lift and the fluid carried along turn a velocity and give it nothing, however long the step.
+/// Lift and added mass turn a velocity and add no energy, however long the step.
 TEST(Fluid, LiftTakesNoEnergyAndGivesNone) {
   const Model model = free_body("gravity='0 0 0' density='800'", "0.05 0.05 0.05",
                                 "<geom type='ellipsoid' size='.03 .1 .2' fluidshape='ellipsoid' "
@@ -138,7 +141,8 @@ TEST(Fluid, LiftTakesNoEnergyAndGivesNone) {
   EXPECT_GT(turned, 1);
 }
 
-/// Of parallel hinges in a frame whose axes are not the world's, drag across their plane has arms of rounding.
+/// For parallel hinges in a frame that is not aligned with the world the drag across their plane has lever arms that
+/// are only rounding errors.
 TEST(Fluid, WhatALinkCannotFeelDoesNotHoldIt) {
   std::vector<double> ends[2];
   for (const int turned : {0, 1}) {
@@ -192,7 +196,7 @@ TEST(Fluid, WhatComesToRestStaysThere) {
   for (const double v : data.qvel) EXPECT_NEAR(v, 0, 1e-200);
 }
 
-/// dm_control's fish and swimmer, limp, at 30 and 60 Hz, in a fluid that takes most of a speed within a step.
+/// dm_control's fish and swimmer, limp, at 30 and 60 Hz, in a fluid that takes most of the speed within a step.
 TEST(Fluid, WhatSwimsNeverGainsEnergy) {
   for (const char* name : {"fish", "swimmer"}) {
     const Model model = compile(read_model(test::shared_data() / "dm_control_suite" / (std::string(name) + ".xml")));

@@ -15,7 +15,7 @@ TEST(GroundLong, HumanoidStandsAMinuteWithoutCreeping) {
   StepOptions options;
   options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
   Stepper<double> stepper(model, data, options);
-  Drives drives = Drives::uniform(model, 1000, 100, 0, 0);  // nothing holds the root
+  Drives drives = Drives::uniform(model, 1000, 100, 0, 0);  // the root has no drive
   const std::vector<double> target = model.qpos0;
   const auto positions = [&] {
     kinematics<double>(model, data, data.qpos, data.qvel);

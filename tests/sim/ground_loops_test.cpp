@@ -14,8 +14,8 @@ namespace {
 
 using test::kGravity;
 
-/// A pair of stairs: two legs of `mass`, hinged at the top, stand on spheres `half` a span from the middle each; the
-/// hinge is `height` above the spheres' centres.
+/// A stepladder: two legs of `mass`, hinged at the top, stand on spheres, each at the horizontal distance `half` from
+/// the middle. The hinge is `height` above the spheres' centres.
 struct Ladder {
   static constexpr double mass = 3, half = 0.5, height = 1.2, radius = 0.02;
 
@@ -66,7 +66,7 @@ double vertical(const RowStage<double>& rows, int link) {
   return sum;
 }
 
-/// Without friction a rope between the feet must hold the legs: T = m g a / (2 H); each foot carries m g.
+/// Without friction a rope between the feet must hold the legs together with T = m g a / (2 H). Each foot carries m g.
 TEST(GroundLoops, ARopeHoldsAPairOfStairs) {
   const Model model = Ladder::model(0);
   EqualitySet rope(model);
@@ -86,13 +86,13 @@ TEST(GroundLoops, ARopeHoldsAPairOfStairs) {
       EXPECT_NEAR(vertical(*stepper.rows(), second), Ladder::mass * kGravity, 1e-4);
       // The force on the bodies is -Jᵀ x₂, and φ grows with the distance: a rope in tension has x₂ > 0.
       EXPECT_NEAR(stepper.loops()->multiplier()[0], Ladder::mass * kGravity * Ladder::half / (2 * Ladder::height),
-                  2e-3);  // the legs stand as deep as contacts are soft, 4e-5 m
+                  2e-3);  // the contacts' compliance lowers the legs by 4e-5 m
       EXPECT_LT(stepper.loops()->error(0).position, 1e-9);
     }
   }
 }
 
-/// Without a rope and without friction they slide apart.
+/// Without a rope and without friction the legs slide apart.
 TEST(GroundLoops, WithoutTheRopeTheyFall) {
   const Model model = Ladder::model(0);
   Data data(model);
@@ -101,8 +101,8 @@ TEST(GroundLoops, WithoutTheRopeTheyFall) {
   EXPECT_LT(data.qpos[1], -0.3);
 }
 
-/// A four-bar dropped on the floor, link by link: SHAKE's loop stays closed through impacts, nothing sinks in, and what
-/// carries it in the end is its weight.
+/// A four-bar dropped on the floor, link by link. SHAKE keeps the loop closed through the impacts, no link penetrates,
+/// and in the end the floor carries its weight.
 TEST(GroundLoops, AFallingLinkageStaysClosed) {
   const char* xml = R"(<mujoco><option gravity="0 0 -9.81"/><worldbody>
     <geom type="plane" size="0 0 1" friction="0.6"/>
@@ -141,8 +141,8 @@ TEST(GroundLoops, AFallingLinkageStaysClosed) {
   }
 }
 
-/// Cassie, four loops of springs and rods, held by drives over the floor from its keyframe: it may tip over, but its
-/// loops are closed and the floor carries it.
+/// Cassie, with four loops of springs and rods, starts above the floor from its keyframe and is held by drives. It may
+/// tip over, but its loops stay closed and the floor carries its weight.
 TEST(GroundLoops, CassieOnTheFloor) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
@@ -179,7 +179,7 @@ TEST(GroundLoops, CassieOnTheFloor) {
   }
 }
 
-/// Drives at their force limits, a loop and contacts in one step: all three hold.
+/// Drives at their force limits, a loop and contacts in one step: all three conditions hold.
 TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   const Model model = Ladder::model(0.4);
   EqualitySet rope(model);
@@ -193,7 +193,7 @@ TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   drives.force_limit.assign(model.nv, kInfinity);
   drives.force_limit[model.joints[model.joint_id("hinge")].qvel] = 5;
   AlignedVector<double> target(data.qpos);
-  target[model.joints[model.joint_id("hinge")].qpos] = -0.5;  // the drive pulls the legs together, with 5 N m at most
+  target[model.joints[model.joint_id("hinge")].qpos] = -0.5;  // the drive pulls the legs together with at most 5 N m
   target[1] = data.qpos[1];
   double residual = 0, open = 0;
   for (int i = 0; i < 500; ++i) {
@@ -208,7 +208,7 @@ TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   EXPECT_EQ(stepper.limit_report(0)->saturated, 1);
 }
 
-/// A crank and its rod in one line, at dead centre: no speed of the crank moves the slider, which is 0.3 m beyond its
+/// A crank and its rod in line, at dead centre: no speed of the crank moves the slider, which is 0.3 m beyond its
 /// range.
 Model dead_centre() {
   return compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
@@ -221,8 +221,8 @@ Model dead_centre() {
                             "test.xml", "."));
 }
 
-/// What the closed loop blocks costs bounded forces: nothing flies apart. A crank that leaves dead centre in long steps
-/// may carry the slider some way into its range.
+/// A limit that the closed loop blocks is violated, and its force stays bounded. A crank that leaves dead centre in
+/// long steps may carry the slider some way into its range.
 TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
   for (const double offset : {0.0, 1e-6, 1e-3}) {
     for (const double h : {0.0005, 0.002, 1.0 / 60}) {
@@ -245,7 +245,7 @@ TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
   }
 }
 
-/// Back from far beyond a range at a pace that the step does not set.
+/// A joint returns from far beyond its range at a speed that does not depend on the step.
 TEST(GroundLoops, AJointComesBackToItsRangeAtFiveRadiansASecond) {
   const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
     <body><joint axis="0 1 0" limited="true" range="1 2"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02"/>
@@ -261,11 +261,11 @@ TEST(GroundLoops, AJointComesBackToItsRangeAtFiveRadiansASecond) {
       fastest = std::max(fastest, std::abs(data.qvel[0]));
     }
     EXPECT_NEAR(fastest, 5, 1e-6);
-    EXPECT_TRUE(data.qpos[0] > 1 && data.qpos[0] < 2.01) << data.qpos[0];  // nothing stops it within
+    EXPECT_TRUE(data.qpos[0] > 1 && data.qpos[0] < 2.01) << data.qpos[0];  // nothing stops it within the range
   }
 }
 
-/// Arms whose zero is 0.8 rad outside of their ranges, as it is in many robots' files: limp, they swing, no more.
+/// Arms whose zero pose is 0.8 rad outside their ranges, as in many robots' files. A limp arm only swings.
 TEST(GroundLoops, ALimpArmThatStartsBeyondItsRangesOnlySwings) {
   const std::string file =
       TARSUS_SOURCE_DIR "/../shared/data/example_robot_data/robots/kinova_description/robots/kinova.urdf";
@@ -284,7 +284,7 @@ TEST(GroundLoops, ALimpArmThatStartsBeyondItsRangesOnlySwings) {
   }
 }
 
-/// The robot whose pose in the file has both knees 0.65 rad beyond their ranges, where its linkages are stretched.
+/// In the pose of this robot's file both knees are 0.65 rad beyond their ranges and the linkages are stretched.
 TEST(GroundLoops, CassieRunsFromThePoseOfItsFile) {
   const std::string file = TARSUS_SOURCE_DIR "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;

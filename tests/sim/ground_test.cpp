@@ -24,7 +24,7 @@ GeomSpec geom(GeomType type, const Vec3d& size, double friction = 0.5) {
   return g;
 }
 
-/// Free bodies of mass 2 over a floor tilted by `slope` about y, each with the given shape.
+/// Free bodies of mass 2 and the given shape above a floor that is tilted by `slope` about y.
 ModelSpec on_floor(const GeomSpec& shape, const std::vector<Vec3d>& places, double slope = 0) {
   ModelSpec spec;
   spec.option.gravity = {kGravity * std::sin(slope), 0, -kGravity * std::cos(slope)};
@@ -140,8 +140,8 @@ TEST(Ground, ColumnOfBoxesCarriesItsWeightContactByContact) {
   EXPECT_LT(s.stepper.rows()->report().penetration, 1e-4);
 }
 
-/// A column that falls as one, its bodies apart: each is stopped by the one below, in the step in which that is stopped
-/// or the next. Nothing enters another, and nothing comes up again.
+/// A column of separate bodies that fall at the same speed. Each body is stopped by the one below, in the step in which
+/// that one is stopped or in the next step. No body penetrates another, and none rebounds.
 TEST(Ground, WhatFallsTogetherIsStoppedOneByOne) {
   const int n = 12;
   const double size = 0.1, gap = 0.01, h = 1.0 / 60;
@@ -167,7 +167,7 @@ TEST(Ground, WhatFallsTogetherIsStoppedOneByOne) {
   }
 }
 
-/// Sticks thrown at a wall of 2 cm: the end that is farther from it may be the one that meets it.
+/// Sticks thrown at a wall of 2 cm. The end that starts farther from the wall may be the one that hits it.
 TEST(Ground, ThrownSticksDoNotPassThroughAWall) {
   test::Random random(3);
   for (const char* const type : {"capsule", "cylinder"}) {
@@ -222,7 +222,7 @@ TEST(Ground, CollidingSpheresKeepTheirMomentum) {
   EXPECT_GT(touching, 1);
   for (int k = 0; k < 3; ++k) {
     EXPECT_NEAR(after.linear[k], before.linear[k], 1e-12);
-    EXPECT_NEAR(after.angular[k], before.angular[k], 1e-3);  // integration's own error
+    EXPECT_NEAR(after.angular[k], before.angular[k], 1e-3);  // integration error
   }
 }
 
@@ -257,7 +257,8 @@ TEST(Ground, HumanoidStandsWithDrivesAndWithForceLimits) {
 }
 
 TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
-  // Limp but for a little damping, thrown about at random: dozens of contacts that hit, slide and press on one another.
+  // Limp characters with a little damping and random velocities: dozens of contacts that hit, slide and press on one
+  // another.
   for (const char* name : {"dog", "humanoid"}) {
     const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml", {}));
     Drives drives = Drives::uniform(model, 0, 0.3, 0, 0);
@@ -284,8 +285,9 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
   }
 }
 
-/// Limbs at 8 rad/s that strike one another and the floor: one step in some thousands has friction that keeps Newton's
-/// method from an end. Of these humanoids' steps 5 missed by up to 54 m/s, of the dogs' 4.
+/// The joints start at about 8 rad/s; links strike one another and the floor. In one step of several thousand friction
+/// keeps Newton's method from converging. Without the continuation in friction (decision 516) 5 of the humanoids' steps
+/// exceed the tolerance, by up to 54 m/s, and 4 of the dogs'.
 TEST(Ground, LimpCharactersThrownHardEndWithinTheTolerance) {
   for (const auto& [name, falls] : {std::pair{"humanoid", 280}, {"dog", 60}}) {
     const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml", {}));
@@ -307,11 +309,11 @@ TEST(Ground, LimpCharactersThrownHardEndWithinTheTolerance) {
       }
     }
     EXPECT_EQ(missed, 0) << name;
-    EXPECT_GT(most, 60) << name;  // some came to where friction is left out first
+    EXPECT_GT(most, 60) << name;  // some steps reach the stage that leaves friction out first
   }
 }
 
-/// What a step keeps of the one before says where the next begins to look, and so decides the last bits.
+/// The state that a step keeps for the next one sets the solver's starting point and thus decides the last bits.
 TEST(Ground, ARestartedRunIsTheFirstToTheBit) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {}));
   Drives drives = Drives::uniform(model, 100, 10, 20, 0);
@@ -364,14 +366,14 @@ TEST(Ground, OneWorldOfAPackStartsAgain) {
   EXPECT_EQ(again, first);
 }
 
-/// 0.3 m higher, turned, and every joint moving.
-/// Of a robot's file, whose pictures' meshes may be missing.
+/// A robot's model; meshes that only pictures need may be missing.
 Model lenient_model(const std::string& file) {
   ReadOptions options;
   options.lenient = true;
   return compile(read_model(file, options));
 }
 
+/// Raises the root by 0.3 m, turns it and gives every joint a random velocity.
 /// @param fast the largest rate [m/s | rad/s]
 void throw_at_random(Data& data, unsigned seed, double fast = 1) {
   test::Random random(seed);
@@ -385,7 +387,7 @@ double total_energy(const Model& model, const Data& data, Data& workspace) {
   return energy<double>(model, workspace, data.qpos, data.qvel).total();
 }
 
-/// Turned and thrown at random, its legs and tail are struck so that they turn by radians in a step.
+/// The dog starts turned and with random velocities. Impacts turn its legs and tail by radians in a step.
 TEST(Ground, LimpFallsOfADogGainNoEnergy) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/dog.xml", {}));
   Data workspace(model);
@@ -408,8 +410,10 @@ TEST(Ground, LimpFallsOfADogGainNoEnergy) {
   EXPECT_LT(largest, 1.5);
 }
 
-/// In float the dog's elimination loses digits that its rows' velocities do not show: 51 of 24,000 steps of limp falls
-/// gained more than 5 J, up to 712 kJ, said to be solved. T(q, v⁺) and the potential of half way.
+/// In float the dog's elimination loses digits that the velocities of its rows do not show. If the velocity change is
+/// not recomputed from the impulses (decision 512), 51 of 24,000 steps of limp falls gain more than 5 J, up to 712 kJ,
+/// and are reported as solved. The energy is T(q, v⁺) plus the mean of the potentials at the start and the end of the
+/// step.
 TEST(Ground, LimpFallsOfADogInFloatGainNoEnergy) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";
@@ -447,9 +451,9 @@ TEST(Ground, LimpFallsOfADogInFloatGainNoEnergy) {
   EXPECT_LE(missed, 3);
 }
 
-/// Springs of 1,250 N m/rad on links of a few grams, of which steps of 1/60 s see nothing, in loops with limits: by the
-/// midpoint rule alone they rang, and one fall of a hundred ended too fast. So did the shins, of 1,500 N m/rad, in fast
-/// falls. The start has rates that the loops do not allow, and limits that it violates.
+/// Springs of 1,250 N m/rad on links of a few grams, which steps of 1/60 s do not resolve, in loops with limits. With
+/// the midpoint rule alone they oscillate, and one fall of a hundred ends too fast. In fast falls the shins, of 1,500 N
+/// m/rad, do so too. The initial rates violate the loops and the initial pose the limits.
 TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
@@ -486,8 +490,9 @@ TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   }
 }
 
-/// Its feet's solimp lets the force grow as the depth to the fourth power and more, where steps of 1/30 s do not
-/// resolve solref: taken by the force over the depth it rocked by 0.35 rad/s on its servos, and limp by 0.56, for ever.
+/// The feet's solimp makes the force grow with at least the fourth power of the depth, and steps of 1/30 s do not
+/// resolve solref. With the secant stiffness, force over depth, the robot rocks for ever: at 0.35 rad/s on its servos
+/// and at 0.56 rad/s when limp.
 TEST(Ground, WhatStandsOnProgressiveFeetComesToRest) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/boston_dynamics_spot/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
@@ -525,10 +530,10 @@ std::vector<LimitedScene> limited_scenes() {
 
 struct LimitedRuns {
   int steps = 0, missed = 0, most_iterations = 0;
-  double residual = 0, speed = 0, force = 0;  ///< the largest; force: over its limit
+  double residual = 0, speed = 0, force = 0;  ///< the largest values; force: ratio to its limit
 };
 
-/// Drives at their limits, targets at random, contacts, ranges and loops, 4 s each.
+/// Runs of 4 s with drives at their limits, random targets, contacts, ranges and loops.
 LimitedRuns run_at_limits(const LimitedScene& scene, unsigned seeds, int max_iterations) {
   LimitedRuns runs;
   const Model model = lenient_model(scene.file.string());
@@ -562,7 +567,7 @@ LimitedRuns run_at_limits(const LimitedScene& scene, unsigned seeds, int max_ite
   return runs;
 }
 
-/// What is missed here is a jump by metres a second, in one step of a thousand.
+/// A step that exceeds the tolerance contains a velocity jump of metres a second. At most one step of a thousand may.
 TEST(Ground, LawsHoldWhereDrivesAreAtTheirLimits) {
   for (const LimitedScene& scene : limited_scenes()) {
     if (!std::filesystem::exists(scene.file)) continue;
@@ -573,7 +578,7 @@ TEST(Ground, LawsHoldWhereDrivesAreAtTheirLimits) {
   }
 }
 
-/// However far from a solution: what is taken then does not blow up, and keeps force limits.
+/// However far the result is from a solution, it does not blow up and satisfies the force limits.
 TEST(Ground, NothingBlowsUpHoweverFewTheIterations) {
   for (const LimitedScene& scene : limited_scenes()) {
     if (!std::filesystem::exists(scene.file)) continue;
@@ -587,8 +592,8 @@ TEST(Ground, NothingBlowsUpHoweverFewTheIterations) {
 }
 
 TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
-  // Limp from the poses of their files, with condim 4 and 6, which Gauss-Seidel alone misses in 20 to 60 % of the
-  // steps.
+  // Limp from the poses of their files, with condim 4 and 6. Gauss-Seidel alone exceeds the tolerance in 20 to 60 % of
+  // these steps.
   const std::string folder = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/";
   int robots = 0;
   for (const char* name :
@@ -625,7 +630,7 @@ TEST(Ground, WhatBeginsDeepInTheFloorComesOutAtThreeMetresASecondAtMost) {
     run.run(1);
     fastest = std::max(fastest, run.data.qvel[2]);
   }
-  EXPECT_LT(fastest, 3 * 16.0 / 17 + 3.0 / 17);  // SPOOK keeps 1/17 of the speed that was
+  EXPECT_LT(fastest, 3 * 16.0 / 17 + 3.0 / 17);  // SPOOK keeps 1/17 of the initial speed
   EXPECT_GT(fastest, 2.5);
   EXPECT_NEAR(run.data.qpos[2], 0.5, 2e-3);
 }
@@ -646,7 +651,7 @@ TEST(Ground, CharacterFallsIntoAPileOfBalls) {
   StepOptions options;
   options.dt = 1.0 / 120, options.rows.contacts = options.rows.joints = true;
   Simulation s(std::move(spec), options);
-  s.data.qvel[0] = 2.5;  // a stumble forward
+  s.data.qvel[0] = 2.5;  // stumbles forward
   int kicks = 0;
   double deepest = 0;
   for (int i = 0; i < 240; ++i) {

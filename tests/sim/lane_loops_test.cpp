@@ -16,11 +16,11 @@ namespace {
 
 Model file(const std::string& name) {
   ReadOptions lenient;
-  lenient.lenient = true;  // some meshes of robots, which only pictures need, are not here
+  lenient.lenient = true;  // some robots' meshes are missing here; only pictures need them
   return compile(read_mjcf(std::string(TARSUS_SOURCE_DIR "/") + name, lenient));
 }
 
-/// A trunk on the floor whose two arms are a closed loop, beside a slide that a hinge drives and a ball on a rod.
+/// A trunk on the floor whose two arms form a closed loop, beside a slide that a hinge drives and a ball on a rod.
 Model arms() {
   return compile(parse_mjcf(R"(<mujoco><worldbody><geom type="plane" size="0 0 1"/>
     <body name="trunk" pos="0 0 .1"><freejoint/><geom type="box" size=".2 .1 .05" mass="3"/>
@@ -72,7 +72,7 @@ BatchOptions batch_options(const Case& c) {
   return options;
 }
 
-/// The same problem, solved in another order to 1e-6 m/s, from the same state in each step.
+/// Both solve the same problem to 1e-6 m/s, in different orders, from the same state in each step.
 void expect_steps_alone(const Case& c) {
   SCOPED_TRACE(c.name);
   const Model& model = c.model;
@@ -114,7 +114,7 @@ void expect_steps_alone(const Case& c) {
   std::printf(
       "%s: off by %.2g in %d steps, %d by more than 2e-4, %d with contacts, %d at their limits, loops open by %.2g\n",
       c.name, worst, compared, parted, touching, saturated, open);
-  // Of speeds of metres and tens of radians a second. Where something is wedged friction has more solutions than one.
+  // For speeds of metres and tens of radians a second. Where a body is wedged friction has more than one solution.
   EXPECT_LE(parted, compared / 50);
   EXPECT_GE(compared, steps * worlds * 98 / 100);
   EXPECT_LT(open, c.mode == LoopMode::shake ? 1e-10 : 1);
@@ -132,7 +132,8 @@ TEST(LaneLoops, AStepIsThatOfAWorldAlone) {
   for (const Case& c : cases) expect_steps_alone(c);
 }
 
-/// Bits of a world with loops: among others, in groups whose last lanes go on together, and alone.
+/// The bits of a world with loops beside other worlds, in groups whose last unfinished lanes are solved together, and
+/// individually.
 template <class R>
 void expect_bits(const Case& c, int worlds, int steps) {
   Batch<R> many(c.model, worlds, batch_options(c)), one(c.model, 1, batch_options(c));
@@ -166,8 +167,9 @@ TEST(LaneLoops, AWorldsBitsDependOnItAlone) {
   }
 }
 
-/// The built-in humanoid, limp, by a hand at 30 Hz: where its links turn far the loop's force gets a stiffness and the
-/// step is solved anew (decision 412), from what it began with. Neighbours that are not, stay as they are.
+/// The built-in limp humanoid hangs by a hand at 30 Hz. Where its links turn far, the loop's force gets a geometric
+/// stiffness and the step is solved again from its start (decision 412). Neighbours that do not need this keep their
+/// first solution.
 TEST(LaneLoops, AStepThatIsSolvedAnewIsSoForItsOwnWorld) {
   ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml");
   EqualitySpec connect;

@@ -33,7 +33,7 @@ Drives limited(const Model& model, double kp, double limit) {
   return drives;
 }
 
-/// The start pose, turned, lowered to where something meets the ground, moving.
+/// A random state: the initial pose, turned, lowered until something meets the ground, with random velocities.
 void random_state(const Model& model, std::mt19937& random, double size, std::span<double> qpos,
                   std::span<double> qvel) {
   std::normal_distribution<double> normal;
@@ -50,19 +50,19 @@ void random_state(const Model& model, std::mt19937& random, double size, std::sp
 
 struct Case {
   const char* path;
-  double kp, limit, turn;          ///< turn: of joints about the file's pose [rad]
+  double kp, limit, turn;          ///< turn: of the joints about the file's pose [rad]
   double dt = 1.0 / 60, down = 0;  ///< what the root is lowered by, for what short steps do not reach [m]
 };
 class LaneStep : public testing::TestWithParam<Case> {};
 
-/// Both solve one problem, to 1e-6 m/s: they differ by what that leaves open. Redundant contacts leave forces open, not
-/// velocities.
+/// Both paths solve the same problem to 1e-6 m/s and differ within that tolerance. Redundant contacts leave forces
+/// undetermined, not velocities.
 TEST_P(LaneStep, IsThatOfAWorldAlone) {
   ReadOptions lenient;
-  lenient.lenient = true;  // some meshes of robots, which only pictures need, are not here
+  lenient.lenient = true;  // some robots' meshes are missing here; only pictures need them
   const Model model = compile(read_mjcf(std::string(TARSUS_SOURCE_DIR "/") + GetParam().path, lenient));
   const Drives drives = limited(model, GetParam().kp, GetParam().limit);
-  const bool hulls = !model.spec.meshes.empty();  // a face's points come and go with the last bit of a pose
+  const bool hulls = !model.spec.meshes.empty();  // the last bit of a pose decides which points a face has
   const int worlds = hulls ? 8 : 24;
   const StepOptions options = options_of(GetParam().dt);
   Batch<double> batch(model, worlds, {.step = options, .drives = drives});
@@ -96,7 +96,7 @@ TEST_P(LaneStep, IsThatOfAWorldAlone) {
     double largest = 0;
     for (int k = 0; k < model.nv; ++k)
       largest = std::max(largest, std::abs(batch.qvel()[world * model.nv + k] - alone[world].qvel[k]));
-    EXPECT_LE(largest, 2e-4) << world;  // of speeds of 1 to 50 rad/s
+    EXPECT_LE(largest, 2e-4) << world;  // for speeds of 1 to 50 rad/s
     ++compared;
   }
   EXPECT_GE(compared, worlds * (hulls ? 3 : 9) / 10);
@@ -117,14 +117,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"../shared/data/menagerie/boston_dynamics_spot/scene.xml", 100, 0.5, 0.1, 0.001, 0.1},
                     Case{"../shared/data/menagerie/unitree_g1/scene.xml", 300, 2, 0.03}));
 
-/// Worlds in a batch, and each of them alone as well, under no drives.
+/// Worlds in a batch, and the same worlds stepped individually, without drives.
 struct Twice {
   Batch<double> batch;
   std::vector<Data> alone;
   Twice(const Model& model, int worlds)
       : batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)}),
         alone(std::size_t(worlds), Data(model)) {}
-  /// So many steps from where `alone` is; after each f(step, world, report of it alone).
+  /// `steps` steps from the states in `alone`. After each step it calls f(step, world, report of the world stepped
+  /// individually).
   template <class F>
   void run(int steps, const F& f) {
     const Model& model = batch.model();
@@ -146,7 +147,8 @@ struct Twice {
   }
 };
 
-/// Bodies that fall as one a hair apart, the lowest about to land: the others' contacts are there before they approach.
+/// Bodies fall together with tiny gaps between them, and the lowest is about to land. The other pairs have their
+/// contacts before they approach each other.
 TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
   const int n = 4, worlds = 16;
   std::string bodies;
@@ -170,8 +172,8 @@ TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
   });
 }
 
-/// A wall of 2 cm stops what comes at up to 400 m/s, seven metres a step, wherever the step before it ends; SPOOK alone
-/// keeps a seventeenth of the speed, and 50 m/s are 5 cm in the step that meets the wall.
+/// A wall of 2 cm stops bodies at up to 400 m/s, seven metres a step, wherever the step before the impact ends. SPOOK
+/// alone keeps a seventeenth of the speed, and 50 m/s move a body by 5 cm in the step that meets the wall.
 TEST(LaneSteps, WhatIsFastDoesNotPassThroughWalls) {
   const std::array speeds{20.0, 50.0, 100.0, 400.0};
   for (const char* const shape : {"sphere' size='.05", "box' size='.05 .05 .05", "capsule' size='.03 .05"}) {
@@ -195,8 +197,8 @@ TEST(LaneSteps, WhatIsFastDoesNotPassThroughWalls) {
   }
 }
 
-/// Limp humanoids that are dropped: what the floor throws may pass the end of a hinge's range within the step although
-/// nothing else brought it near. Alone as in lanes no step may end beyond it.
+/// Limp humanoids that are dropped. The floor's impulse may carry a hinge past the end of its range within the step
+/// although nothing else brought it near. No step may end beyond the range, in lanes or individually.
 TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR "/models/humanoid.xml"), {}));
   const StepOptions options = options_of();
@@ -208,7 +210,7 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
     batch.qpos()[std::size_t(world * model.nq + 2)] += 0.3;
     for (int k = 0; k < model.nv; ++k) batch.qvel()[std::size_t(world * model.nv + k)] = normal(random);
   }
-  // How far beyond the range a step takes a hinge that was within it; what a limit gives by its compliance is a degree.
+  // How far a step takes a hinge beyond its range that was within it. A limit's compliance allows about a degree.
   const auto passed = [&](std::span<const double> qpos, std::span<const double> qvel) {
     double most = 0;
     for (const Joint& joint : model.joints) {
@@ -242,9 +244,8 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
   }
 }
 
-/// From its centre no axis of today says where a turn will end, nor where it goes across or through the centre.
-/// What is left is the curvature of turns of radians in a step.
-// Nothing within `way` of the end is called far, and little that is further away is not.
+/// If `ends_before` says that a rotation is far from the end of its range, its angle is more than `way` from the end.
+/// Few rotations farther away are not recognised as far.
 TEST(LaneSteps, ATurnFarFromTheEndOfItsRangeIsToldByItsQuaternion) {
   constexpr double kPi = std::numbers::pi;
   test::Random random(8);
@@ -264,6 +265,9 @@ TEST(LaneSteps, ATurnFarFromTheEndOfItsRangeIsToldByItsQuaternion) {
   EXPECT_GT(far, 40000);
 }
 
+/// Balls at and near the range's centre, which turn outwards, sideways or through the centre at up to 170 rad/s. At the
+/// centre no axis of the current rotation says where a turn will end. The bound of 0.65 rad allows for the curvature of
+/// turns of radians in a step.
 TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   const Model model = compile(parse_mjcf(
       "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 .5'/>"
@@ -288,7 +292,7 @@ TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   });
 }
 
-/// A turn that would go past half of one ends beyond the range all the same, not on the other side of it.
+/// A rotation that would exceed half a turn counts as beyond the range, not as within it on the other side.
 TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
   const Model model = compile(parse_mjcf(
       "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 2.8'/>"
@@ -324,7 +328,7 @@ TEST(LaneSteps, BallsAreHeldWhereTheyWouldTurnPastHalfATurn) {
   }
 }
 
-/// Worlds that lanes do not solve take the step by themselves, in a Stepper of packs as in a batch.
+/// In a Stepper of packs, as in a batch, the scalar path steps the worlds that the lanes do not solve.
 TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
   const int worlds = 64;
@@ -341,7 +345,7 @@ TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
     for (double& v : qvel) v = normal(random);
     data.set(data.qpos, model.nq, world, qpos), data.set(data.qvel, model.nv, world, qvel);
   }
-  int missed = 0;  // lanes alone miss some forty
+  int missed = 0;  // the lanes alone leave some forty unsolved
   for (int step = 0; step < 120; ++step) {
     ASSERT_EQ(stepper.step(data), 0);
     for (int world = 0; world < worlds; ++world) {
@@ -354,7 +358,7 @@ TEST(LaneSteps, AStepperOfPacksLeavesNoWorldUnsolved) {
   EXPECT_EQ(missed, 0);
 }
 
-/// Most contacts are between links, of which there are more than there could be with the world.
+/// Most contacts are between links. There are more of them than there could be with the world.
 TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
   std::string balls;
   for (int i = 0; i < 9; ++i) {
@@ -370,7 +374,7 @@ TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
   for (int world = 0; world < worlds; ++world) {
     Data& data = alone.emplace_back(model);
     for (int i = 0; i < 9; ++i) {
-      if (world % 4) data.qpos[7 * i + 2] += i;  // far from one another: done at once
+      if (world % 4) data.qpos[7 * i + 2] += i;  // far from one another: solved in few iterations
       for (int k = 0; k < 6; ++k) data.qvel[6 * i + k] = normal(random);
     }
     std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
@@ -394,8 +398,8 @@ Model spinning_model(const char* bodies, const char* defaults) {
                             "spin.xml", "."));
 }
 
-/// A ball that spins about the normal loses ω at ρ m g / I with torsional friction of length ρ; one that rolls loses
-/// it at ρ m g / (I + m R²) with rolling friction. I = 2/5 m R².
+/// A ball that spins about the normal decelerates at ρ m g / I with torsional friction of length ρ. One that rolls
+/// decelerates at ρ m g / (I + m R²) with rolling friction. I = 2/5 m R².
 template <class R>
 void expect_slowing(const char* friction, bool rolls) {
   const double h = 0.005, radius = 0.1, length = 0.004, inertia = 0.4 * radius * radius;
@@ -404,7 +408,7 @@ void expect_slowing(const char* friction, bool rolls) {
   const int worlds = 5, steps = 100;
   Batch<R> batch(model, worlds, {.step = options_of(h)});
   ASSERT_GT(batch.pack_width(), 1);
-  for (int k = 0; k < 60; ++k) ASSERT_EQ(batch.step(), 0);  // until it lies on its compliance
+  for (int k = 0; k < 60; ++k) ASSERT_EQ(batch.step(), 0);  // until it rests on its compliance
   const auto axis = [&](int world) { return world * model.nv + (rolls ? 3 : 5); };
   for (int world = 0; world < worlds; ++world) {
     batch.qvel()[axis(world)] = R(10 + world);
@@ -428,7 +432,7 @@ TEST(LaneSpins, ABallThatSpinsAndOneThatRollsSlowDown) {
 #endif
 }
 
-/// A world of what slides, spins and rolls on the ground and on one another, beside what only slides.
+/// Bodies that slide, spin and roll on the ground and on one another, beside bodies that only slide.
 const char* const kSpinners = R"(
     <body pos='0 0 .09'><freejoint/><geom type='sphere' size='.1' condim='6'/></body>
     <body pos='.15 0 .19'><freejoint/><geom type='sphere' size='.1' condim='4'/></body>
@@ -452,8 +456,9 @@ void random_spins(const Model& model, int seed, std::span<double> qpos, std::spa
   for (double& x : qvel) x = 2 * normal(random);
 }
 
-/// `steps` steps of random worlds, in lanes and alone; what either leaves unsolved is not compared any further.
-/// @return how many steps were compared
+/// Compares `steps` steps of random worlds in lanes with the scalar path. After a step that either leaves unsolved a
+/// world is not compared any further.
+/// @return the number of compared steps
 int expect_steps_alone(const Model& model, double h, int steps, double tolerance) {
   const int worlds = 40;
   Batch<double> batch(model, worlds, {.step = options_of(h)});
@@ -494,7 +499,8 @@ TEST(LaneSpins, AStepIsThatOfAWorldAlone) {
     for (const double h : {1.0 / 60, 0.002}) EXPECT_GE(expect_steps_alone(model, h, 1, 2e-4), 36) << own << h;
   }
 }
-/// Where contacts leave no force open, what steps carry to the next shows: on the ground, and on one another.
+/// Where the contact forces are unique, a sequence of steps shows whether the quantities that a step passes on to the
+/// next agree: for contacts with the ground and between bodies.
 TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
   for (const char* own : kOwnLaws) {
     const Model model = spinning_model(
@@ -507,8 +513,7 @@ TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
   }
 }
 
-/// Ranges with solref and solimp of their own, beside one without.
-/// A range that only the step's own force reaches holds with as few iterations as may be, or the report says otherwise.
+/// A range that only the step's own force reaches holds with few iterations too, or the report says otherwise.
 template <class R>
 void expect_range_held_at_once() {
   const Model model = spinning_model(
@@ -542,6 +547,7 @@ TEST(LaneSteps, ARangeThatAForceReachesHoldsHoweverFewTheIterations) {
 #endif
 }
 
+/// Ranges with their own solref and solimp, beside one with the defaults.
 TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
   const std::string link = "<geom type='capsule' fromto='0 0 0 .3 0 0' size='.03' contype='0' conaffinity='0'/>";
   const Model model = spinning_model(
@@ -556,7 +562,8 @@ TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
   }
 }
 
-/// Half of what torsional and rolling friction bear turns nothing: the moments of the last step are the next one's.
+/// The applied torques are half of what torsional and rolling friction can resist, so that nothing turns. Each step
+/// starts from the moments of the last.
 template <class R>
 void expect_no_creep() {
   const Model model = spinning_model("<body pos='0 0 .1'><freejoint/><geom type='sphere' size='.1' mass='3'/></body>",
@@ -576,7 +583,7 @@ TEST(LaneSpins, WhatStaysDoesNotCreep) {
 #endif
 }
 
-/// To the bit, with neighbours that fall otherwise, or are not there, or have gone bad.
+/// The bits of a world depend neither on its neighbours' motion, nor on their number, nor on their failure.
 TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
   const Drives drives = limited(model, 300, 100);
@@ -600,7 +607,8 @@ TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
   }
 }
 
-/// Groups of packs whose last lanes go on together, and packs that fill no group, against a batch of one world.
+/// Groups of packs whose last unfinished lanes are solved together, and packs that do not fill a group, against a batch
+/// of one world.
 template <class R>
 void expect_bits_of_groups() {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
@@ -635,8 +643,8 @@ TEST(LaneSteps, LanesThatGoOnTogetherHaveTheirOwnBits) {
 #endif
 }
 
-/// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
-/// joint, servos of position and velocity on one joint, motors.
+/// A body on two legs with various actuators: servos with and without ranges and activations, a joint range, servos of
+/// position and velocity on one joint, and motors.
 Model actuated_model(const char* more_actuators = "", const char* joint = "") {
   const std::string leg = R"(<body name='NAME' pos='0 Y 0'>
       <joint name='hipNAME' type='hinge' axis='0 1 0' damping='.2' armature='.01'/>
@@ -678,7 +686,7 @@ void set_controls(const Model& model, int seed, std::span<double> ctrl) {
   for (int i = 0; i < model.nu; ++i) ctrl[i] = normal(random);
 }
 
-/// Servos are drives in lanes too, each world's with its own targets; activations move on.
+/// Servos act as drives in lanes too, each world with its own targets, and the activations advance.
 TEST(LaneActuators, AStepIsThatOfAWorldAlone) {
   const Model models[] = {actuated_model(), actuated_model("", "actuatorfrclimited='true' actuatorfrcrange='-50 60'")};
   for (const Model& model : models) {
@@ -717,7 +725,8 @@ TEST(LaneActuators, AStepIsThatOfAWorldAlone) {
   }
 }
 
-/// In both precisions: a batch of one is, to the bit, what the world is at any place, in any company, on any threads.
+/// In both precisions a batch of one world gives the same bits as that world at any index, beside any other worlds,
+/// with any number of threads.
 template <class R>
 void expect_bits_of_the_world_alone(const Model& model) {
   const int worlds = 19, steps = 60;
@@ -744,7 +753,8 @@ void expect_bits_of_the_world_alone(const Model& model) {
     EXPECT_NE(many.state_hash(0), many.state_hash(1));
   }
 }
-/// The same of what spins: from rest all alike, from wild starts, in batches of other sizes, after save and restore.
+/// The same for spinning bodies: from identical states at rest, from random states, in batches of other sizes, after
+/// save and restore.
 template <class R>
 void expect_bits_of_spins() {
   const Model model = spinning_model(kSpinners, "friction='.7 .02 .01' solimp='.015 1 .02'");
@@ -791,7 +801,7 @@ TEST(LaneActuators, AWorldsBitsDependOnItAlone) {
 #endif
 }
 
-/// What lanes cannot step is said, and stepped one world at a time.
+/// The reason why lanes cannot step a model is reported, and its worlds are stepped individually.
 TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
   const auto model = [](const char* geom, const char* joint) {
     return compile(parse_mjcf(std::string("<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 1'>") +

@@ -9,8 +9,8 @@
 namespace tarsus::test {
 namespace {
 
-/// J v⁺ = J v + h y₂ at the pose where the step began, without the solver's own report. @return the largest miss [m/s |
-/// rad/s]
+/// Checks J v⁺ = J v + h y₂ at the pose at which the step began, independently of the solver's report.
+/// @return the largest residual [m/s | rad/s]
 double loop_miss(const Model& model, const EqualitySet& set, const Data& start, const Data& end,
                  const ConstrainedDynamics<double>& loops, double h) {
   Data at(model);
@@ -27,7 +27,7 @@ double loop_miss(const Model& model, const EqualitySet& set, const Data& start, 
   return most;
 }
 
-/// @param redundant rows follow from others: what they demand of one another is met but for how far they are apart
+/// @param redundant some rows follow from others. Their right sides agree only up to the loops' position errors.
 void laws_hold(const LoopScene& scene, int steps, int touching, bool redundant) {
   const Model model = scene.model();
   const EqualitySet set = EqualitySet::of(model);

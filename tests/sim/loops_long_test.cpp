@@ -13,10 +13,10 @@ namespace {
 
 struct Drift {
   double position = 0, velocity = 0, energy = 0,
-         first = 0;  ///< worst [m | rad], [m/s | rad/s], [J]; energy at the start [J]
+         first = 0;  ///< worst [m | rad], [m/s | rad/s], [J]; initial energy [J]
 };
 
-/// Steps with SHAKE and RATTLE and measures the loops after every step, energy every hundredth.
+/// Steps with SHAKE and RATTLE. Measures the loops after every step and the energy after every hundredth.
 Drift run_for(const Model& model, const EqualitySet& set, Data& data, double dt, double duration) {
   StepOptions options{.dt = dt, .integrator = Integrator::rk4};
   options.loops = LoopMode::shake, options.equalities = &set;
@@ -115,7 +115,7 @@ ModelSpec hanging_chain(int n) {
     BodySpec body("link" + std::to_string(i));
     body.parent = i;
     body.position = {i ? length : 0, 0, 0};
-    // Links start pointing down by x and turn upward; positive rotation about -y turns x towards z.
+    // The links start pointing down by x and turn upward; a positive rotation about -y turns x towards z.
     body.orientation = exp_map(Vec3d{0, -1, 0} * (i ? turn : -(x - 0.5 * turn)));
     JointSpec joint;
     joint.name = "j" + std::to_string(i);
@@ -138,7 +138,7 @@ double catenary_sag() {
   return a * (std::cosh(0.4 / a) - 1);
 }
 
-/// Moment balance of rigid links makes tan θ linear in the link's number, exactly; and the sag approaches the
+/// The moment balance of rigid links makes tan θ exactly linear in the link's number, and the sag approaches the
 /// catenary's as 1/n².
 TEST(LoopsLong, PinnedChainHangsAsACatenary) {
   double errors[3];

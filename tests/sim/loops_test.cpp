@@ -52,7 +52,7 @@ TEST(Loops, BuiltInsAreClosedAsDrawn) {
   }
 }
 
-/// Rocker angle of the four-bar for a crank angle, on the branch that is drawn.
+/// Rocker angle of the four-bar for a crank angle, on the branch that the model file shows.
 double rocker_angle(double crank) {
   const double a = 0.1, b = 0.3, c = 0.25, g = 0.3;
   const double px = a * std::cos(crank), pz = a * std::sin(crank), dx = g - px, dz = -pz, d = std::hypot(dx, dz);
@@ -61,8 +61,8 @@ double rocker_angle(double crank) {
   return std::atan2(z, x - g);
 }
 
-/// The four-bar has one degree of freedom, so energy alone gives its motion: with rocker r(θ), T = ½ m(θ) θ̇² and V(θ)
-/// in closed form, θ̇(t) follows from T + V = const without any solver.
+/// The four-bar has one degree of freedom. Its motion follows from energy conservation alone: with rocker angle r(θ), T
+/// = ½ m(θ) θ̇² and V(θ) in closed form, T + V = const gives θ̇ without any solver.
 TEST(Loops, FourBarMatchesItsClosedForm) {
   const Model model = loop_model("four_bar");
   Data data(model);
@@ -89,7 +89,7 @@ TEST(Loops, FourBarMatchesItsClosedForm) {
               worst_angle, worst_rate, worst_energy, first, turned);
   EXPECT_GT(turned, 2 * kPi);
   EXPECT_LT(worst_angle, 1e-11);
-  EXPECT_LT(worst_rate, 1e-7);  // of the difference quotient
+  EXPECT_LT(worst_rate, 1e-7);  // error of the difference quotient
   EXPECT_LT(worst_energy, 1e-9 * std::abs(first));
 }
 
@@ -115,8 +115,8 @@ TEST(Loops, SliderCrankMatchesItsClosedForm) {
   }
 }
 
-/// One degree of freedom: the time of one turn of the crank by quadrature of dt = dθ / θ̇, θ̇ from energy, against the
-/// simulation.
+/// The system has one degree of freedom. The duration of one turn of the crank is the quadrature of dt = dθ / θ̇, with
+/// θ̇ from energy conservation.
 TEST(Loops, SliderCrankTurnsInTheTimeThatEnergyGives) {
   const Model model = loop_model("slider_crank");
   const EqualitySet set = EqualitySet::of(model);
@@ -141,7 +141,7 @@ TEST(Loops, SliderCrankTurnsInTheTimeThatEnergyGives) {
   const double start_angle = 0.5 * kPi, speed = 15;
   double T = 0;
   const double V = energies(start_angle, T), total = V + T * speed * speed;
-  // Periodic integrand: the trapezoidal rule converges faster than any power.
+  // The integrand is periodic, so the trapezoidal rule converges faster than any power.
   const int n = 400;
   double time = 0;
   for (int i = 0; i < n; ++i) {
@@ -186,8 +186,8 @@ TEST(Loops, SpookErrorsFallWithTheSquareOfTheStep) {
   EXPECT_NEAR(std::log2(errors[1] / errors[2]), 2, 0.3);
 }
 
-/// A start that is off the loop is closed by SHAKE at once; one that no configuration near can close freezes and says
-/// so.
+/// SHAKE closes a loop that is open at the start in one step. Where no nearby configuration closes the loop the world
+/// freezes and reports it.
 TEST(Loops, OpenStarts) {
   const Model model = loop_model("four_bar");
   const EqualitySet set = EqualitySet::of(model);
@@ -200,7 +200,7 @@ TEST(Loops, OpenStarts) {
   EXPECT_EQ(stepper.status(0), WorldStatus::ok);
   EXPECT_LT(error_at(model, data, set), 1e-11);
 
-  // A rod that must reach where it cannot: 0.1 + 0.3 m from the origin never touch a point 5 m away.
+  // The rod cannot reach its anchor: its end is at most 0.1 + 0.3 m from the origin, the anchor 5 m.
   EqualitySet torn(model);
   torn.add_connect("torn", model.body_id("coupler"), {0.3, 0, 0}, 0, {5, 0, 0});
   options.equalities = &torn;
@@ -215,9 +215,10 @@ TEST(Loops, OpenStarts) {
   }
 }
 
-/// A mocap body at constant speed drags a box by its corner, or a limp humanoid by its head or hand. Once that flies as
-/// fast the rows ask for no change: (1 - 1/(1 + 4 τ)) v = 4/(h (1 + 4 τ)) x, so it is behind by x = τ h v. With
-/// less of the error pulled back where a step from rest would throw an arm about they stayed behind for ever.
+/// A mocap body at constant speed drags a box by its corner, or a limp humanoid by its head or hand. Once the dragged
+/// point moves at the same speed the rows ask for no change of velocity: (1 - 1/(1 + 4 τ)) v = 4/(h (1 + 4 τ)) x, so it
+/// lags by x = τ h v. The error correction may be weakened where a step from rest would throw an arm about, but not so
+/// much that the lag stays for ever.
 TEST(Loops, WhatAMocapBodyDragsKeepsUpWithIt) {
   const std::string mocap =
       "<body name='mocap' mocap='true'><geom type='sphere' size='.01' contype='0'"
@@ -256,8 +257,8 @@ TEST(Loops, WhatAMocapBodyDragsKeepsUpWithIt) {
   }
 }
 
-/// A planar linkage that floats: nothing moves its loop out of its plane. Where that plane is almost, but not quite,
-/// one of the world's, a row has next to nothing but rounding in it, and must not be taken for a constraint.
+/// A floating planar linkage: nothing moves its loop out of its plane. Where that plane is almost, but not exactly, a
+/// coordinate plane of the world, a row contains little more than rounding and must not count as a constraint.
 TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
   ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/loops/four_bar.xml");
   BodySpec base("base");
@@ -285,8 +286,9 @@ TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
   }
 }
 
-/// A planar linkage, and hinges that connections and welds lock, tumble freely. Their loops are open by what a step
-/// leaves. Nothing else moves the rows across the plane or along the arm: no force in them may turn the whole.
+/// A planar linkage, and hinges that connects and welds lock, tumble freely. Their loops are open by what a step
+/// leaves. Apart from these errors nothing moves the rows across the plane or along the arm, and no force in them may
+/// turn the whole system.
 TEST(Loops, WhatTumblesKeepsItsAngularMomentum) {
   const auto flying = [](const std::string& loop) {
     return compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body name="base"><freejoint/>
@@ -316,7 +318,7 @@ TEST(Loops, WhatTumblesKeepsItsAngularMomentum) {
         kinematics<double>(model, data, q, v);
         return momentum<double>(model, data).angular;
       };
-      const Vec3d before = turn(data.qpos, data.qvel);  // steps of first order change it by up to 0.4 %
+      const Vec3d before = turn(data.qpos, data.qvel);  // first-order steps change it by up to 0.4 %
       for (int i = 0; i < 500; ++i) ASSERT_EQ(stepper.step(data) + batch.step(), 0);
       const std::size_t nq = std::size_t(model.nq), nv = std::size_t(model.nv);
       EXPECT_LT(norm(turn(data.qpos, data.qvel) - before), 1e-2 * norm(before));
@@ -350,7 +352,7 @@ TEST(Loops, BatchEqualsWorldsAlone) {
   }
 }
 
-/// The built-in humanoid, which hangs by one hand or foot.
+/// The built-in humanoid, hanging by one hand or foot.
 Model hung_by(const std::string& body, const Vec3d& anchor) {
   ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml");
   EqualitySpec connect;
@@ -359,10 +361,11 @@ Model hung_by(const std::string& body, const Vec3d& anchor) {
   return compile(std::move(spec));
 }
 
-/// Limp characters that hang or hold hands, whose links turn by radians in a step. Before the bound 55 of 60 by a hand
-/// were lost at 60 Hz; without the loops' geometric stiffness 3 of them at 30 Hz, 8 of which came above 1.05 of their
-/// energy, 10 of 30 under `shake`, and 3 of 60 pairs, and hands came off by up to 3.5 m. T(q, v⁺) and the potential of
-/// half way, of which the step's bound is made, stay below the start's.
+/// Limp characters that hang or hold hands and whose links turn by radians in a step. T(q, v⁺) plus the mean of the
+/// potentials at the start and the end of the step, which the step bounds, stays below its initial value. Without the
+/// bound (decision 409) 55 of 60 humanoids that hang by a hand fail at 60 Hz. Without the loops' geometric stiffness
+/// (decision 412) 3 of them fail at 30 Hz, 8 exceed 1.05 of their energy, 10 of 30 fail under `shake` and 3 of 60 pairs
+/// fail, and hands separate by up to 3.5 m.
 TEST(Loops, LimpCharactersThatHangAreNotLost) {
   struct Case {
     const char* name;
@@ -405,9 +408,9 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
   }
 }
 
-/// 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8 and in truth by 11 rad/s: they went round
-/// at 610 and 170 rad/s, load and energy went up, and `shake` stopped. A fan on the load, which no loop's force passes
-/// through, goes on as it does.
+/// A load of 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8. The exact motion has about 11
+/// rad/s. Without the loops' geometric stiffness (decision 412) the rods turn at 610 and 170 rad/s, the load and the
+/// energy rise, and `shake` fails. The fan on the load, which carries no loop force, must keep its speed.
 TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   const char* const text = R"(<mujoco><worldbody>
     <body name="load" pos="0 0 1"><freejoint/><geom type="sphere" size=".1" mass="60"/>
@@ -422,7 +425,7 @@ TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   const double thrown = 2;
   for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
     for (const double rate : {30.0, 60.0}) {
-      // `shake` at 30 Hz comes to 1.15 for a moment, with the roundings of some instruction sets.
+      // At 30 Hz `shake` reaches 1.15 for a moment with the rounding of some instruction sets.
       const double most = mode == LoopMode::spook ? 1.05 : 1.2, higher = mode == LoopMode::spook ? 0.03 : 0.08;
       Data data(model), workspace(model);
       data.qvel[0] = thrown, data.qvel[mid] = 3, data.qvel[fan] = 25;
@@ -445,8 +448,8 @@ TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   }
 }
 
-/// A closed chain of 1,000 links with 0.01 rad/s in every joint, which meet at its ends with metres a second. Gravity's
-/// work on what its joints' rates were at the next pose threw it apart within a second.
+/// A closed chain of 1,000 links with up to 0.01 rad/s in every joint; its ends meet at metres a second. If the work of
+/// gravity uses the joint rates at the next pose, it throws the chain apart within a second (decision 409).
 TEST(Loops, AThousandLinksThatFlyAreNotLost) {
   const Model model = loop_model("ring");
   const EqualitySet set = EqualitySet::of(model);
@@ -461,7 +464,7 @@ TEST(Loops, AThousandLinksThatFlyAreNotLost) {
   EXPECT_LT(error_at(model, data, set), 0.05);
 }
 
-/// Free bodies in a chain of connects, off their origins, thrown about.
+/// Free bodies in a chain of connects with offset anchors, with random velocities.
 TEST(Loops, FreeBodiesInAChainGainNoEnergy) {
   std::string bodies, loops;
   for (int i = 0; i < 5; ++i) {
@@ -487,21 +490,21 @@ TEST(Loops, FreeBodiesInAChainGainNoEnergy) {
       ASSERT_EQ(stepper.step(data), 0);
       kinematics<double>(model, workspace, stepper.start_qpos(), data.qvel);
       const double now = energy<double>(model, workspace, stepper.start_qpos(), data.qvel).kinetic;
-      if (step == 2) start = now;  // by then the loops have what they take
+      if (step == 2) start = now;  // by then the loops have absorbed the start's energy
       ASSERT_LT(now, step > 2 ? 1.05 * start : 1e300) << "seed " << seed << ", step " << step;
     }
   }
 }
 
-/// Stiff drives and a loop in one implicit solve: the drive's target is off the loop, both are obeyed as far as they
-/// can be, at a step at which explicit drives of these gains blow up.
+/// Stiff drives and a loop in one implicit solve. The drive's target violates the loop, and both are satisfied as far
+/// as possible, at a time step at which explicit drives with these gains blow up.
 TEST(Loops, StiffDrivesAndLoopsTogether) {
   const Model model = loop_model("four_bar");
   const EqualitySet set = EqualitySet::of(model);
   for (const bool limited : {false, true}) {
     Data data(model);
     Drives drives = Drives::uniform(model, 5000, 200);
-    if (limited) drives.force_limit = {300, 3, 3};  // the crank overpowers the others
+    if (limited) drives.force_limit = {300, 3, 3};  // the crank's limit exceeds those of the others
     StepOptions options{.dt = 1.0 / 60};
     options.loops = LoopMode::shake;
     Stepper<double> stepper(model, data, options);
@@ -516,7 +519,7 @@ TEST(Loops, StiffDrivesAndLoopsTogether) {
   }
 }
 
-/// A rod whose tip is held by the world and begins 0.34 m from there, as files leave loops open.
+/// A rod whose tip is connected to the world and starts 0.34 m from its anchor, as in files with open loops.
 TEST(Loops, WhatIsOpenComesBackAtTenMetresASecond) {
   const Model model = compile(parse_mjcf(R"(<mujoco><worldbody><body name="rod"><joint axis="0 1 0"/>
       <geom type="capsule" fromto="0 0 0 .5 0 0" size=".02"/></body></worldbody>

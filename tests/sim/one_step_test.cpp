@@ -12,7 +12,8 @@
 namespace tarsus {
 namespace {
 
-/// A pendulum with a stiff drive at its force limit and a range of ±1 rad. Exact: I (v⁺ - v)/h + C = u in the range.
+/// A pendulum with a range of ±1 rad and a stiff drive at its force limit. Exact: I (v⁺ - v)/h + C = u within the
+/// range.
 TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
   const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody>
     <body pos="0 0 1"><joint axis="0 1 0" range="-1 1" limited="true"/>
@@ -45,14 +46,14 @@ TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
       (inertia * (v - c.v) / h + bias - force > 0 ? high : low) = v;
     }
     const double exact = std::min(std::max(high, (-1 - c.q) / h), (1 - c.q) / h);
-    EXPECT_NEAR(data.qvel[0], exact, 0.6);  // a range gives way by its compliance: h² 200 N m / I at 1.4 %
+    EXPECT_NEAR(data.qvel[0], exact, 0.6);  // a range yields by its compliance: h² 200 N m / I at 1.4 %
     EXPECT_NEAR(data.qpos[0], c.q + h * exact, 0.01);
     EXPECT_LE(std::abs(stepper.drive_force()[0]), c.limit * (1 + 1e-9));
     EXPECT_EQ(stepper.rows()->report().status, StepStatus::converged);
   }
 }
 
-/// Loops and drives at their limits: the loop's rows hold at the end velocity.
+/// A loop, and drives at their force limits: the loop's rows hold at the end velocity.
 TEST(OneStep, issue_014_LoopsHoldWhereForceLimitsBind) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/loops/four_bar.xml", {}));
   Data data(model);
@@ -77,7 +78,7 @@ TEST(OneStep, issue_014_LoopsHoldWhereForceLimitsBind) {
   EXPECT_GT(at_limit, 30);
 }
 
-/// The drives' forces are what the motion needs, by inverse dynamics, and within their limits.
+/// The drives' forces equal those that the motion needs, by inverse dynamics, and stay within their limits.
 TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
   Data data(model), other(model);
@@ -85,7 +86,7 @@ TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   drives.force_limit.assign(model.nv, 50.0);
   for (int k = 0; k < 6; ++k) drives.force_limit[k] = kInfinity;
   StepOptions options;
-  options.dt = 1.0 / 60, options.rows.joints = true;     // no contacts: all that acts is the drives and the ranges
+  options.dt = 1.0 / 60, options.rows.joints = true;     // no contacts: only the drives and the ranges act
   options.velocity_products = VelocityProductMode::off;  // inverse dynamics takes them at the start of the step
   Stepper<double> stepper(model, data, options);
   AlignedVector<double> target(data.qpos);
@@ -110,9 +111,9 @@ TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   }
 }
 
-/// Dry friction's rows are a million times as hard as what they act on. Where a step's forces stop a chain of balls
-/// that turns fast, an iteration that starts from its velocity loses in float what friction is to find; one that goes
-/// on from the last one's loses nothing.
+/// The rows of dry friction are a million times as stiff as the inertia that they act on. Where a step's forces stop a
+/// chain of balls that turns fast, an iteration that starts from the initial velocity loses in float the digits that
+/// determine the friction. An iteration that continues from the previous one's velocity does not.
 TEST(OneStep, DryFrictionIsFoundInFloatHoweverFastWhatItStops) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";

@@ -46,7 +46,7 @@ StepOptions options() {
   return o;
 }
 
-/// n layers of boxes, each on four below.
+/// n layers of boxes, each box on four below.
 std::string pyramid(int n, double half) {
   std::string out;
   for (int k = 0; k < n; ++k) {
@@ -58,8 +58,8 @@ std::string pyramid(int n, double half) {
   return out;
 }
 
-/// A pyramid of 204 boxes carries its weight on the ground, by Newton's method and by sweeps; a box apart from it is
-/// none of the pile's concern: Newton's method leaves that at rest to the last digit.
+/// A pyramid of 204 boxes carries its weight on the ground, solved by Newton's method and by sweeps. A separate box is
+/// not part of this contact island: Newton's method keeps it at rest to rounding.
 TEST(Pile, RestsOnItsWeight) {
   const double half = 0.1, weight = 8000 * half * half * half * 9.81;
   const int boxes = 204, measured = 60;
@@ -90,7 +90,7 @@ TEST(Pile, RestsOnItsWeight) {
   }
 }
 
-/// Two cubes of 64 that fly into one another without gravity: contacts take no momentum from nowhere.
+/// Two cubes of 64 boxes collide without gravity. Contacts conserve momentum.
 TEST(Pile, KeepsItsMomentum) {
   const int n = 4, bodies = 2 * n * n * n;
   const double half = 0.1;
@@ -129,8 +129,8 @@ TEST(Pile, KeepsItsMomentum) {
   EXPECT_LT(norm(angular - first_angular), 1e-10 * size);  // a step along the end velocities does not change x × m v
 }
 
-/// Where more contacts act than Newton's method may eliminate, sweeps begin the step anew: a four-bar linkage that
-/// swings beside two cubes of 64 as they collide does what it does alone.
+/// Where more contacts act than Newton's method may eliminate, the step starts again with sweeps. A four-bar linkage
+/// that swings beside two colliding cubes of 64 boxes must move as it does without them.
 TEST(Pile, LoopsHoldWhereAStepBeginsAnew) {
   const std::string linkage = R"(
     <body pos='-2 0 2'><joint type='hinge' axis='0 1 0'/><geom size='.03' fromto='0 0 0 0 0 -.4' contype='0'/>
@@ -163,8 +163,8 @@ TEST(Pile, LoopsHoldWhereAStepBeginsAnew) {
   EXPECT_GT(anew, 0);
 }
 
-/// Bodies of all kinds that are poured into a box, and lie in it: some 300 contacts, most of which slide or turn over
-/// in a step. Newton's method alone left one of eleven steps unsolved.
+/// Bodies of all kinds are poured into a box and come to rest in it: some 300 contacts, most of which slide or turn
+/// over in a step. Newton's method alone leaves one of eleven steps unsolved.
 TEST(Pile, WhatIsPouredIntoABoxEndsWithinTheTolerance) {
   const double wall = 0.8;
   std::string bodies = kPlane;
@@ -203,8 +203,8 @@ TEST(Pile, WhatIsPouredIntoABoxEndsWithinTheTolerance) {
   EXPECT_LT(solves, 200 * 12);
 }
 
-/// Limp characters that fall on one another, from six poses each. By blocks of rows, and with fewer sweeps, four of
-/// these steps were left unsolved.
+/// Limp characters that fall on one another, from six poses each. With sweeps over blocks of rows, and fewer of them,
+/// four of these steps are left unsolved.
 TEST(Pile, CharactersOnOneAnotherEndWithinTheTolerance) {
   for (const std::string name : {"humanoid", "dog"}) {
     SCOPED_TRACE(name);
@@ -236,7 +236,8 @@ TEST(Pile, CharactersOnOneAnotherEndWithinTheTolerance) {
   }
 }
 
-/// The humanoid, limp, falls on 343 boxes and lies among them: laws of its joints hold beside the pile's.
+/// The limp humanoid falls on 343 boxes and lies among them. The laws of its joints hold beside those of the large
+/// contact island.
 TEST(Pile, ACharacterAmongBoxes) {
   ModelSpec spec = read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {});
   const int own = compile(spec).njoint();
@@ -263,9 +264,9 @@ TEST(Pile, ACharacterAmongBoxes) {
     }
   }
   EXPECT_GT(on_boxes, 100);
-  EXPECT_LT(deepest, 0.015);  // of eight starts 0.1 mm apart 2.5 to 7.6 mm
+  EXPECT_LT(deepest, 0.015);  // eight starts 0.1 mm apart give 2.5 to 7.6 mm
   EXPECT_LT(beyond, 0.05);
-  EXPECT_LT(residual, 3);  // of a step in which it strikes the boxes
+  EXPECT_LT(residual, 3);  // in the step in which it strikes the boxes
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tarsus::test {
 namespace {
 
-/// What is drawn: how hard a scene is.
+/// The range of the random scenes: how hard a scene is.
 struct Hardness {
   bool shapes = false;  ///< of all kinds, with torsion and rolling, and some trees; else a tree with spheres
   double kp = 4, kd = 2, rate = 0.5;  ///< largest log₁₀ of drives' gains; largest rate at the start [rad/s | m/s]
@@ -65,7 +65,7 @@ Model random_scene(Random& random, const Hardness& hardness) {
   return compile(std::move(spec));
 }
 
-/// Points and frames that coincide in the model's own posture.
+/// Points and frames that coincide in the model's initial pose.
 EqualitySet closed_loops(Random& random, const Model& model) {
   Data data(model);
   kinematics<double>(model, data, model.qpos0);
@@ -103,11 +103,11 @@ struct Tally {
   double loops = 0, movable = 0, rows = 0;
 };
 
-/// What the loops' rows miss at the end of the step, J q̈ - Σ x₂ - y₂ with q̈ = (v⁺ - v)/h, over the largest term; at
-/// least 1 m/s².
+/// The residual of the loops' rows at the end of the step, J q̈ - Σ x₂ - y₂ with q̈ = (v⁺ - v)/h, over the largest
+/// term; the latter is at least 1 m/s².
 struct Miss {
   double all = 0;
-  double movable = 0;  ///< without what no force of theirs moves, J M̂⁻¹ Jᵀ x₂ = 0: demands there contradict one another
+  double movable = 0;  ///< without the components with J M̂⁻¹ Jᵀ x₂ = 0, whose right sides contradict one another
 };
 Miss loops_missed(const Model& model, const EqualitySet& set, const Data& data, const State& before, double dt,
                   const ConstrainedDynamics<double>& loops) {
@@ -188,7 +188,7 @@ void laws_hold(int seeds, const Hardness& hardness) {
   EXPECT_GT(tally.closed, 20 * seeds);
   EXPECT_LE(tally.missed, tally.closed / 500);
   EXPECT_LE(tally.movable, 1e-7);
-  EXPECT_LE(tally.loops, 1e-3);  // what contradicts itself
+  EXPECT_LE(tally.loops, 1e-3);  // contradicting rows
   EXPECT_LE(tally.stopped, seeds / 100);
 }
 

@@ -21,7 +21,8 @@
 namespace tarsus {
 namespace {
 
-/// hips, spine, chest, neck, head, then collar, shoulder, elbow, wrist, hip, knee, ankle, toe with %S for the side.
+/// The joint names hips, spine, chest, neck, head, then collar, shoulder, elbow, wrist, hip, knee, ankle, toe with %S
+/// for the side.
 struct Convention {
   std::string name, left, right;
   std::array<const char*, 13> joints;
@@ -88,7 +89,7 @@ const std::vector<Convention>& conventions() {
   return kAll;
 }
 
-/// What the joints of a figure do at a time: angles in degrees about x, y, z (to its left, up, ahead).
+/// The pose of a figure at a time: angles in degrees about x, y, z (left, up, forward).
 struct Moment {
   Vec3d hips{0, 0, 0};                   // [cm]
   std::array<Vec3d, 2> ankle{};          // left, right [cm]: in the plane of its hip
@@ -152,7 +153,7 @@ std::string bvh_text(const Convention& c, double unit, const std::function<Momen
   return out;
 }
 
-/// Steps of 0.5 s and 60 cm, feet flat and still while they stand.
+/// Steps of 0.5 s and 60 cm. The feet are flat and do not move during stance.
 Moment walk(double t) {
   Moment m;
   m.hips = {0, 86, 60 * t};
@@ -188,7 +189,7 @@ Moment bow(double t) {
   m.bow = 25 * (1 - std::cos(2 * kPi * t)), m.turn = 20 * std::sin(2 * kPi * t);
   return m;
 }
-/// Legs that stretch to the full and knees that then go a little to either side, as captures' do.
+/// The legs stretch completely, and the knees then move slightly sideways, as in captured motions.
 Moment stretch(double t) {
   Moment m = squat(t);
   m.hips.y += 3, m.sway = 4 * std::sin(6 * kPi * t);
@@ -246,7 +247,7 @@ TEST(Retarget, FiftyFilesOfElevenConventionsMapByThemselvesAndTrack) {
   EXPECT_GE(good, 0.8 * files);
 }
 
-/// The largest angle by which a joint turns from a frame to the next.
+/// The largest angle by which a joint turns between consecutive frames.
 double largest_turn(const MotionClip& clip) {
   double most = 0;
   for (const ClipChannel& c : clip.channels) {
@@ -267,7 +268,7 @@ TEST(Retarget, StraightLegsDoNotTurnAboutThemselves) {
   EXPECT_LT(moved.report.direction_error, kPi / 180) << text(moved.report);
 }
 
-/// Limbs that go through straight, feet that hang down, bodies that lie on the ground.
+/// Limbs that pass through the straight pose, feet that hang down, bodies that lie on the ground.
 TEST(Retarget, JointsTurnAsFarAsTheirSourcesDo) {
   const std::filesystem::path shared = TARSUS_SOURCE_DIR "/../shared/data";
   std::vector<std::filesystem::path> files;
@@ -293,8 +294,8 @@ TEST(Retarget, JointsTurnAsFarAsTheirSourcesDo) {
   EXPECT_GE(tried, 24);
 }
 
-/// The same skeleton under another name: what positions do not tell, the pelvis's pitch and how limbs turn about
-/// themselves, comes out as in the source.
+/// The same skeleton under another name. Quantities that the joint positions do not determine, the pelvis's pitch and
+/// the twist of the limbs, come out as in the source.
 TEST(Retarget, DeepMimicsMotionsComeOutAsTheMappingFilePutsThem) {
   const std::filesystem::path folder = TARSUS_SOURCE_DIR "/../shared/data/deepmimic/data/motions";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no shared data";
@@ -331,7 +332,7 @@ TEST(Retarget, LeftStaysLeftAndForwardForward) {
   const auto at = [&](const char* body) { return body_pose(humanoid(), data, humanoid().body_id(body)).p; };
   const Vec3d left = at("left_thigh") - at("right_thigh"), reach = at("left_forearm") - at("left_upper_arm");
   EXPECT_GT(left.y, 0.1);   // facing x
-  EXPECT_GT(reach.x, 0.2);  // the left arm is the one that is up
+  EXPECT_GT(reach.x, 0.2);  // the left arm is the raised one
   EXPECT_LT((at("right_forearm") - at("right_upper_arm")).z, -0.2);
 }
 
@@ -346,7 +347,7 @@ TEST(Retarget, OnlyBvhFilesAreAskedWhereTheirUpIs) {
     if (name.ends_with("Foot")) legs[side + "ankle"] = {int(i), false, 1};
   }
   EXPECT_EQ(detect_up(clip, legs).y, 1);
-  clip.format = "humanoid3d";  // says what is up, also of a body that lies
+  clip.format = "humanoid3d";  // the format defines up, also for a lying body
   EXPECT_EQ(detect_up(clip, legs).z, 1);
 }
 
@@ -435,8 +436,8 @@ TEST(Retarget, DeepMimicsHumanoidOnOthers) {
   EXPECT_LT(moved.report.direction_error, 20 * kPi / 180) << text(moved.report);
 }
 
-/// G1's shoulders are three hinges in a row, which a cartwheel and dances bring into line: frame by frame they turned
-/// at up to 76, 62 and 65 rad/s, with bones no nearer to the source's.
+/// G1's shoulders are three hinges in series, which a cartwheel and dances bring into alignment. Solved frame by frame
+/// the hinges turn at up to 76, 62 and 65 rad/s, and the bones are no nearer to the source's.
 TEST(Retarget, HingesInARowDoNotJump) {
   const std::filesystem::path folder = TARSUS_SOURCE_DIR "/../shared/data/deepmimic/data/motions";
   const std::filesystem::path file = TARSUS_SOURCE_DIR "/../shared/data/menagerie/unitree_g1/g1.xml";

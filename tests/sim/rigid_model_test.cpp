@@ -28,7 +28,7 @@ std::vector<fs::path> scene_files() {
   return files;
 }
 
-/// Of 100 m/s SPOOK would keep 6, a decimetre in a step.
+/// With 100 m/s SPOOK would leave 6 m/s, a decimetre in a step.
 TEST(RigidModel, WhatIsFastStopsWhereItTouches) {
   RigidModel model = parse(
       R"(<geom type="box" size="0.01 1 1" pos="0.01 0 0"/><body><freejoint/><geom type="box" size="0.05 0.05 0.05"/></body>)");
@@ -46,7 +46,7 @@ TEST(RigidModel, WhatIsFastStopsWhereItTouches) {
 }
 
 TEST(RigidModel, StateGoesThereAndBack) {
-  // A body whose centre of mass and principal axes are elsewhere, with a part welded to it.
+  // A body whose centre of mass and principal axes differ from its frame, with another body welded to it.
   RigidModel model = parse(
       R"(<body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size="0.1 0.2 0.3" pos="0.2 0.1 0" mass="1"/>
     <body pos="0 0.5 0" euler="40 0 0"><geom type="capsule" size="0.1 0.4" mass="2"/></body></body>)");
@@ -93,7 +93,7 @@ TEST(RigidModel, EveryBuiltInSceneRunsAndItsResidualFallsWithIterations) {
       ASSERT_EQ(r.status, WorldStatus::ok);
       EXPECT_LT(r.penetration_max, 0.06);
     }
-    // The same state solved from zero by rows, with more and more sweeps.
+    // The same state solved from zero by rows, with increasing numbers of sweeps.
     double last = 0;
     for (int iterations : {4, 40, 400}) {
       RigidScene again = model.scene;
@@ -138,7 +138,7 @@ TEST(RigidModel, EqualitiesThatAreDisabledDoNotHold) {
   EXPECT_NEAR(world.bodies()[0].velocity.z, -9.81 * 0.2, 1e-12);
 }
 
-/// What a built-in scene is as a model, and that model as a scene again.
+/// A built-in scene as a model, and that model as a scene again.
 TEST(RigidModel, BuiltInScenesAreModels) {
   for (const char* name :
        {"balls:3:2", "ball_pyramid:3", "box_pyramid:3", "box_stack:3", "dominoes:4", "slope:20", "cards:2"}) {

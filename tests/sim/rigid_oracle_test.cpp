@@ -68,7 +68,7 @@ std::map<std::string, std::pair<double, double>> forces(const RigidModel& model,
 
 TEST_F(AgainstMujoco, RestingForcesWithinOnePerCent) {
   const test::TemporaryFolder folder;
-  // Without friction in the groove: with it the ball can be wedged, and its forces are anybody's.
+  // The groove has no friction: with friction the ball can be wedged, and its forces are not unique.
   const fs::path groove = folder.path() / "groove.xml", slope = folder.path() / "slope.xml";
   std::ofstream(groove) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/><worldbody>
     <geom type="plane" size="5 5 1" euler="0 60 0" condim="1"/><geom type="plane" size="5 5 1" euler="0 -40 0" condim="1"/>
@@ -101,8 +101,8 @@ TEST_F(AgainstMujoco, RestingForcesWithinOnePerCent) {
 TEST_F(AgainstMujoco, SlidingAndRollingConvergeAsStepsShrink) {
   const test::TemporaryFolder folder;
   const fs::path file = folder.path() / "slope.xml";
-  // 25 degrees: a brick that slides, a ball that rolls, a ball that slips and rolls. Hard contacts: MuJoCo's friction
-  // creeps with its softness, which would stay when steps shrink.
+  // A slope of 25 degrees: a brick that slides, a ball that rolls, a ball that slips and rolls. The contacts are hard:
+  // MuJoCo's friction creeps with its softness, and the creep would not vanish with the step.
   std::ofstream(file) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/>
     <default><geom priority="1" condim="3" solref="-20000 -400" solimp="0.99 0.99 0.001"/></default><worldbody>
     <geom name="slope" type="plane" size="50 50 1" euler="0 25 0" priority="0"/>
@@ -134,9 +134,9 @@ TEST_F(AgainstMujoco, SlidingAndRollingConvergeAsStepsShrink) {
 TEST_F(AgainstMujoco, SpinsAndRollsAsFar) {
   const test::TemporaryFolder folder;
   const fs::path file = folder.path() / "turning.xml";
-  // condim 4: a ball that spins; condim 6: one that rolls. MuJoCo has one cone over all five directions, which is our
-  // three where one of them alone is at its limit. Soft contacts: hard ones bounce there. Its rolling ball ends 1.7 mm
-  // beyond the closed form, however small the step, ours within 0.3 mm of it.
+  // condim 4: a ball that spins; condim 6: one that rolls. MuJoCo has one cone over all five directions, which equals
+  // our three cones where only one of them is at its limit. The contacts are soft because hard ones bounce there.
+  // MuJoCo's rolling ball ends 1.7 mm beyond the closed form, however small the step; ours ends within 0.3 mm of it.
   std::ofstream(file) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/>
     <default><geom priority="1" solref="0.01 1" friction="0.8 0.03 0.02"/></default><worldbody>
     <geom name="floor" type="plane" size="50 50 1" priority="0"/>
@@ -160,7 +160,7 @@ TEST_F(AgainstMujoco, SpinsAndRollsAsFar) {
     model.state(world, qpos, qvel);
     rolled = qpos[7];
     for (std::size_t body = 0; body < 2; ++body) {
-      double error = 0;  // of the path and of the spin about the normal; its velocities tremble there
+      double error = 0;  // of the path and of the spin about the normal; MuJoCo's velocities oscillate there
       for (std::size_t k : {0, 1})
         error = std::max(error, std::abs(qpos[7 * body + k] - theirs["qpos"][7 * body + k].get<double>()));
       error = std::max(error, std::abs(qvel[6 * body + 5] - theirs["qvel"][6 * body + 5].get<double>()));
@@ -177,7 +177,7 @@ TEST_F(AgainstMujoco, SpinsAndRollsAsFar) {
 TEST_F(AgainstMujoco, MarginsAndExplicitPairsKeepTheSameDistance) {
   const test::TemporaryFolder folder;
   const fs::path file = folder.path() / "pairs.xml";
-  // Margins that add up; a pair with a margin and a friction of its own, past masks and an exclude; a gap.
+  // Margins that add up; a pair with its own margin and friction, despite masks and an exclude; a gap.
   std::ofstream(file) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200" gravity="1.5 0 -9.81"/>
     <default><geom solimp="0.9 0.95 0.00101"/><pair solimp="0.9 0.95 0.00101"/></default><worldbody>
     <geom name="floor" type="plane" size="5 5 1" margin="0.02" gap="0.01"/>

@@ -36,7 +36,7 @@ TEST(RigidWorld, SinksByComplianceTimesWeight) {
     for (double epsilon : {1e-4, 1e-3}) {
       RigidScene one;
       one.add_floor();
-      one.surfaces[0].compliance = 0.5 * epsilon;  // the floor's and the body's add up
+      one.surfaces[0].compliance = 0.5 * epsilon;  // the compliances of floor and body add up
       one.add(ball(0.3), 2, {0, 0, 0.3});
       one.options.solver = solver, one.options.iterations = 200, one.options.gravity = {0, 0, -kGravity};
       RigidWorld<double> world = make_world<double>(one);
@@ -111,7 +111,7 @@ TEST(RigidWorld, BallSlidesThenRollsAtFiveSeventhsOfItsSpeed) {
     const RigidBody& b = world.bodies()[0];
     EXPECT_NEAR(b.velocity.x, 2 * 5. / 7, 1e-2) << solver;
     EXPECT_NEAR(b.velocity.y, 1 * 5. / 7, 1e-2) << solver;
-    // Rolls without slipping, to the share of its radius by which it sinks.
+    // The sphere rolls without slipping, up to the ratio of its penetration to its radius.
     EXPECT_NEAR(b.angular_velocity.y * 0.5, b.velocity.x, 3e-4) << solver;
     EXPECT_NEAR(b.angular_velocity.x * 0.5, -b.velocity.y, 3e-4) << solver;
   }
@@ -153,7 +153,7 @@ TEST(RigidWorld, BounceKeepsTheCoefficientOfRestitution) {
 }
 
 TEST(RigidWorld, NewtonsCradlePassesItsSpeedOn) {
-  // A row of equal balls with small gaps, e = 1: the first stops, the last leaves with its speed.
+  // A row of equal balls with small gaps and e = 1: the first stops, and the last leaves with its speed.
   RigidScene scene;
   scene.add_floor();
   scene.surfaces[0].restitution = 1, scene.surfaces[0].friction = 0;
@@ -184,7 +184,8 @@ TEST(RigidWorld, MomentumIsConservedInCollisions) {
     for (int i = 0; i < 60; ++i) touching += world.step().touching;
     EXPECT_GT(touching, 50) << solver;
     EXPECT_LT(norm(world.momentum() - p), 1e-12) << solver;
-    // Contacts act at one point on both: the drift is that of torque-free rotation alone, first order in the step.
+    // Contact forces act at the same point on both bodies. The drift is that of torque-free rotation alone, of first
+    // order in the step.
     EXPECT_LT(norm(world.angular_momentum() - l), 0.02 * 27) << solver;
   }
 }
@@ -252,7 +253,7 @@ TEST(RigidWorld, ResidualFallsWithIterationsOnEveryScene) {
 }
 
 TEST(RigidWorld, SpinningBallStopsByTorsionWhenItShould) {
-  // Torque μ_τ m g about the normal: ω = ω₀ - μ_τ m g t/I until t = ω₀ I/(μ_τ m g); then it stands.
+  // Torque μ_τ m g about the normal: ω = ω₀ - μ_τ m g t/I until t = ω₀ I/(μ_τ m g), then ω = 0.
   const double torsional = 0.02, r = 0.5, m = 2, inertia = 0.4 * m * r * r, spin = 3;
   const double slowing = torsional * m * kGravity / inertia, stop = spin / slowing;
   for (const std::string& solver : kSolvers) {
@@ -289,7 +290,7 @@ TEST(RigidWorld, RollingBallStopsWhereItShould) {
       RigidWorld<double> world = make_world<double>(scene);
       run(world, v / a + 0.5);
       const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * a) - v * h / 2));
-      EXPECT_LT(error, 3e-3 + 2 * h * h) << solver << " h = " << h;  // it sinks, and rolls on a smaller radius
+      EXPECT_LT(error, 3e-3 + 2 * h * h) << solver << " h = " << h;  // it penetrates, and rolls on a smaller radius
       EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6) << solver;
       last = error;
     }
@@ -352,7 +353,7 @@ TEST(RigidWorld, SleepersStandStillAndWake) {
   EXPECT_TRUE(woke);  // the ball has landed
 }
 
-/// Contacts of sleepers are kept, not found: they must be those that a new world finds.
+/// Contacts of sleeping bodies are kept rather than found anew. They must equal those that a new world finds.
 TEST(RigidWorld, SleepersContactsAreThoseThatWouldBeFound) {
   RigidScene scene = ball_drop(4, 2);
   for (int i = 0; i < 6; ++i)
@@ -361,11 +362,11 @@ TEST(RigidWorld, SleepersContactsAreThoseThatWouldBeFound) {
   scene.add({ShapeType::sphere, {0.3, 0, 0}}, 0.5, {0, 0, 200});
   scene.options.sleep = true, scene.options.iterations = 50;
   scene.options.sleep_speed = 0.05, scene.options.sleep_spin = 0.1;
-  scene.surfaces[0].rolling = scene.surfaces[0].torsional = 0.05;  // or they would roll for long
+  scene.surfaces[0].rolling = scene.surfaces[0].torsional = 0.05;  // otherwise they roll for long
   RigidWorld<double> world = make_world<double>(scene);
   int slept = 0;
   for (int step = 0; step < 700; ++step) {
-    if (step == 500) world.bodies()[3].position.z += 0.3;  // a sleeper is moved by hand
+    if (step == 500) world.bodies()[3].position.z += 0.3;  // the test moves a sleeping body
     if (step == 600) world.options().margin = 0.03;
     RigidScene now = scene;
     now.bodies = world.bodies(), now.options.margin = world.options().margin;
@@ -423,7 +424,7 @@ TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
   shape.body = -1, shape.shape.size.x = -1;
   EXPECT_THROW(world.add_shape(shape), ValueError);
   EXPECT_THROW(world.add_joint({}), ValueError);
-  // Nothing at all, and bodies without a shape: fine.
+  // An empty world and bodies without a shape are valid.
   EXPECT_EQ(world.step().status, WorldStatus::ok);
   world.add_body({});
   EXPECT_EQ(world.step().contacts, 0);
@@ -441,7 +442,7 @@ TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
       if (r.status != WorldStatus::ok) break;
       for (const RigidBody& b : world.bodies()) ASSERT_TRUE(std::isfinite(b.position.x + b.position.y + b.position.z));
     }
-    // NaN in a state: said, nothing moves, nothing thrown.
+    // NaN in a state: the status reports it, no body moves, and nothing is thrown.
     world.bodies()[4].velocity.x = std::nan("");
     const Vec3d before = world.bodies()[5].position;
     EXPECT_EQ(world.step().status, WorldStatus::bad_input);
@@ -451,7 +452,7 @@ TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
   }
 }
 
-/// docs/contact.md, "A heavy body on a light one".
+/// See docs/contact.md, "A heavy body on a light one".
 TEST(RigidWorld, CarriesAThousandTimesItsMassWithAnAccurateSolverAndHardContacts) {
   RigidScene scene = box_stack(2);
   scene.bodies[1].mass *= 1000, scene.bodies[1].inertia = scene.bodies[1].inertia * 1000.0;
@@ -459,20 +460,20 @@ TEST(RigidWorld, CarriesAThousandTimesItsMassWithAnAccurateSolverAndHardContacts
   scene.options.tolerance = 1e-9, scene.options.relative_compliance = 1e-8;
   RigidWorld<double> world = make_world<double>(scene);
   run(world, 2);
-  // Below each cube four contacts sink by ε times the weight above: 0.1 mm each.
+  // The four contacts below each cube penetrate by ε times the weight above: 0.1 mm each.
   EXPECT_NEAR(world.bodies()[1].position.z, 1.5, 3e-4);
   EXPECT_LT(world.kinetic_energy(), 1e-9);
 }
 
-/// All pairs within the margin, each once, whatever was kept from step to step.
+/// The kept pairs are all pairs within the margin, each once, whatever was kept from step to step.
 TEST(RigidWorld, KeptPairsAreThoseOfAllPairs) {
   RigidScene scene = ball_drop(12, 4);
-  scene.surfaces[0].rolling = scene.surfaces[0].torsional = 0.05;  // a pile at rest: pairs are mended, not found anew
+  scene.surfaces[0].rolling = scene.surfaces[0].torsional = 0.05;  // a pile at rest: pairs are updated, not found anew
   for (std::size_t i = 0; i < scene.shapes.size(); i += 7) scene.shapes[i].shape.size.x *= 0.9;  // of several sizes
   RigidWorld<double> world = make_world<double>(scene);
   run(world, 3);
   for (int step = 0; step < 200; ++step) {
-    // A few fast ones in a pile at rest; then all of them.
+    // A few fast bodies in a pile at rest; then all of them.
     if (step % 20 == 0) world.bodies()[std::size_t(step) * 2].velocity = {3, -2, 6};
     for (RigidBody& b : world.bodies()) b.velocity.z += step == 150 ? 4 : 0;
     std::set<std::pair<int, int>> expected, found;

@@ -46,7 +46,7 @@ TEST(Screw, ANutFallsDownIt) {
   }
 }
 
-/// Turns the screw towards a target far away, with that torque.
+/// A drive with this force limit turns the screw towards a distant target.
 Drives turning(const Model& model, double torque) {
   Drives drives = Drives::uniform(model, 0, 0, 0, 0);
   drives.kp[1] = 1e4, drives.kd[1] = 100;
@@ -72,7 +72,7 @@ TEST(Screw, ATorqueAtItsLimitLiftsTheNut) {
   }
 }
 
-/// At rest on the floor under a torque τ: the thread pushes with 2πτ/p, the floor bears that and the weight.
+/// At rest on the floor under a torque τ the thread pushes with 2πτ/p. The floor bears this force and the weight.
 TEST(Screw, APressBearsTheTorqueTimesTheLead) {
   const Model model = nut(R"(<geom type="plane" size="1 1 .1"/>)", R"(<geom type="sphere" size=".1" mass="0"/>)");
   Data data(model);
@@ -105,7 +105,7 @@ TEST(Screw, WhatItCannotBeIsSaidByName) {
   EXPECT_EQ(set.rows(), 0);
 }
 
-/// Drake's URDF has screws: a joint of its own kind, which becomes a slide, a hinge and their coupling.
+/// Drake's URDF has screw joints; they become a slide, a hinge and their coupling.
 TEST(Screw, UrdfHasIt) {
   const std::string text = R"(<robot name="r"><link name="world"/><link name="nut"><inertial><mass value=".4"/>
     <inertia ixx=".001" iyy=".001" izz=".002"/></inertial></link>

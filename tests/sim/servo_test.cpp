@@ -13,7 +13,8 @@ namespace tarsus {
 namespace {
 
 constexpr double kStep = 1.0 / 60;
-/// Terms act beside the velocity products, springs of joints through them: equal to rounding without.
+/// Velocity products are off: a joint's springs act within their pass and terms beside it, so both agree to rounding
+/// only without them.
 const StepOptions kPlain{.dt = kStep, .velocity_products = VelocityProductMode::off};
 
 /// Two hinges, the second below the first; `joint` goes into both, `rest` follows the worldbody.
@@ -114,7 +115,7 @@ TEST(Servo, TendonSpringsAndDampersOfOneJointAreTheJoints) {
   expect_near(run(tendon, {}, 200, kPlain), run(joint, {}, 200, kPlain), 1e-9);
 }
 
-/// The arm falls on the ground; all of what it feels is solved for at once.
+/// The arm falls on the ground; the step solves for all its forces together.
 TEST(Servo, ServosOnTendonsActBesideContactsAndRanges) {
   StepOptions options = kPlain;
   options.rows.contacts = options.rows.joints = true;
@@ -133,7 +134,7 @@ TEST(Servo, ServosOnTendonsActBesideContactsAndRanges) {
   const std::vector<double> states = run(tendon, {-1}, 200, options);
   expect_near(states, run(joint, {-1}, 200, options), 1e-6);
 
-  // One that is always at its range is a motor.
+  // A servo that is always at its force range is a motor.
   const std::string both =
       "<tendon><fixed name='t'><joint joint='j' coef='1'/><joint joint='k' coef='-.5'/></fixed></tendon>";
   const Model servo = on_ground(both + actuators("<position tendon='t' kp='1e4' kv='1' forcerange='-1 1'/>"));
@@ -217,7 +218,8 @@ TEST(Servo, LanesAreTheScalarRun) {
   }
 }
 
-/// Where a hinge with that text in its <joint> and one with that tendon end up, both pushed by 3 N m from rest.
+/// The final states of a hinge with the text `joint` in its <joint> and of one with the tendon `tendon`, both pushed by
+/// 3 N m from rest.
 std::array<double, 4> pushed(const std::string& joint, const std::string& tendon, const StepOptions& options,
                              int steps) {
   std::array<double, 4> out{};
@@ -245,7 +247,7 @@ TEST(Servo, RangesOfTendonsHold) {
 
 TEST(Servo, DryFrictionOfTendonsIsThatOfJoints) {
   StepOptions options{.dt = kStep, .velocity_products = VelocityProductMode::off};
-  options.rows.joints = true;  // a joint's row gives way a little (decision 504), a tendon's hardly
+  options.rows.joints = true;  // a joint's row yields a little (decision 504), a tendon's hardly
   const auto moving = pushed("frictionloss='1'", "frictionloss='1'", options, 12);
   EXPECT_NEAR(moving[2], moving[0], 0.02 * std::abs(moving[0]));
   EXPECT_NEAR(moving[3], moving[1], 0.02 * std::abs(moving[1]));
@@ -271,7 +273,7 @@ TEST(Servo, ATendonsEndsDependOnOneAnother) {  // the same range three times: no
 }
 
 TEST(Servo, PolynomialSpringsKeepTheirEnergyAndStiffOnesStayStill) {
-  // x'' = -k x³: with k = 1e6 a step of 1/60 s resolves nothing, and is stable all the same.
+  // x'' = -k x³: with k = 1e6 a step of 1/60 s resolves nothing, but is stable.
   const Model model = compile(parse_mjcf(
       "<mujoco><option gravity='0 0 0'/><worldbody><body><joint type='slide' stiffness='0 0 1e6' damping='0 5'/>"
       "<geom size='.1' mass='1'/></body></worldbody></mujoco>",
@@ -325,7 +327,7 @@ TEST(Servo, LawsThatAreNotComputedAreNamedWhenTheyWouldAct) {
   EXPECT_EQ(off.step(data), 0);
 }
 
-/// Springs, dampers and ranges of tendons act all the same, and water.
+/// Springs, dampers and ranges of tendons still act, and so does the fluid.
 TEST(Servo, WithoutActuationAModelIsAsOneWithoutActuators) {
   const std::string passive =
       "<option density='1000' viscosity='.01'/><tendon><spatial name='s' stiffness='40' damping='2' limited='true' "

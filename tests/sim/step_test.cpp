@@ -30,7 +30,7 @@ void start(const Model& model, Data& data, const std::vector<State>& states) {
   }
 }
 
-/// Its arrays are empty, which the address sanitizer looks at.
+/// The arrays of such a model are empty; the address sanitizer checks their accesses.
 TEST(Step, AModelThatCannotMoveIsStepped) {
   const char* plane =
       "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body mocap='true'><geom "
@@ -109,7 +109,7 @@ TEST(Step, BadWorldFreezesAndNeighboursGoOn) {
     data.get(data.qpos, model.nq, world, a);
     EXPECT_EQ(a, states[world].qpos) << world;
   }
-  // Set right and started again, the world moves.
+  // With a valid input and after a restart the world moves.
   data.set(data.tau, model.nv, 1, states[1].tau);
   stepper.restart(data, 1);
   EXPECT_EQ(stepper.step(data), 1);
@@ -143,7 +143,7 @@ TEST(Step, StepsOutOfRangeAreNamed) {
 
 Model chain(const std::string& joint, const std::string& more) { return based_chain(joint, more, "1"); }
 
-/// What lanes_refusal() names is no reason to do something else than one world does, to the bit.
+/// Models that lanes_refusal() names give the same bits as worlds stepped individually.
 TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {
   const std::string tendon = R"(<tendon><spatial name="t" stiffness="60" damping="2" range=".1 .35" limited="true">
     <site site="s"/><site site="e"/></spatial></tendon>)";
@@ -237,7 +237,7 @@ TEST(Step, WorldsThatLanesDoNotTakeStepAsAlone) {
 }
 
 TEST(Track, HoldsAPoseUnderGravity) {
-  // Stiff gains and a fixed pose: the error is what gravity can do against kp.
+  // Stiff gains and a fixed pose: the error is that which gravity causes against kp.
   const Model model = random_tree(5, {.bodies = 6, .springs = false, .welds = false});
   ASSERT_GT(model.nv, 0);
   TrackOptions options;

@@ -28,8 +28,8 @@ std::vector<std::filesystem::path> clips_in(const std::filesystem::path& folder,
   return found;
 }
 
-/// Bound on the mean error. A drive at 1/30 s lags its target by about a step of the body's speed (m/s times s), and
-/// real clips reach 3 m/s on average over bodies in flips: 0.1 m. Lost tracking shows as metres.
+/// Bound on the mean error. A drive at 1/30 s lags its target by about the body's speed times a step, and real clips
+/// reach a mean speed of 3 m/s over the bodies in flips: 0.1 m. If tracking fails the error is metres.
 constexpr double kMeanError = 0.15;
 
 template <class R>
@@ -58,7 +58,7 @@ void follow_all(const char* model_file, const std::vector<std::filesystem::path>
   }
 }
 
-/// Impulses by hand, on steps that begin and end within the pushes.
+/// Impulses in closed form, with steps that begin and end within the pushes.
 TEST(Tracking, PushesAreImpulses) {
   const auto model_of = [](const std::string& bodies) {
     return compile(
@@ -76,7 +76,7 @@ TEST(Tracking, PushesAreImpulses) {
   EXPECT_NEAR(v[0], 3 * 0.25 / 2, 1e-14);
   EXPECT_NEAR(v[1], 0.001 / 2, 1e-15);
   EXPECT_NEAR(v[2], -4 * 0.25 / 2, 1e-14);
-  EXPECT_NEAR(v[3] * v[3] + v[4] * v[4] + v[5] * v[5], 0, 1e-24);  // at the centre of mass: it does not turn
+  EXPECT_NEAR(v[3] * v[3] + v[4] * v[4] + v[5] * v[5], 0, 1e-24);  // at the centre of mass: no rotation
   EXPECT_NEAR(report.push_impulse.x, 0.75, 1e-14);
   // A push that outlasts the run acts until its end.
   run(ball, {{0.5, 1, {2, 0, 0}, 100}}, v);
@@ -94,7 +94,7 @@ TEST(Tracking, PushesAreImpulses) {
   EXPECT_THROW(track<double>(ball, hold(ball.qpos0), Drives::none(ball), bad), ValueError);
 }
 
-/// Skeletons that nobody here made: Biovision's, Mixamo's, CMU's, FAIR's, MASS's and others, without a mapping file.
+/// Published skeletons of Biovision, Mixamo, CMU, FAIR, MASS and others, without a mapping file.
 TEST(Tracking, MotionsOfOtherSkeletonsMapByThemselves) {
   if (!std::filesystem::is_directory(kShared / "bvh_more")) GTEST_SKIP() << kShared << " is not there";
   const Model model = compile(read_model(kSource / "models/humanoid.xml", {}));

@@ -48,8 +48,8 @@ TEST(VelocityProductsInSteps, FreeDiskKeepsItsEnergyForAMinute) {
   }
 }
 
-/// What flies turns as it does without gravity, however far its links turn in a step: the work of gravity is that on
-/// the whole's momentum.
+/// In free flight gravity acts on the total momentum only. The rotations equal those without gravity, however far the
+/// links turn in a step.
 TEST(VelocityProductsInSteps, WhatFallsTurnsAsWithoutGravity) {
   for (const char* name : {"humanoid", "dog"}) {
     for (unsigned seed = 0; seed < 10; ++seed) {
@@ -73,7 +73,7 @@ TEST(VelocityProductsInSteps, WhatFallsTurnsAsWithoutGravity) {
   }
 }
 
-/// Boxes of any shape, turning about any axis: at 60 Hz ten radians a second are ten degrees a step.
+/// Boxes of any shape that turn about any axis. At 60 Hz ten radians a second are ten degrees a step.
 TEST(VelocityProductsInSteps, TumblingBodiesKeepTheirEnergyForAMinute) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     Random random(seed);
@@ -112,8 +112,9 @@ TEST(VelocityProductsInSteps, ExplicitOnesLoseTheDisk) {
   EXPECT_EQ(stepper.status(0), WorldStatus::too_fast);
 }
 
-/// n rods on ball joints, a metre long in all, of which the first hangs on the world, laid out level. Their joints'
-/// armature is ¼ h² g (i c_i + c_i+1 + … + c_n) at the i-th, c_i the first moment of all that hangs on it.
+/// A horizontal rope of n rods on ball joints, one metre long in total, whose first rod hangs from the world. The
+/// armature of the i-th joint is ¼ h² g (i c_i + c_i+1 + … + c_n), with c_i the first moment of everything that hangs
+/// on it.
 Model rope(int n, double h) {
   ModelSpec spec;
   const double length = 1.0 / n, mass = 0.1 / n, across = mass * length * length / 12;
@@ -133,8 +134,8 @@ Model rope(int n, double h) {
   return compile(std::move(spec));
 }
 
-/// Their own weight makes them vibrate at up to 2 √(n g/l), 250 rad/s for 40 rods: by the gravity of the step's start
-/// alone ten of ten ropes of 20 rods are lost at 30 Hz and eight at 60 Hz, and all of 40 rods.
+/// The rods vibrate under their own weight at up to 2 √(n g/l), 250 rad/s for 40 rods. With the gravity of the step's
+/// start alone ten of ten ropes of 20 rods fail at 30 Hz and eight at 60 Hz, and all ropes of 40 rods.
 TEST(VelocityProductsInSteps, RopesWithAnArmatureForGravityGainNoEnergy) {
   for (const double rate : {30.0, 60.0}) {
     for (const int n : {10, 20, 40}) {
@@ -151,7 +152,7 @@ TEST(VelocityProductsInSteps, RopesWithAnArmatureForGravityGainNoEnergy) {
           most = std::max(most, total_energy(model, workspace, data) - start);
         }
       }
-      const double weight = 0.1 * 9.81 / 2;  // to let all hang [J]
+      const double weight = 0.1 * 9.81 / 2;  // energy released until the rope hangs straight [J]
       std::printf("%g Hz, %d rods: energy rises by %.3g of their fall's at most\n", rate, n, most / weight);
       EXPECT_LT(most, 0.05 * weight);
     }
@@ -168,8 +169,8 @@ Model limp(const std::string& name) {
   return compile(std::move(spec));
 }
 
-/// A hundred flights of four seconds at 60 Hz, from rates up to `rate` [rad/s] in every joint. No more than the share
-/// `end` of the energy is left after them.
+/// A hundred flights of four seconds at 60 Hz with initial rates up to `rate` [rad/s] in every joint. At the end the
+/// energy is at most the fraction `at_end` of the initial energy.
 void expect_no_gain(const std::string& name, double rate, double at_end) {
   const Model model = limp(name);
   const int worlds = 100;
@@ -205,10 +206,11 @@ TEST(VelocityProductsInSteps, AHundredFlightsOfAHumanoidGainNothing) {
   expect_no_gain("humanoid", 2, 1);
   expect_no_gain("humanoid", 5, 1);
 }
-/// Its tail is a whip: one of the flights ends 1.7 % above its start.
+/// The tail acts as a whip: one of the flights ends 1.7 % above its initial energy.
 TEST(VelocityProductsInSteps, AHundredFlightsOfADogGainLittle) { expect_no_gain("dog", 2, 1.02); }
 
-/// At q ⊟ h v a body has the energy that it had before the last step moved it. Each tree has its own.
+/// At q ⊟ h v a body has the energy that it had before the previous step moved it. The bound holds for each tree
+/// separately.
 TEST(VelocityProductsInSteps, WhatTurnsFarGainsNoEnergy) {
   int trees = 0, stopped = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
@@ -252,7 +254,7 @@ TEST(VelocityProductsInSteps, WhatTurnsFarGainsNoEnergy) {
   EXPECT_LT(stopped, 0.01 * trees);
 }
 
-/// A chain that is thrown about beside a wheel and a pendulum that swings: they turn as without it.
+/// A wheel and a swinging pendulum beside a chain with random velocities: they move as without the chain.
 TEST(VelocityProductsInSteps, WhatTurnsFarTakesNothingFromOthers) {
   const std::string chain =
       "<body pos='5 0 0'><freejoint/><geom type='capsule' fromto='0 0 0 .3 0 0' size='.03'/><body pos='.3 0 0'>"
@@ -285,7 +287,7 @@ TEST(VelocityProductsInSteps, WhatTurnsFarTakesNothingFromOthers) {
   }
 }
 
-/// A box whose centre is 5 cm from its origin, thrown at 10 m/s: its centre flies straight on.
+/// A box whose centre of mass is 5 cm from its origin, thrown at 10 m/s. Its centre of mass flies in a straight line.
 TEST(VelocityProductsInSteps, WhatTurnsFarFliesOn) {
   const Model model =
       compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody><body><freejoint/><geom type='box' pos='.05 0 0' "
@@ -312,7 +314,8 @@ TEST(VelocityProductsInSteps, WhatTurnsFarFliesOn) {
   }
 }
 
-/// A turntable with two slides that stiff servos move in and out: they do the work, and it goes on turning.
+/// A turntable with two slides that stiff servos move in and out. The servos do the work, and the turntable keeps
+/// turning.
 TEST(VelocityProductsInSteps, WhatDrivesPushGoesOnTurning) {
   const std::string weight = "<inertial pos='0 0 0' mass='.5' diaginertia='1e-4 1e-4 1e-4'/></body>";
   const Model model = compile(
@@ -334,8 +337,8 @@ TEST(VelocityProductsInSteps, WhatDrivesPushGoesOnTurning) {
   }
 }
 
-/// Roots of slides and three hinges, as many files have them, through the pose in which two of the hinges line up: slow
-/// bodies then have fast joints.
+/// Root joints of slides and three hinges, as in many files, which pass through the pose in which two of the hinges
+/// align. A slow body then has fast joints.
 TEST(VelocityProductsInSteps, RootsOfThreeHingesGainNoEnergyWhereTwoLineUp) {
   const Model model = compile(parse_mjcf(
       "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='slide' axis='1 0 0'/>"
@@ -374,8 +377,8 @@ TEST(VelocityProductsInSteps, RootsOfThreeHingesGainNoEnergyWhereTwoLineUp) {
   }
 }
 
-/// A root of three hinges at rest on which a body spins that a ball joint holds off its centre: slow joints that a step
-/// makes fast.
+/// A body spins on a ball joint off its centre, on a root of three hinges at rest. A step makes the root's slow joints
+/// fast.
 TEST(VelocityProductsInSteps, WhatSpinsOnARootOfThreeHingesGivesItNoMoreThanItHas) {
   const Model model = compile(parse_mjcf(
       "<mujoco><option gravity='0 0 0'/><worldbody><body><joint axis='0 0 1'/><joint axis='0 1 0'/>"
@@ -406,7 +409,7 @@ TEST(VelocityProductsInSteps, WhatSpinsOnARootOfThreeHingesGivesItNoMoreThanItHa
   }
 }
 
-/// A limb of 0.9 kg on a ball joint of 80° with something heavy on a second one behind it.
+/// A light branch of 0.9 kg on a ball joint with a range of 80°, with a heavy body on a second ball joint behind it.
 Model light_limb(double heavy, const std::string& range = "", const std::string& limb = "fromto='0 0 0 0 0 -1'",
                  const std::string& at = "0 0 -1", const std::string& end = "fromto='0 0 0 0 0 -.6'") {
   return compile(parse_mjcf(
@@ -424,7 +427,7 @@ void throw_joints(Data& data, unsigned seed, double speed) {
   for (double& v : data.qvel) v = speed * uniform(random);
 }
 
-/// How far balls and hinges are beyond their ranges.
+/// The largest violation of a ball's or hinge's range [rad].
 double beyond_ranges(const Model& model, In<double> qpos) {
   double most = 0;
   for (const Joint& joint : model.joints) {
@@ -437,10 +440,10 @@ double beyond_ranges(const Model& model, In<double> qpos) {
 }
 
 struct Gains {
-  int runs = 0, above = 0;  ///< by a tenth
+  int runs = 0, above = 0;  ///< runs above 1.1
   double most = 0, beyond = 0;
 };
-/// Energy over the least that it was before, four seconds at 60 Hz.
+/// The largest ratio of the energy to its previous minimum, over four seconds at 60 Hz.
 void find_gains(const Model& model, Gains& gains) {
   Data workspace(model);
   for (const double speed : {5, 10, 20}) {
@@ -468,7 +471,8 @@ void find_gains(const Model& model, Gains& gains) {
   }
 }
 
-/// What turns the limb about its own axis, next to no inertia, is the range's force, which the heavy end makes large.
+/// The range's force, which the heavy end makes large, turns the branch about its own axis, about which it has almost
+/// no inertia.
 TEST(VelocityProductsInSteps, ALightLimbAtTheEndOfItsRangeGainsNoEnergy) {
   Gains gains;
   for (const double ratio : {1, 10, 33, 100}) {
@@ -483,7 +487,8 @@ TEST(VelocityProductsInSteps, ALightLimbAtTheEndOfItsRangeGainsNoEnergy) {
   EXPECT_LT(gains.beyond, 0.25);
 }
 
-/// Hinges' forces do not turn with them: two pairs that cross, of ±40° and free.
+/// The forces of hinges do not turn with the hinges. Two pairs of crossing hinges, one pair with a range of ±40° and
+/// one free.
 TEST(VelocityProductsInSteps, HingesAtTheEndOfTheirRangesGainLittle) {
   Gains gains;
   for (const double ratio : {1, 10, 33, 100}) {
@@ -506,7 +511,7 @@ TEST(VelocityProductsInSteps, HingesAtTheEndOfTheirRangesGainLittle) {
   EXPECT_LT(gains.beyond, 0.05);
 }
 
-/// Each world of a pack decides as alone whether its step is to be solved once more.
+/// Each world of a pack decides, as if stepped individually, whether its step is solved a second time.
 TEST(VelocityProductsInSteps, LightLimbsSideBySideAreAsAlone) {
   const Model model = light_limb(30, "range='0 80' limited='true'");
   const int worlds = 11;
@@ -552,7 +557,7 @@ TEST(VelocityProductsInSteps, FastAndSlowWorldsOfOnePackAreAsAlone) {
       states.push_back(s);
       batch.set(batch.qpos, model.nq, world, s.qpos), batch.set(batch.qvel, model.nv, world, s.qvel);
     }
-    // At 1/60 s the fast ones are held to their energy as well.
+    // At 1/60 s the step also bounds the energy of the fast ones.
     const StepOptions options{.dt = seed % 2 ? 1e-3 : 1.0 / 60, .velocity_products = VelocityProductMode::automatic};
     Stepper<double> stepper(model, batch, options);
     stepper.step(batch);
@@ -596,8 +601,8 @@ TEST(SpringsInSteps, KeepTheirAmplitude) {
   }
 }
 
-/// Of the linear oscillator a step's map has a quadratic form that falls by the map's determinant (spring_rule.hpp).
-/// Amplitudes that a step resolves stay, what is too quick for it dies away, and nothing grows.
+/// The step's map of the linear oscillator has a quadratic form that falls by the map's determinant (spring_rule.hpp).
+/// Amplitudes that the step resolves are kept, those of higher frequencies decay, and none grows.
 TEST(SpringsInSteps, KeepWhatAStepResolvesAndLoseWhatItDoesNot) {
   const double h = 0.01, inertia = 0.02 + 0.25 * 0.25;
   for (const double angle : {0.01, 0.1, 0.3, 1.0, 2.0, 5.0, 100.0, 1e5}) {  // h ω

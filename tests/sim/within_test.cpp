@@ -7,7 +7,7 @@
 namespace tarsus::test {
 namespace {
 
-/// Of every length, wherever the one number is that is not within.
+/// For every length and every position of the single number that is out of bounds.
 template <class R>
 void finds_each() {
   const R nan = std::numeric_limits<R>::quiet_NaN(), infinite = std::numeric_limits<R>::infinity();

@@ -15,7 +15,7 @@ struct Contact {
   double target[3], compliance[2], rho[2], friction, felt[2], y[3], before[3] = {}, by[3] = {};
 };
 
-/// projected Gauss-Seidel on one contact: its normal, then friction (sweeps.hpp).
+/// Projected Gauss-Seidel on one contact: its normal, then friction (sweeps.hpp).
 void relax(Contact& c, std::vector<FreeBody>& bodies, const Extrapolation* by, double& moved, double& energy) {
   for (int k = 0; k < 3 && by; ++k) (*by)(c.y[k], c.before[k], c.by[k]);
   const auto velocity = [&](int body, const Vec3d& arm) {
@@ -56,7 +56,7 @@ class Drawn {
     }
     for (int i = 0; i < points; ++i) contacts.push_back(contact());
   }
-  /// As they are, to `points`.
+  /// Adds the contacts to `points` in their order.
   std::vector<int> add_to(BodyPoints& points) const {
     std::vector<int> at;
     points.clear(bodies.size());
@@ -128,7 +128,7 @@ ContactRows between(int a, int b) {
   return point;
 }
 
-/// Each after what shares a body with it; of the places from there on, the first with room.
+/// Each contact takes a place after those that share a body with it: the first such place with room.
 TEST(BodyPoints, FillPlaces) {
   BodyPoints points;
   points.clear(40);

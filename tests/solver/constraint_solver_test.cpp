@@ -11,7 +11,7 @@
 namespace tarsus {
 namespace {
 
-/// A point in space on circles about the origin: σ = (|x|² - r²)/2 for each radius.
+/// A point in space on spheres about the origin: σ = (|x|² - r²)/2 for each radius.
 class Spheres final : public Problem {
  public:
   explicit Spheres(std::vector<double> radii) : radii_(std::move(radii)) {

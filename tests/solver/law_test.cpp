@@ -26,7 +26,8 @@ double length(const double* v, int n) {
   return std::sqrt(sum);
 }
 
-/// ρ of each row; rows that are projected together have the largest of theirs. @param share of sliding rows' scale
+/// ρ of each row; rows that are projected together share their largest.
+/// @param share factor on the scale of a contact's first three rows
 Numbers metric(const Case& c, double share) {
   Numbers rho{};
   for (int k = 0; k < c.term.nrow; ++k)
@@ -40,7 +41,7 @@ Numbers metric(const Case& c, double share) {
   return rho;
 }
 
-/// @param normal bounds friction; negative: P's own
+/// @param normal the impulse that bounds friction; negative: that of P itself
 Numbers natural(const Case& c, const Numbers& rho, const Numbers& u, const Numbers& y, double normal = -1) {
   Numbers z{}, N{};
   const int n = c.term.nrow;
@@ -110,7 +111,7 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
     for (int k = 0; k < n; ++k) worst = std::max(worst, std::abs(felt[k]) * whole[k]);
     EXPECT_NEAR(natural_residual(c.term, c.rows.data(), c.u.data(), c.y.data()), worst, 1e-12 * (1 + worst));
 
-    Numbers to{}, by{};  // u' and what is left of the linear equation
+    Numbers to{}, by{};  // u' and the residual of the linear equation
     for (int k = 0; k < n; ++k) to[k] = c.u[k] + normal();
     Numbers next = base;
     for (int r = 0; r < n; ++r) {
@@ -130,7 +131,7 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
       const double moved = of_y ? next[at] - c.y[at] : to[at] - c.u[at];
       size = std::max(size, std::abs(moved));
       for (int r = 0; r < n; ++r) {
-        kink |= std::abs(up[r] - 2 * N[r] + down[r]) > 1e-9;  // P bends here
+        kink |= std::abs(up[r] - 2 * N[r] + down[r]) > 1e-9;  // P has a kink here
         by[r] += (up[r] - down[r]) / (2 * h) * moved;
       }
     }
@@ -141,12 +142,12 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
   EXPECT_GT(smooth, 1500);
 }
 
-/// Of a velocity that is no number no step is solved.
+/// With a velocity that is not a number the natural map is not a number, so that no step counts as solved.
 TEST_P(NaturalMap, IsNoNumberWhereAVelocityIsNone) {
   for (int trial = 0; trial < 200; ++trial) {
     for (int k = 0; k < GetParam().second; ++k) {
       Case c = draw(trial % 2 == 0);
-      c.u[k] = std::numeric_limits<double>::quiet_NaN(), c.y[0] = 0.1 + std::abs(c.y[0]);  // so that friction has a say
+      c.u[k] = std::numeric_limits<double>::quiet_NaN(), c.y[0] = 0.1 + std::abs(c.y[0]);  // so that friction matters
       EXPECT_TRUE(std::isnan(natural_residual(c.term, c.rows.data(), c.u.data(), c.y.data())))
           << trial << ", row " << k;
     }

@@ -16,7 +16,7 @@ namespace {
 
 using Eigen::MatrixXd, Eigen::VectorXd;
 
-/// A term a block, by A = J M⁻¹ Jᵀ of all; or all rows one block.
+/// One block per term, with A = J M⁻¹ Jᵀ of all rows; or all rows in one block.
 class DenseRows final : public RowBlocks {
  public:
   bool at_once = false;
@@ -198,7 +198,8 @@ Solution solve(Problem& p, const NewtonOptions& options, const std::vector<doubl
   return s;
 }
 
-/// The laws, said once more: what each term carries is the projection of y at the velocity that the impulses make.
+/// The laws, written independently: each term's impulse is the projection of y at the velocity that the impulses cause.
+/// @return the largest violation
 double law_missed(const Problem& p, const Solution& s) {
   const VectorXd u = p.mass.J * s.velocity;
   double worst = 0;
@@ -231,7 +232,7 @@ double law_missed(const Problem& p, const Solution& s) {
 double momentum_missed(const Problem& p, const Solution& s) {
   VectorXd left = p.mass.M * (s.velocity - p.free) -
                   p.mass.J.transpose() * Eigen::Map<const VectorXd>(s.impulse.data(), p.mass.J.rows());
-  if (p.mass.E.rows() > 0) {  // less what the bilateral rows can carry
+  if (p.mass.E.rows() > 0) {  // without the part that the bilateral rows can carry
     const MatrixXd Et = p.mass.E.transpose();
     const VectorXd carried = Et.colPivHouseholderQr().solve(left);
     left -= Et * carried;
@@ -242,10 +243,10 @@ double momentum_missed(const Problem& p, const Solution& s) {
 struct Tally {
   int solved = 0, missed = 0, iterations = 0;
   double law = 0, momentum = 0, bilateral = 0, warm = 0;
-  int alone = 0;  ///< solved for the terms that act alone
+  int alone = 0;  ///< solved for the active terms alone
 };
 
-/// In 30 iterations, with none to spare for other starts.
+/// With 30 iterations, which leave none for other starts.
 Tally run(unsigned count, int contacts, int axial, int balls, int bilateral, bool at_once = false, bool alone = false) {
   Tally tally;
   for (unsigned seed = 0; seed < count; ++seed) {
@@ -264,7 +265,7 @@ Tally run(unsigned count, int contacts, int axial, int balls, int bilateral, boo
     }
     ++tally.solved;
     tally.law = std::max(tally.law, law_missed(p, s));
-    // From its own answer: one iteration.
+    // From its own solution: one iteration.
     const Solution again = solve(p, {.max_iterations = 30, .tolerance = 1e-7}, &s.y);
     tally.warm = std::max(tally.warm, double(again.report.iterations));
   }
@@ -289,7 +290,7 @@ TEST(StepNewton, ConvexTermsAlwaysConverge) {
 
 TEST(StepNewton, CoulombFrictionWithEverythingElse) {
   for (const int bilateral : {0, 2}) {
-    for (const int way : {0, 1, 2}) {  // sweeps from the seventh iteration on, from the second, or those that act alone
+    for (const int way : {0, 1, 2}) {  // sweeps from the seventh iteration, from the second, or the active terms alone
       const Tally t = run(200, 3, 4, 1, bilateral, way == 1, way == 2);
       EXPECT_EQ(t.alone > 100, way == 2);
       EXPECT_EQ(t.missed, 0);
@@ -300,7 +301,7 @@ TEST(StepNewton, CoulombFrictionWithEverythingElse) {
   }
 }
 
-/// What Newton's method with sweeps does not end is solved from another start.
+/// Where Newton's method with sweeps does not converge, another start solves the problem.
 TEST(StepNewton, CoulombFrictionEndsFromAnotherStart) {
   int long_ones = 0;
   for (unsigned seed = 0; seed < 1200; ++seed) {
@@ -316,7 +317,8 @@ TEST(StepNewton, CoulombFrictionEndsFromAnotherStart) {
   EXPECT_GT(long_ones, 5);
 }
 
-/// Of these, starts drawn at random left one in fifteen, by metres a second, after a thousand iterations.
+/// With starts drawn at random one in fifteen of these problems remains unsolved, by metres a second, after a thousand
+/// iterations.
 TEST(StepNewton, CoulombFrictionEndsHoweverManyContactsAct) {
   int long_ones = 0;
   for (unsigned seed = 0; seed < 120; ++seed) {
@@ -341,7 +343,7 @@ Solution without_friction(Problem& p) {
   return smooth;
 }
 
-/// From the impulses without friction, with every term that acts on the way.
+/// From the impulses without friction, with every term that becomes active on the way.
 TEST(FrictionPath, LeadsToASolution) {
   int joined = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
@@ -382,13 +384,13 @@ TEST(FrictionPath, EndsWithinItsFactorisations) {
   EXPECT_EQ(impulse, smooth.impulse);
 }
 
-/// Where a mirror makes two curves of solutions meet; and bounds that are as good as none.
+/// Problems in which a mirror symmetry makes two solution curves meet, and bounds that have no effect.
 TEST(FrictionPath, LeadsOnFromWhereCurvesMeet) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     const Problem half = random_problem(seed, 6, 6, 3, 0, 0);
     const Eigen::Index n = half.mass.M.rows(), m = half.mass.J.rows();
-    Problem p;  // two of one kind, and what couples them
+    Problem p;  // two of one kind and their coupling
     p.mass.M.setZero(2 * n, 2 * n), p.mass.J.setZero(2 * m, 2 * n), p.mass.E.resize(0, 2 * n), p.free.resize(2 * n);
     const MatrixXd coupling = 0.5 * half.mass.M;
     p.mass.M << half.mass.M, coupling, coupling, half.mass.M;
@@ -416,7 +418,7 @@ TEST(FrictionPath, LeadsOnFromWhereCurvesMeet) {
   }
 }
 
-/// One sweep, and as many as it takes.
+/// After one sweep, and after as many as the solution takes.
 TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -441,7 +443,7 @@ TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
   }
 }
 
-/// Also of a step that takes thousands of iterations, with progress now and then.
+/// Also in a step that takes thousands of iterations with occasional progress.
 TEST(Sweeps, AStepHasABoundedNumber) {
   for (const auto& [kind, early, most] : {std::tuple{SweepKind::of_trees, 0.0, 640},
                                           {SweepKind::at_once, 1.0, 100},
@@ -466,7 +468,7 @@ TEST(Sweeps, AStepHasABoundedNumber) {
   }
 }
 
-/// Of terms that the sweeps know already.
+/// Also for terms that the sweeps already know.
 TEST(Sweeps, RowsAreReadAtEachRun) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);

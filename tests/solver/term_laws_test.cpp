@@ -45,7 +45,7 @@ struct Terms {
   StepProblem problem() const { return {terms, rows, free}; }
 };
 
-/// As that of the term alone, to rounding: packs fuse multiplications with additions.
+/// Equal to the single term's result to rounding: packs fuse multiplications with additions.
 void expect_near(double a, double b, double size) { EXPECT_NEAR(a, b, 1e-11 * (1 + std::abs(size))); }
 
 void expect_tangent(const Term& term, const Tangent& G, const Tangent& alone) {
@@ -70,7 +70,7 @@ TEST(TermLaws, AreThoseOfEachTermAlone) {
   int opened = 0;
   for (int trial = 0; trial < 600; ++trial) {
     SCOPED_TRACE(trial);
-    const Terms t(engine, trial % 13, trial % 3 == 0);  // whole groups of lanes, and what is left
+    const Terms t(engine, trial % 13, trial % 3 == 0);  // whole groups of lanes, and a remainder
     const StepProblem problem = t.problem();
     const std::size_t n = t.rows.size();
     TermLaws laws;
@@ -123,14 +123,14 @@ TEST(TermLaws, AreThoseOfEachTermAlone) {
   EXPECT_GT(opened, 100);
 }
 
-/// Nothing that is no number is lost among the others.
+/// A single non-finite number makes the residual non-finite.
 TEST(TermLaws, ResidualIsNoNumberWhereOneOfThemIsNone) {
   std::mt19937 engine{8};
   const double none[] = {std::numeric_limits<double>::quiet_NaN(), kUnbounded, -kUnbounded};
   for (int trial = 0; trial < 300; ++trial) {
     Terms t(engine, 9, true);
     const std::size_t at = engine() % t.u.size();
-    for (Term& term : t.terms) term.friction = 0.5, t.y[term.first_row] = 1;  // so that friction has a say
+    for (Term& term : t.terms) term.friction = 0.5, t.y[term.first_row] = 1;  // so that friction matters
     (trial % 2 ? t.u : t.y)[at] = none[trial % 3];
     TermLaws laws;
     laws.sort(t.problem());

@@ -12,7 +12,7 @@ std::atomic<long> allocations{0};
 std::atomic<long> held_bytes{0};
 }  // namespace
 
-#ifdef TARSUS_SANITIZED  // sanitizers have operators of their own, and tell of every block
+#ifdef TARSUS_SANITIZED  // sanitizers have operators of their own and report every block
 extern "C" {
 std::size_t __sanitizer_get_allocated_size(const volatile void* p);
 int __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void*, std::size_t),
@@ -27,7 +27,7 @@ namespace {
 #else
 namespace {
 void* take(std::size_t size, std::size_t alignment) {
-  // The size lies in front of the memory, which `alignment` leaves room for.
+  // The size is stored in front of the memory, in the room that `alignment` leaves.
   const std::size_t room = std::max(alignment, sizeof(std::max_align_t));
   void* whole = std::aligned_alloc(room, (size + 2 * room - 1) / room * room);
   if (!whole) throw std::bad_alloc();

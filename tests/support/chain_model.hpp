@@ -6,7 +6,7 @@
 
 namespace tarsus::test {
 
-/// With what `joint`, `more` and `option` add.
+/// The chain with the additions `joint`, `more` and `option`.
 inline Model based_chain(const std::string& joint, const std::string& more, const std::string& height,
                          const std::string& option = "") {
   return compile(parse_mjcf("<mujoco>" + option + R"(<worldbody><geom type="plane" size="0 0 1"/>

@@ -32,7 +32,7 @@ inline double velocity_error(const Model& model, const ClipBinding& binding, dou
   return worst;
 }
 
-/// Quaternions of unit length to rounding, no number that is not finite.
+/// Quaternions have unit norm to rounding, and all numbers are finite.
 inline void expect_sound(const Model& model, const ClipState& s) {
   for (double x : s.q) ASSERT_TRUE(std::isfinite(x));
   for (double x : s.v) ASSERT_TRUE(std::isfinite(x));
@@ -43,7 +43,7 @@ inline void expect_sound(const Model& model, const ClipState& s) {
   }
 }
 
-/// Forward kinematics: where a point fixed to a body is.
+/// Forward kinematics: the position of a point that is fixed to a body.
 class Figure {
  public:
   explicit Figure(const Model& model) : model_(model), data_(model) {}

@@ -8,7 +8,7 @@
 
 namespace tarsus::test {
 
-/// A body whose frame rides on each link.
+/// For each link a body that it carries.
 inline std::vector<int> body_of_link(const Model& model) {
   std::vector<int> body(model.njoint(), -1);
   for (int i = 0; i < model.nbody(); ++i) {
@@ -17,7 +17,7 @@ inline std::vector<int> body_of_link(const Model& model) {
   return body;
 }
 
-/// A random tree half way through a step: v⁰ is known, contacts are not yet solved for.
+/// A random tree in the middle of a step: v⁰ is known, contacts are not yet solved.
 struct World {
   Model model;
   Data data;

@@ -10,7 +10,7 @@ namespace tarsus::test {
 Eigen::MatrixXd spd_solve(const Eigen::MatrixXd& A, const Eigen::MatrixXd& B);
 /// A⁻¹ B by LU with full pivoting; the part that can be solved where A is singular.
 Eigen::MatrixXd lu_solve(const Eigen::MatrixXd& A, const Eigen::MatrixXd& B);
-/// Of a symmetric matrix, in ascending order.
+/// The eigenvalues of a symmetric matrix, in ascending order.
 Eigen::VectorXd symmetric_eigenvalues(const Eigen::MatrixXd& A);
 
 }  // namespace tarsus::test

@@ -16,20 +16,21 @@ struct DenseSystem {
   int rows() const { return int(J.rows()); }
   /// J M̂⁻¹ Jᵀ + Σ, scaled to a unit diagonal.
   Eigen::MatrixXd scaled() const;
-  /// Of scaled(); 1e300: singular.
+  /// Condition number of scaled(); 1e300 where it is singular.
   double condition() const;
   Eigen::VectorXd solve() const;
   /// max |M̂ q̈ + Jᵀ x₂ - y₁| over the largest term in it.
   double force_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const;
-  /// max |J q̈ - Σ x₂ - y₂| over the largest term in it, that of the unconstrained q̈ included.
+  /// max |J q̈ - Σ x₂ - y₂| over the largest term in it, including that of the unconstrained q̈.
   double row_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const;
 };
 
-/// What SPOOK pulls an open row back by [m/s | rad/s]: without compliance all rows of one unit, a constraint's or a
-/// weld's three, by 10 at most.
+/// The violation of a row that SPOOK corrects in a step, as a velocity [m/s | rad/s]. Without compliance the rows of
+/// one unit, all of a constraint or three of a weld, have a correction of 10 at most.
 double pull_back(const Equality& equality, int row, std::span<const double> phi, double dt);
 
-/// dt > 0: SPOOK's rows over that step; else exact ones, with drift_time > 0 pulled back (constrained_dynamics.hpp).
+/// The system of SPOOK's rows over the step dt where dt > 0, otherwise of exact rows, which are stabilised with
+/// drift_time if that is positive (constrained_dynamics.hpp).
 /// @param K joint_inertia
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
                          double dt, double drift_time);

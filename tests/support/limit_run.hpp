@@ -12,7 +12,7 @@ namespace tarsus::test {
 
 struct LimitRun {
   double kp = 1e3, kd = 1e2, limit = 100;  ///< the same for all joints [N m/rad, N m s/rad, N m]
-  bool root_driven = true;                 ///< a free root is held in place by a drive of its own, limited too
+  bool root_driven = true;                 ///< its own drive, limited too, holds a free root in place
   double seconds = 30;
   unsigned seed = 0;
   double spin_damping = 0.5;
@@ -31,7 +31,7 @@ struct LimitRunReport {
   double saturated = 0;  ///< drives at their limit, summed
 };
 
-/// Joint angles up to `reach` from rest.
+/// A random target with joint angles up to `reach` from rest [rad].
 inline void random_target(Random& random, const Model& model, double reach, std::vector<double>& target) {
   target = model.qpos0;
   for (const Joint& joint : model.joints) {
@@ -53,7 +53,7 @@ inline Drives limited_drives(const Model& model, const LimitRun& run) {
   return drives;
 }
 
-/// The same drive for every joint but a free root, which has none. @param limit [N m], 0: none
+/// The same drive for every joint; a free root has none. @param limit [N m], 0: none
 inline Drives joint_drives(const Model& model, double kp, double kd, double limit) {
   Drives drives = Drives::uniform(model, kp, kd, 0, 0);
   drives.spin_damping = 0;
@@ -65,7 +65,8 @@ inline Drives joint_drives(const Model& model, double kp, double kd, double limi
   return drives;
 }
 
-/// Runs until the end or until the world goes bad. `check_every` steps an independent RNEA checks the force (0: never).
+/// Runs until the end or until the world fails. Every `check_every` steps an independent RNEA checks the force (0:
+/// never).
 inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int check_every = 0) {
   const double h = 1.0 / 60;
   Data data(model), other(model);

@@ -19,7 +19,7 @@ struct SweepIterations {
   void operator+=(const SweepIterations& other) { iterations += other.iterations, steps += other.steps; }
 };
 
-/// Roots are driven, within the same limits, for every other seed; else the character falls freely.
+/// For every other seed the root is driven within the same limits; otherwise the character falls freely.
 inline void expect_sweep_holds(const std::string& name, const Sweep& sweep, SweepIterations& sum) {
   const Model model = built_in(name);
   for (double kp = 1e2; kp < 2e6; kp *= 10) {
@@ -33,7 +33,8 @@ inline void expect_sweep_holds(const std::string& name, const Sweep& sweep, Swee
                            .seed = unsigned(seed)};
         const LimitRunReport report = run_limited(model, run);
         ASSERT_EQ(report.status, WorldStatus::ok) << name << ", kp " << kp << ", limit " << limit << ", seed " << seed;
-        // Drives alone ask for 10 rad/s at most (1 rad of error, kd = kp / 10); swinging limbs reach a few times that.
+        // The drives alone demand 10 rad/s at most (1 rad of error, kd = kp / 10); swinging limbs reach a few times
+        // that.
         ASSERT_LT(report.top_speed, 100) << name << ", kp " << kp << ", limit " << limit << ", seed " << seed;
         ASSERT_LT(report.residual, 1e-9) << name << ", kp " << kp << ", limit " << limit << ", seed " << seed;
         sum += {report.iterations, double(report.steps)};

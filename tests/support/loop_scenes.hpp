@@ -21,7 +21,7 @@ struct LoopScene {
         "<mujoco><worldbody>" + bodies + "</worldbody><equality>" + equalities + "</equality></mujoco>", "loops", "."));
   }
 
-  /// A free capsule for each edge of a polyline, neighbours connected at its vertices, where they do not touch.
+  /// A free capsule for each edge of a polyline. Neighbours are connected at its vertices and do not touch there.
   void add_chain(const std::string& name, const std::vector<Vec3d>& vertices, double radius) {
     for (std::size_t i = 0; i + 1 < vertices.size(); ++i) {
       const Vec3d middle = (vertices[i] + vertices[i + 1]) * 0.5, half = (vertices[i + 1] - vertices[i]) * 0.5;
@@ -50,7 +50,7 @@ struct LoopScene {
   }
 };
 
-/// Chains of five that fall across one another into a box.
+/// Chains of five links that fall across one another into a box.
 inline LoopScene heap_of_chains(int chains) {
   LoopScene scene;
   scene.add_walls(0.45);
@@ -89,7 +89,7 @@ inline LoopScene coiled_rope(int links) {
   return scene;
 }
 
-/// A square net of balls, welded to their neighbours, that falls on boxes: most of the rows follow from others.
+/// A square net of balls that are welded to their neighbours and fall on boxes: most of the rows are redundant.
 inline LoopScene net_of_welds(int side, int boxes) {
   LoopScene scene;
   const double pitch = 0.1;

@@ -12,8 +12,7 @@ std::vector<int> axial_joints(const Model& model) {
   return list;
 }
 
-/// Two rows, quadratic in the sine of the first coordinates of two joints; for balls and free joints linear in nothing:
-/// skipped.
+/// Two user rows that are nonlinear in the coordinates of two joints of one DoF each.
 UserRows random_user_rows(Random& random, const Model& model, const std::vector<int>& axial) {
   const int a = axial[random.index(int(axial.size()))], b = axial[random.index(int(axial.size()))];
   const double k = random.uniform(), c = random.uniform();

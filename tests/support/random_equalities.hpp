@@ -9,7 +9,7 @@ namespace tarsus::test {
 
 struct EqualityOptions {
   int count = 3;        ///< constraints tried; those between bodies that cannot move against each other are left out
-  int max_rows = 1000;  ///< no constraint that would exceed it
+  int max_rows = 1000;  ///< constraints that would exceed it are left out
   bool user = true;
 };
 

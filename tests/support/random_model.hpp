@@ -26,7 +26,7 @@ class Random {
     }
   }
   Quatd rotation(double most = kPi) {
-    const double angle = uniform(0, most);  // before the direction: compilers differ in what they take first
+    const double angle = uniform(0, most);  // drawn first: the order of evaluation differs among compilers
     return exp_map(direction() * angle);
   }
   /// A positive definite inertia that a real body could have.
@@ -43,12 +43,13 @@ class Random {
 struct TreeOptions {
   int bodies = 12;
   bool armature = true, springs = true, welds = true;
-  double chain = 0.5;  ///< chance that a body hangs on the last one
+  double chain = 0.5;  ///< probability that a body is attached to the previous one
 };
 
 JointSpec random_joint(Random& random, JointType type, const std::string& name, const TreeOptions& options);
 
-/// Welded, one joint of any type of joint_type.hpp, two or three hinges, slide with ball; free only at the root.
+/// Adds no joint (a weld), one joint of any type of joint_type.hpp, two or three hinges, or a slide with a ball. Free
+/// joints occur only at the root.
 void add_joints(Random& random, BodySpec& body, int index, const TreeOptions& options);
 
 Model random_tree(unsigned seed, const TreeOptions& options = {});
