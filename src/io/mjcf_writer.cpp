@@ -19,21 +19,6 @@ namespace {
 constexpr double kLeastMoment = 1e-14;  // MuJoCo's least principal moment of a fullinertia
 constexpr double kNoEnd = 1e10;         // written for an infinite end of a range; MJCF has no infinity
 
-const char* type_name(GeomType type) {
-  switch (type) {
-    case GeomType::plane: return "plane";
-    case GeomType::sphere: return "sphere";
-    case GeomType::capsule: return "capsule";
-    case GeomType::ellipsoid: return "ellipsoid";
-    case GeomType::cylinder: return "cylinder";
-    case GeomType::box: return "box";
-    case GeomType::mesh: return "mesh";
-    case GeomType::height_field: return "hfield";
-    case GeomType::sdf: return "sdf";
-  }
-  return "";
-}
-
 std::array<double, 2> finite_range(const std::array<double, 2>& r) {
   return {std::isinf(r[0]) ? -kNoEnd : r[0], std::isinf(r[1]) ? kNoEnd : r[1]};
 }
@@ -319,7 +304,7 @@ void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) {
   const GeomSpec usual;
   const XmlWriter e = body.child("geom");
   e.set_name(geom.name);
-  e.set("type", type_name(geom.type));
+  e.set("type", name(geom.type));
   if (mesh)
     e.set("mesh", geom.mesh);
   else if (geom.type == GeomType::height_field)
@@ -351,7 +336,7 @@ void MjcfWriter::write_site(const XmlWriter& body, const SiteSpec& site) const {
   const SiteSpec usual;
   const XmlWriter e = body.child("site");
   e.set_name(site.name);
-  e.set("type", type_name(site.type));
+  e.set("type", name(site.type));
   e.set("size", site.size);
   e.set_place(site.position, site.orientation);
   e.set_unless("group", site.group, 0);
