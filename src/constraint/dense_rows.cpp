@@ -11,7 +11,7 @@ namespace tarsus {
 void DenseRows::begin(const Matrices& matrices, std::span<const int> counts) {
   matrices_.emplace(matrices);
   counts_.assign(counts.begin(), counts.end());
-  rows_ = 0, turned_ = false, picked_.clear();
+  rows_ = 0, turned_ = factored_ = false, picked_.clear();
   for (const int n : counts) rows_ += n;
   sum_.resize(matrices.blocks.whole().stride);
 }
@@ -62,12 +62,10 @@ void DenseRows::write_rows(std::span<const Tangent> tangents) {
 }
 
 /// Solves for J x of the unknown rows, in right_.
-void DenseRows::solve_rows(std::span<const Tangent> tangents, std::span<const double> force) {
+void DenseRows::solve_rows(std::span<const double> force) {
   const auto [A, stride] = matrices_->blocks.whole();
-  const int n = int(unknown_.size()), ld = padded(n, 8);
-  write_rows(tangents);
-  factors_.factor(n, ld);
-  right_.assign(ld, 0.0);
+  const int n = int(unknown_.size());
+  right_.assign(padded(n, 8), 0.0);
   multiply_rows(force.data(), A, stride, sum_.data());
   for (int i = 0; i < n; ++i) right_[i] = sum_[unknown_[i]];
   factors_.solve(right_);
@@ -98,10 +96,8 @@ void DenseRows::write_dofs(std::span<const Tangent> tangents) {
   for (int d = 0; d < n; ++d) H[std::size_t(d) * (ld + 1)] += 1;
 }
 
-void DenseRows::solve_dofs(std::span<const Tangent> tangents, std::span<const double> force) {
+void DenseRows::solve_dofs(std::span<const double> force) {
   const int n = matrices_->dofs, ld = padded(n, 8);
-  turn_W(), write_dofs(tangents);
-  factors_.factor(n, ld);
   x_.resize(ld), right_.resize(unknown_.size());
   multiply_rows(force.data(), W_.data(), ld, x_.data());
   factors_.solve(x_);
@@ -110,12 +106,19 @@ void DenseRows::solve_dofs(std::span<const Tangent> tangents, std::span<const do
   for (std::size_t i = 0; i < unknown_.size(); ++i) right_[i] = sum_[unknown_[i]];
 }
 
-bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) {
+void DenseRows::factor(std::span<const Tangent> tangents) {
+  if (unknown_.empty()) return;
+  const int n = by_rows() ? int(unknown_.size()) : matrices_->dofs;
+  by_rows() ? write_rows(tangents) : (turn_W(), write_dofs(tangents));
+  factors_.factor(n, padded(n, 8));
+}
+
+void DenseRows::solve_factored(std::span<const Tangent> tangents, std::span<const double> force,
+                               std::span<double> change) {
   const auto [A, stride] = matrices_->blocks.whole();
-  choose(tangents);
   impulse_.assign(force.begin(), force.end());
   if (!unknown_.empty()) {
-    int(unknown_.size()) <= matrices_->dofs ? solve_rows(tangents, force) : solve_dofs(tangents, force);
+    by_rows() ? solve_rows(force) : solve_dofs(force);
     each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
       for (int r = 0; r < count; ++r) {
         for (int c = 0; c < count; ++c) impulse_[row + r] -= G.at[r][c] * right_[at + c];
@@ -124,7 +127,19 @@ bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double>
   }
   multiply_rows(impulse_.data(), A, stride, sum_.data());
   std::copy_n(sum_.begin(), rows_, change.begin());
+}
+
+bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) {
+  choose(tangents), factor(tangents);
+  solve_factored(tangents, force, change);
+  factored_ = !tangents.empty();
   return true;
+}
+
+bool DenseRows::solve_again(std::span<const Tangent> tangents, std::span<const double> force,
+                            std::span<double> change) {
+  if (factored_) solve_factored(tangents, force, change);
+  return factored_;
 }
 
 }  // namespace tarsus

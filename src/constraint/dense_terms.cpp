@@ -115,6 +115,13 @@ std::span<const double> DenseTerms<R>::add_tangents(std::span<const Tangent> tan
 }
 
 template <class R>
+std::span<const double> DenseTerms<R>::right(std::span<const double> force) {
+  add_tangents({}, force, false);
+  free_ = false;
+  return right_;
+}
+
+template <class R>
 void DenseTerms<R>::solve(std::span<double> x) {
   free_ ? trees_.solve_free(x) : trees_.solve(x);
 }

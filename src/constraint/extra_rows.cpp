@@ -157,39 +157,54 @@ void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const type
   write_wrench<R>({cross(contact.arm_a, force) + moment, force}, block, row + 1);
 }
 
+/// Calls f(equation, row, g) for each nonzero coefficient g of J x in the equations of contacts and paths.
+template <class R>
+template <class F>
+void ExtraRows<R>::each_coefficient(std::span<const Tangent> tangents, const F& f) const {
+  for (const Extra& extra : extras_) {
+    if (extra.coupling > 0) {
+      f(extra.first_unknown, extra.first_row, extra.coupling);
+      continue;
+    }
+    for (int r = 0; r < extra.nrow && !tangents.empty(); ++r) {
+      for (int c = 0; c < extra.nrow; ++c) {
+        const double g = tangents[extra.term].at[r][c];
+        if (g != 0) f(extra.first_unknown + r, extra.first_row + c, g);
+      }
+    }
+  }
+}
+
 /// A is the rows' Delassus matrix in the stiffened tree, x₀ the tree's solution without them:
 ///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
 ///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
 template <class R>
-void ExtraRows<R>::write_system(std::span<const Tangent> tangents, std::span<const double> force) {
+void ExtraRows<R>::write_system(std::span<const Tangent> tangents) {
   const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = bilateral_.count();
   const auto A = [&](int i, int j) { return double(gram_[std::size_t(i) * ld + j]); };
   leading_ = (k + 7) / 8 * 8;
   AlignedVector<double>& matrix = factors_.matrix;
-  matrix.assign(std::size_t(k) * leading_, 0.0), right_.assign(leading_, 0.0);
+  matrix.assign(std::size_t(k) * leading_, 0.0);
   for (int i = 0; i < held; ++i) {
     for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + i] = A(i, unknown_[j]);
     matrix[std::size_t(i) * (leading_ + 1)] += bilateral_.diagonal()[i];
-    right_[i] = bilateral_.demand()[i] - double(velocity_[i]);
   }
   for (int i = held; i < k; ++i) matrix[std::size_t(i) * (leading_ + 1)] = 1;
-  const auto add = [&](int equation, int row, double g) {
-    if (g == 0) return;
-    right_[equation] -= g * double(velocity_[row]);
+  each_coefficient(tangents, [&](int equation, int row, double g) {
     for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + equation] += g * A(row, unknown_[j]);
-  };
+  });
+}
+
+template <class R>
+void ExtraRows<R>::write_right_side(std::span<const Tangent> tangents, std::span<const double> force) {
+  right_.assign(leading_, 0.0);
+  for (int i = 0; i < bilateral_.count(); ++i) right_[i] = bilateral_.demand()[i] - double(velocity_[i]);
   for (const Extra& extra : extras_) {
-    if (extra.coupling > 0) {
-      add(extra.first_unknown, extra.first_row, extra.coupling);
-      continue;
-    }
-    for (int r = 0; r < extra.nrow; ++r) {
-      right_[extra.first_unknown + r] += force[terms_[extra.term].first_row + r];
-      for (int c = 0; c < extra.nrow && !tangents.empty(); ++c)
-        add(extra.first_unknown + r, extra.first_row + c, tangents[extra.term].at[r][c]);
-    }
+    for (int r = 0; r < extra.nrow && extra.coupling == 0; ++r)
+      right_[extra.first_unknown + r] = force[terms_[extra.term].first_row + r];
   }
+  each_coefficient(tangents, [&](int equation, int row, double g) { right_[equation] -= g * double(velocity_[row]); });
 }
 
 template <class R>
@@ -204,12 +219,17 @@ void ExtraRows<R>::take_bilateral(In<R> x, std::span<const double> impulse, std:
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,
                                 const BilateralImpulse& now, BilateralImpulse& next) {
-  write_system(tangents, force);
+  write_system(tangents), write_right_side(tangents, force);
   const int k = int(unknown_.size());
   factors_.factor(k, leading_);
   bilateral_.refine([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
+  write_impulses();
+}
+
+template <class R>
+void ExtraRows<R>::write_impulses() {
   impulse_.assign(rows_.rows(), R(0));
-  for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(right_[i]);
+  for (std::size_t i = 0; i < unknown_.size(); ++i) impulse_[unknown_[i]] = R(right_[i]);
 }
 
 template <class R>
@@ -225,6 +245,17 @@ void ExtraRows<R>::solve(std::span<const Tangent> tangents, std::span<const doub
     for (int j = 0; j < i; ++j) gram_[std::size_t(i) * ld + j] = gram_[std::size_t(j) * ld + i];
   }
   solve_system(tangents, force, now, next);
+  rows_.push(impulse_.data(), u_.data());
+  outward<R>(model_, *data_, u_, x);
+}
+
+template <class R>
+void ExtraRows<R>::solve_again(std::span<const Tangent> tangents, std::span<const double> force, Out<R> x) {
+  read_u<R>(model_, *data_, u_);
+  rows_.velocity(u_.data(), velocity_.data());
+  write_right_side(tangents, force);
+  factors_.solve(right_);
+  write_impulses();
   rows_.push(impulse_.data(), u_.data());
   outward<R>(model_, *data_, u_, x);
 }

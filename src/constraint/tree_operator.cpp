@@ -88,7 +88,8 @@ In<R> TreeOperator<R>::settle(std::span<double> change) {
 
 template <class R>
 void TreeOperator<R>::restart() {
-  of_step_.solves = 0, operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;
+  of_step_.solves = 0, of_step_.factors = Factors::none,
+  operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;
   iterates_.first = true;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept})
     i->bilateral.at.assign(extra_.bilateral().count(), 0.0);
@@ -99,6 +100,7 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
                             std::span<const double> force, std::span<double> change) {
   int coupled = 0;
   bool dense = of_step_.dense;
+  of_step_.factors = Factors::none;
   if (!tangents.empty()) {
     find_active(tangents, force);
     const int extra = places_.unknowns + extra_.bilateral().count();
@@ -108,13 +110,16 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
     coupled = places_.unknowns,
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.bilateral().count() > model_.nv;
   }
+  Factors factors = Factors::none;
   if (dense || of_step_.exact)
-    solve_dense(forces, tangents, force);
+    solve_dense(forces, tangents, force), factors = Factors::dense;
   else if (coupled < kCrowd && !has_nodes())
-    solve_tree(forces, tangents, force);
+    solve_tree(forces, tangents, force), factors = Factors::tree;
   else if (!solve_coupled(forces, tangents, force))
     return false;
   read(change);
+  const bool keeps = sizeof(R) == sizeof(double) && extra_.bilateral().count() == 0 && geometry_.paths.empty();
+  if (!tangents.empty() && keeps) of_step_.factors = factors;
   return true;
 }
 
@@ -156,6 +161,36 @@ bool TreeOperator<R>::solve_change(std::span<const Tangent> tangents, std::span<
                                    std::span<double> change) {
   if (!solve(none_, tangents, force, change)) return false;
   for (std::size_t i = 0; i < iterates_.now.x.size(); ++i) iterates_.next.x[i] += iterates_.now.x[i];
+  return true;
+}
+
+/// In float, and beside bilateral rows and paths, there is no such solve.
+template <class R>
+bool TreeOperator<R>::solve_again(std::span<const Tangent> tangents, std::span<const double> force,
+                                  std::span<double> change) {
+  if (of_step_.factors == Factors::none) return false;
+  AlignedVector<R>& x = iterates_.next.x;
+  if (of_step_.factors == Factors::dense) {
+    const std::span<const double> right = dense_.right(force);
+    solution_.assign(right.begin(), right.end());
+    dense_.solve(solution_);
+    dense_.trees().template finish<R>(solution_, *data_, x);
+  } else {
+    for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {  // those between two links are extra rows
+      const double* y = &force[terms_[c].first_row];
+      const int nrow = geometry_.contacts[c].nrow;
+      if (geometry_.contacts[c].b >= 0 && std::any_of(y, y + nrow, [](double f) { return f != 0; }) &&
+          !extra_.has(int(c)))
+        return false;
+    }
+    stiffness_.clear();
+    add_contact_forces(force, false), add_row_stiffness({}, force);
+    const bool extra = extra_.rows() > 0;
+    solve_factored<R>(model_, *data_, stiffness_.of_link(), stiffness_.all(), extra ? Out<R>() : Out<R>(x));
+    if (extra) extra_.solve_again(tangents, force, x);
+  }
+  read(change);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += iterates_.now.x[i];
   return true;
 }
 
@@ -219,6 +254,7 @@ StepOperator* TreeOperator<R>::reduced(std::span<const int> terms) {
 
 template <class R>
 RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  of_step_.factors = Factors::none;
   int count = 0, of_bodies = 0;
   for (const int t : terms) {
     count += terms_[t].nrow;
@@ -276,11 +312,12 @@ void TreeOperator<R>::add_stiffness(std::span<const Tangent> tangents, std::span
                                            stiffness_.data());
 }
 
-/// Adds forces alone, of contacts between two links too.
+/// Adds forces alone.
 template <class R>
-void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
+void TreeOperator<R>::add_contact_forces(std::span<const double> force, bool between_links) {
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
+    if (contact.b >= 0 && !between_links) continue;
     const double* y = &force[terms_[c].first_row];
     if (std::all_of(y, y + contact.nrow, [](double x) { return x == 0; })) continue;
     const auto [n, f] = contact_sum(contact, y);

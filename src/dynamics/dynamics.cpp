@@ -147,6 +147,17 @@ void solve_stiffened(const Model& model, BasicData<R>& data, In<R> joint_inertia
 }
 
 template <class R>
+void solve_factored(const Model& model, BasicData<R>& data, std::span<const int> stiffness_of_link,
+                    std::span<const LinkStiffness<R>> stiffnesses, Out<R> x) {
+  check_data(model, data);
+  if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+  check_size("stiffness_of_link", stiffness_of_link.size(), model.njoint());
+  if (!x.empty()) check_size("x", x.size(), model.nv);
+  kernel_table<R>(1).solve_factored(data.view(model, 0), data.state(0), stiffness_of_link.data(), stiffnesses.data(),
+                                    x.empty() ? nullptr : x.data());
+}
+
+template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
   check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
@@ -192,6 +203,8 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                                   \
   template void solve_stiffened<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, std::span<const int>, \
                                    std::span<const LinkStiffness<R>>, Out<R>);                             \
+  template void solve_factored<R>(const Model&, BasicData<R>&, std::span<const int>,                       \
+                                  std::span<const LinkStiffness<R>>, Out<R>);                              \
   template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                              \
   template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                        \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);

@@ -28,6 +28,9 @@
                 (const ModelView<R>&, void* state, const R* K, const R* Q, const void* bias,                           \
                  const int* stiffness_of_link, const void* stiffnesses, R* x),                                         \
                 solve_stiffened_kernel<T>)                                                                             \
+  SCALAR_KERNEL(void, solve_factored,                                                                                  \
+                (const ModelView<R>&, void* state, const int* stiffness_of_link, const void* stiffnesses, R* x),       \
+                solve_factored_kernel<T>)                                                                              \
   SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
   SCALAR_KERNEL(void, hand_on, (const CoupledJoint<R>& joint, const R* g, R* z, R* force), hand_on_kernel<T>)          \
   SCALAR_KERNEL(void, take_in, (const CoupledJoint<R>& joint, const R* motion, R* q), take_in_kernel<T>)               \

@@ -1,7 +1,7 @@
 // ABA's passes 2 and 3 with stiffnesses on links and joints; see tarsus/dynamics/stiffened.hpp.
 #pragma once
 
-#include "dynamics/aba.inl"
+#include "dynamics/minv.inl"
 #include "tarsus/dynamics/link_stiffness.hpp"
 
 namespace tarsus {
@@ -92,6 +92,32 @@ void solve_stiffened_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, co
       else
         reduce(m.link[i], state, i, Q + v, K + v);
     }
+  }
+  if (x) aba_accelerate(m, state, x);
+}
+
+/// Passes 2 and 3 for other forces, with the factors of the last solve. @param x null: only u
+template <class T>
+void solve_factored_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const int* stiffness_of_link,
+                           const LinkStiffness<T>* stiffnesses, T* x) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const int at = stiffness_of_link[i];
+    state[i].pA = at < 0 ? Force<T>{zero3<T>(), zero3<T>()} : Force<T>{-stiffnesses[at].n, -stiffnesses[at].f};
+  }
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>& s = state[i];
+    const Vec3<T> on_joint = stiffness_of_link[i] < 0 ? zero3<T>() : stiffnesses[stiffness_of_link[i]].joint_force;
+    Force<T> f;
+    if (turns_freely(link.joint)) {  // with any K
+      s.u = on_joint - s.pA.n;
+      const Vec3<T> turn = s.Dinv * s.u;
+      f = {s.pA.n + s.IA.I * turn, s.pA.f + transpose_mul(s.IA.H, turn)};
+    } else {
+      const T zero = T(Real<T>(0)), y[6] = {on_joint.x, zero, zero, zero, zero, zero};  // zero for a free joint
+      f = pass_force_down(link, s, y);
+    }
+    if (link.parent >= 0) state[link.parent].pA += shift_back(f, s.r);
   }
   if (x) aba_accelerate(m, state, x);
 }

@@ -28,6 +28,8 @@ constexpr int kFrictionlessIterations = 300;         ///< without friction, unti
 constexpr double kFrictionlessTolerance = 1e-3;      ///< is within this [m/s]
 constexpr int kPathIterations = 2000;                ///< along the friction path, with laws rounded by
 constexpr double kRoundings[] = {1e-3, 1e-4, 1e-5};  ///< these, one after another [m/s]
+constexpr double kLikely = 0.03;                     ///< see newton_again()
+constexpr double kNearAtFirst = 1e-3;                ///< there is no residual before the first iteration's [m/s]
 constexpr int kLastSweeps = 60;                      ///< from zero, if the best iterate misses by more than kLost
 
 }  // namespace
@@ -39,14 +41,23 @@ StepNewton::~StepNewton() = default;
 /// @param changes solve for x' - x; requires that the iterate's velocities are those of its impulses. Where R is small,
 /// g and G J x are large and cancel; their difference is then exact
 void StepNewton::linear_solve(StepOperator& mass, bool changes) {
-  const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
-  for (std::size_t i = 0; changes && i < from.size(); ++i) linear_.change[i] = linear_.carried[i] - now_.impulse[i];
-  ++iterations_;
+  if (changes) find_change();
+  ++iterations_, again_ = false;
   if (!(changes ? mass.solve_change(linear_.tangent, linear_.change, next_.velocity)
                 : mass.solve(linear_.tangent, linear_.carried, next_.velocity))) {
     costly_ = true, next_ = now_;
     return;
   }
+  take_solution(changes);
+}
+
+void StepNewton::find_change() {
+  for (std::size_t i = 0; i < linear_.change.size(); ++i) linear_.change[i] = linear_.carried[i] - now_.impulse[i];
+}
+
+/// Completes next_, whose velocities are those that the linear problem has returned.
+void StepNewton::take_solution(bool changes) {
+  const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   laws_.impulses(problem_, linear_.tangent, linear_.carried, next_.velocity, next_.impulse);
   for (std::size_t i = 0; i < from.size(); ++i) next_.velocity[i] += from[i];
 }
@@ -115,6 +126,31 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   move(mass, best);
 }
 
+/// Whether a term's law is in the same regime at both tangents: open, sticking or slipping, within or at a bound.
+static bool same_regime(const Term& term, const Tangent& a, const Tangent& b) {
+  for (int r = 0; r < term.nrow; ++r) {
+    if ((a.at[r][r] == 0) != (b.at[r][r] == 0) || (a.at[r][0] == 0) != (b.at[r][0] == 0)) return false;
+  }
+  return true;
+}
+
+/// One step with the last iteration's factors, if it probably suffices. @return whether it was made
+bool StepNewton::newton_again(StepOperator& mass, double tolerance) {
+  if (again_ || short_ || !mass.takes_changes()) return false;
+  const double now = history_.back(), last = history_.size() > 1 ? history_[history_.size() - 2] : 0;
+  if (history_.size() > 1 ? kLikely * now * now > tolerance * last : now > kNearAtFirst) return false;
+  linear_.other.resize(linear_.tangent.size());
+  laws_.tangents(problem_, now_.velocity, now_.impulse, true, linear_.other, linear_.carried);
+  for (std::size_t i = 0; i < linear_.other.size(); ++i) {
+    if (!same_regime(problem_.terms[i], linear_.tangent[i], linear_.other[i])) return false;
+  }
+  find_change();
+  if (!mass.solve_again(linear_.tangent, linear_.change, next_.velocity)) return false;
+  take_solution(true), again_ = true;
+  move(mass, 1);
+  return true;
+}
+
 /// Stores this iterate if it is the best so far.
 void StepNewton::judge(StepOperator& mass, double residual, bool met) {
   if (!(residual < best_residual_ || met)) return;
@@ -140,6 +176,7 @@ bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool ju
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
     if (judged && solve_active(mass, tolerance, end - iterations_)) continue;
+    if (newton_again(mass, tolerance)) continue;
     newton(mass, judged && mass.sweeps() == SweepKind::at_once);
   }
 }

@@ -214,7 +214,7 @@ Tangent random_tangent(Random& random, const Term& term, bool contact) {
 /// Rows of contacts, of all types of joints and of paths, on trees and on free bodies, with bilateral loop rows in
 /// every second world. J comes from jacobian() and unit velocities, M̂ from crba().
 TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
-  int points = 0, held = 0, alones = 0, from_starts = 0;
+  int points = 0, held = 0, alones = 0, from_starts = 0, agains[2] = {};
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -392,6 +392,40 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       }
     }
 
+    // The same tangents with other forces, by the factors that the last solve left: on the tree and by the dense matrix.
+    const std::size_t without_path = terms.size() - 1;
+    for (const std::size_t count : {without_path, std::size_t(5)}) {
+      if (rows_held > 0) break;
+      const std::vector<Tangent>& all_tangents = count == 5 ? few : tangents;
+      const std::span<const Tangent> present = std::span(all_tangents).first(without_path);
+      std::vector<double> other(J.size() - 1, 0.0), again(J.size() - 1), expected_again(J.size() - 1);
+      for (std::size_t t = 0; t < count; ++t) {
+        for (int r = 0; r < terms[t].nrow; ++r) other[terms[t].first_row + r] = random.uniform(-1, 1);
+      }
+      for (TreeOperator<double>* mass : {&tree, &dense}) {
+        w.advance_free();
+        mass->begin(w.data, w.h, w.K, std::span(terms).first(without_path), {contacts, joints, {}}, {});
+        std::vector<double> right(force.begin(), force.end() - 1);
+        for (std::size_t t = count; t < without_path; ++t) std::fill_n(&right[terms[t].first_row], terms[t].nrow, 0.0);
+        for (int k = 0; k < 3; ++k) mass->solve(present, right, again);
+        mass->move(1);
+        if (!mass->solve_again(present, other, again)) continue;
+        ++agains[mass == &dense];
+        const auto take = [&] {
+          mass->move(1), mass->keep();
+          return Eigen::VectorXd(as_vector(mass->change()));
+        };
+        const Eigen::VectorXd moved = take();
+        for (int k = 0; k < 3; ++k) mass->solve(present, right, expected_again);
+        mass->move(1);
+        mass->solve_change(present, other, expected_again);
+        SCOPED_TRACE(mass == &dense ? "dense" : "tree");
+        SCOPED_TRACE(count);
+        EXPECT_LT((as_vector(again) - as_vector(expected_again)).norm(), 1e-9 * as_vector(expected_again).norm());
+        EXPECT_LT((moved - take()).norm(), 1e-9 * moved.norm());
+      }
+    }
+
     // By the rows alone: J x = (1 + A G)⁻¹ A g.
     w.advance_free();
     dense.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
@@ -420,6 +454,9 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       alone->solve(own, {g.data(), std::size_t(at)}, {Jx.data(), std::size_t(at)});
       const Eigen::VectorXd wanted = lu_solve(whole, A_own * g.head(at)).col(0);
       EXPECT_LT((Jx - wanted).norm(), 1e-6 * (A_own * g.head(at)).norm());
+      const Eigen::VectorXd other = g.head(at).reverse(), wanted_again = lu_solve(whole, A_own * other).col(0);
+      EXPECT_TRUE(alone->solve_again(own, {other.data(), std::size_t(at)}, {Jx.data(), std::size_t(at)}));
+      EXPECT_LT((Jx - wanted_again).norm(), 1e-6 * (A_own * other).norm());
       alone->solve({}, {g.data(), std::size_t(at)}, {Jx.data(), std::size_t(at)});
       EXPECT_LT((Jx - A_own * g.head(at)).norm(), 1e-6 * Jx.norm());
     }
@@ -428,6 +465,8 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
   EXPECT_GT(points, 15);
   EXPECT_GT(held, 20);
   EXPECT_GT(from_starts, 60);
+  EXPECT_GT(agains[0], 20);
+  EXPECT_GT(agains[1], 20);
 }
 
 /// Loops stated twice with different right sides, and a third time with an offset of a tenth of a millimetre. The

@@ -26,6 +26,7 @@ class DenseRows final : public StepOperator {
   /// @param counts [term] rows
   void begin(const Matrices& matrices, std::span<const int> counts);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  bool solve_again(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   bool takes_changes() const override { return true; }
   void move(double) override {}  ///< the impulses determine x
   RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override {
@@ -36,8 +37,11 @@ class DenseRows final : public StepOperator {
 
  private:
   void choose(std::span<const Tangent> tangents);
-  void solve_rows(std::span<const Tangent> tangents, std::span<const double> force);
-  void solve_dofs(std::span<const Tangent> tangents, std::span<const double> force);
+  void factor(std::span<const Tangent> tangents);
+  void solve_factored(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change);
+  bool by_rows() const { return int(unknown_.size()) <= matrices_->dofs; }
+  void solve_rows(std::span<const double> force);
+  void solve_dofs(std::span<const double> force);
   void write_rows(std::span<const Tangent> tangents);
   void write_dofs(std::span<const Tangent> tangents);
   void turn_W();
@@ -50,12 +54,12 @@ class DenseRows final : public StepOperator {
   int rows_ = 0;
   std::vector<int> unknown_;  ///< rows with a tangent
   DenseFactors factors_;
-  AlignedVector<double> right_, x_, sum_;  ///< right_ becomes J x [unknown]
-  std::vector<int> picked_;                ///< rows of A_
-  AlignedVector<double> A_;                ///< of unknown rows [unknown][unknown, padded]
-  AlignedVector<double> GJ_;               ///< [unknown][dofs, padded]
-  AlignedVector<double> W_;                ///< [row][dofs, padded], made when it is first needed
-  bool turned_ = false;
+  AlignedVector<double> right_, x_, sum_;   ///< right_ becomes J x [unknown]
+  std::vector<int> picked_;                 ///< rows of A_
+  AlignedVector<double> A_;                 ///< of unknown rows [unknown][unknown, padded]
+  AlignedVector<double> GJ_;                ///< [unknown][dofs, padded]
+  AlignedVector<double> W_;                 ///< [row][dofs, padded], made when it is first needed
+  bool turned_ = false, factored_ = false;  ///< factored_: of the last solve's tangents
   std::vector<double> impulse_;
 };
 

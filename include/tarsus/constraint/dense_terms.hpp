@@ -34,6 +34,8 @@ class DenseTerms {
   /// Forms H and Q of these tangents (empty: none) and forces. @param whole includes the forces besides the terms
   /// @return Q, with zeros in the places of the bilateral rows' demands
   std::span<const double> add_tangents(std::span<const Tangent> tangents, std::span<const double> force, bool whole);
+  /// Q of these forces alone, for solve() with the H of the last tangents.
+  std::span<const double> right(std::span<const double> force);
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 

@@ -47,6 +47,12 @@ class ExtraRows {
   /// @param now present bilateral impulses
   void solve(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
              BilateralImpulse& next, Out<R> x);
+  /// The same for other forces, with the factors of the last solve(); without bilateral rows.
+  void solve_again(std::span<const Tangent> tangents, std::span<const double> force, Out<R> x);
+  /// Whether this term is among the rows.
+  bool has(int term) const {
+    return std::any_of(extras_.begin(), extras_.end(), [&](const Extra& extra) { return extra.term == term; });
+  }
   /// The same through the factors of these trees. @param joint_force Q of the solution without the extra rows [nv]
   void solve(CoupledTrees& trees, std::span<const double> joint_force, std::span<const Tangent> tangents,
              std::span<const double> force, const BilateralImpulse& now, BilateralImpulse& next, Out<R> x);
@@ -57,7 +63,11 @@ class ExtraRows {
     double coupling = 0;  ///< c, of a contact that slides, turns or rolls on the world
   };
   void write_contact_rows(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
-  void write_system(std::span<const Tangent> tangents, std::span<const double> force);
+  template <class F>
+  void each_coefficient(std::span<const Tangent> tangents, const F& f) const;
+  void write_system(std::span<const Tangent> tangents);
+  void write_right_side(std::span<const Tangent> tangents, std::span<const double> force);
+  void write_impulses();
   void solve_system(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
                     BilateralImpulse& next);
 

@@ -85,6 +85,7 @@ class TreeOperator final : public StepOperator {
   void has_drifted() override { of_step_.exact = true; }
   bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
                     std::span<double> change) override;
+  bool solve_again(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;
   StepOperator* reduced(std::span<const int> terms) override;
   SweepKind sweeps() const override;
@@ -133,7 +134,7 @@ class TreeOperator final : public StepOperator {
   };
   void add_row_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
   void add_stiffness(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_contact_forces(std::span<const double> force);
+  void add_contact_forces(std::span<const double> force, bool between_links = true);
   void find_active(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
@@ -174,11 +175,13 @@ class TreeOperator final : public StepOperator {
     WholeRows rows;     ///< the rows of that matrix
     DenseRows reduced;  ///< the operator on these rows alone
   } whole_;
+  enum class Factors { none, tree, dense };
   struct {
-    bool dense = false;          ///< this step uses the dense matrix
-    bool exact = false;          ///< this step must use it at any size: elimination in R has lost digits
-    int solves = 0;              ///< number of solves with tangents
-    bool hard_is_dense = false;  ///< as the last of these solves decided
+    Factors factors = Factors::none;  ///< of the last solve's tangents, for solve_again()
+    bool dense = false;               ///< this step uses the dense matrix
+    bool exact = false;               ///< this step must use it at any size: elimination in R has lost digits
+    int solves = 0;                   ///< number of solves with tangents
+    bool hard_is_dense = false;       ///< as the last of these solves decided
   } of_step_;
   TreeForces<R> forces_, none_;  ///< none_: no forces
   std::vector<double> solution_;

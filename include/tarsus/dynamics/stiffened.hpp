@@ -32,4 +32,10 @@ template <class R>
 void solve_stiffened(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, In<R> bias,
                      std::span<const int> stiffness_of_link, std::span<const LinkStiffness<R>> stiffnesses, Out<R> x);
 
+/// The same for other forces, Q = 0 and p = 0, with the factors of the last solve_stiffened(): only the forces of the
+/// stiffnesses are used.
+template <class R>
+void solve_factored(const Model& model, BasicData<R>& data, std::span<const int> stiffness_of_link,
+                    std::span<const LinkStiffness<R>> stiffnesses, Out<R> x);
+
 }  // namespace tarsus

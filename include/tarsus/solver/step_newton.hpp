@@ -17,6 +17,9 @@
 //   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z). The step is halved,
 //             four times at most, until Σ ρ² N² falls. With R in place of ρ, a velocity of R times the impulse would
 //             turn sticking into sliding already; with ρ it takes ρ times the impulse.
+//   again     The last Newton step with the new residual and the old factors, where the same terms act as then and the
+//             residual has fallen so much that this probably suffices: r² <= tolerance × (the residual before)/kLikely.
+//             [simplified Newton: Deuflhard 2004, section 2.1]
 //   sweeps    Projected Gauss-Seidel, before each iteration from the seventh on. Which contact opens, sticks or slips
 //             is a local question. Sweeps decide it; Newton's method alone may cycle. Newton's iterations solve for
 //             what acts through the whole tree. Where the residual does not fall to half, the number of sweeps doubles,
@@ -71,6 +74,12 @@ class StepOperator {
   virtual bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
     return solve(tangents, force, change);
+  }
+  /// solve_change() for other forces, with the factors of the last solve() or solve_change(). Costs a fraction of it.
+  /// @param tangents those of that solve  @return false: there are no such factors, and nothing was done
+  virtual bool solve_again([[maybe_unused]] std::span<const Tangent> tangents,
+                           [[maybe_unused]] std::span<const double> force, [[maybe_unused]] std::span<double> change) {
+    return false;
   }
   /// Whether the sum of solve_change()'s results may drift from the solution at the present impulses. In float, solves
   /// lose digits without a trace in the rows' velocities. A result is then verified once from its impulses.
@@ -160,7 +169,7 @@ class StepNewton {
     std::vector<double> velocity, impulse;  ///< [row] J v, y
   };
   struct Linear {
-    std::vector<Tangent> tangent;         ///< [term] G
+    std::vector<Tangent> tangent, other;  ///< [term] G; at the present iterate, for newton_again()
     std::vector<double> carried, change;  ///< [row] g; in a problem for changes: γ̄, and its increment of γ
   };
   struct Restart {                       ///< state of restart()
@@ -186,8 +195,11 @@ class StepNewton {
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
   void newton(StepOperator& mass, bool early);
+  bool newton_again(StepOperator& mass, double tolerance);
   void sweep(StepOperator& mass, int count);
   void linear_solve(StepOperator& mass, bool changes);
+  void find_change();
+  void take_solution(bool changes);
   double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
@@ -205,6 +217,7 @@ class StepNewton {
   Active active_;
   int iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened
+  bool again_ = false;  ///< the last iteration was newton_again()
   bool costly_ = false;
 };
 
