@@ -149,10 +149,11 @@ nb::object sample(const ClipBinding& clip, handle t) {
 void bind_motion(nb::module_& m) {
   nb::class_<MotionClip> c(m, "MotionClip", "A motion as stored in its file, of any skeleton (docs/clips.md).");
   copies_are_itself(c);
-  c.def_static("load", &load_motion, "path"_a, "mapping"_a = nb::none(),
-               "Reads a clip: BVH, AMC (with its ASF beside it), AMASS (.npz), DeepMimic or this project's format. "
-               "For DeepMimic files of\n"
-               "unknown width, a mapping names the columns. Raises InputError.");
+  c.def_static(
+      "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
+      "Reads a clip: BVH, AMC (with its ASF in the same folder), AMASS (.npz), DeepMimic or this project's format. "
+      "For DeepMimic files of\n"
+      "unknown width, a mapping names the columns. Raises InputError.");
   c.def("bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
         "The motion in a model's coordinates. mapping is a file; by default it is chosen by the clip's "
         "format. Raises InputError, also\n"

@@ -543,10 +543,10 @@ def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
     for size, code in ((".1", 0), (".2", 3)):  # in a file that the captured one includes
         (tmp_path / "robot.xml").write_text((tmp_path / "robot.xml").read_text().replace("size='.1'", f"size='{size}'"))
         run = subprocess.run([sys.executable, "-m", "tarsus", "replay", captured, "--verify"], capture_output=True, text=True)
-        assert run.returncode == code and ("is not as it was captured" in run.stdout) == (code > 0), run.stdout + run.stderr
+        assert run.returncode == code and ("has changed since the capture" in run.stdout) == (code > 0), run.stdout + run.stderr
     tarsus.Batch(tarsus.Model.from_xml_string(urdf), 1).capture(0, captured)
     run = subprocess.run([sys.executable, "-m", "tarsus", "run", captured], capture_output=True, text=True)
-    assert run.returncode == 1 and '"<string>", is no file here: tarsus replay --model names it' in run.stderr, run.stdout + run.stderr
+    assert run.returncode == 1 and '"<string>", is not found; name it with tarsus replay --model' in run.stderr, run.stdout + run.stderr
 
 
 def test_a_copy_has_its_bad_worlds_as_they_were(humanoid, tmp_path):

@@ -51,7 +51,7 @@ def test_a_run_starts_within_a_clip_that_does_not_loop(tmp_path):
         run = subprocess.run([sys.executable, "-m", "tarsus", "run", HUMANOID, "--clip", clip, "--start", start, "--duration", "0.1", "--no-record"],
                              capture_output=True, text=True)
         assert run.returncode == code, run.stderr
-        assert code == 0 or "expected a time of the clip, which ends at 1.04" in run.stderr, run.stderr
+        assert code == 0 or "expected a time within the clip, which ends at 1.04" in run.stderr, run.stderr
 
 
 def test_amass_arrays_of_several_types(humanoid, tmp_path):

@@ -601,7 +601,7 @@ def test_the_command_line_says_that_a_policy_follows_no_clip():
     command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", MODELS / "clips" / "humanoid_walk.json", "--no-record",
                "--policy", MODELS / "policies" / "quadruped.npz"]
     run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 1 and "is a policy without a task's gains, expected one that was trained to follow a clip" in run.stderr
+    assert run.returncode == 1 and "is a policy without a task's gains, expected a policy that was trained to follow a clip" in run.stderr
 
 
 #: Faults of a policy's file: the changed arrays, the array that is named, and the messages in Python and on the command line.
