@@ -876,7 +876,7 @@ def test_worlds_are_reset_to_a_keyframe():
     assert (batch.qpos == 0.7).all() and not batch.ctrl.any() and (batch.mocap_pos.ravel()[:3] == [0, 0, 3]).all()
     with pytest.raises(tarsus.ValueError, match="keyframe"):
         batch.reset(keyframe="c")
-    with pytest.raises(tarsus.ValueError, match="none beside a keyframe"):
+    with pytest.raises(tarsus.ValueError, match="None together with a keyframe"):
         batch.reset(None, model.qpos0, keyframe="a")
 
 

@@ -38,7 +38,7 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
 
 def test_a_skeleton_that_a_file_has_no_place_for_is_said(humanoid, tmp_path):
     motion = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh"))
-    with pytest.warns(UserWarning, match=r"out.json: has no place for the skeleton: retarget\(\) comes before save\(\)"):
+    with pytest.warns(UserWarning, match=r"out.json: the format does not store the skeleton: call retarget\(\) before save\(\)"):
         motion.save(tmp_path / "out.json")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
