@@ -293,7 +293,7 @@ def test_the_dense_baselines_drives_are_mabas_where_nothing_is_touched(name, dty
     assert flying < close < standing
     with pytest.raises(tarsus.ValueError, match="drives"):
         tarsus.VectorTask(task, drives="sparse")
-    with pytest.raises(tarsus.ValueError, match="without drives"):
+    with pytest.raises(tarsus.ValueError, match="the task has no drives"):
         tarsus.VectorTask(tarsus.tasks.make("CartPole"), drives="dense")
 
 

@@ -244,7 +244,7 @@ def test_a_run_that_goes_on_with_other_settings_says_so(tmp_path, monkeypatch, c
                                           (6_000, ["--worlds", "8"], "", 32)):  # nothing is left to train
         command.main(["cart-pole", "--samples", str(samples), *option, "--threads", "1", "--out", str(tmp_path)])
         error = capsys.readouterr().err
-        assert said in error and error.count("goes on") == bool(said), error
+        assert said in error and error.count("resumes") == bool(said), error
         assert json.loads((tmp_path / "settings.json").read_text())["worlds"] == worlds
 
 

@@ -531,7 +531,7 @@ def test_a_recording_of_the_command_plays(tmp_path, where):
     assert len(recording.frames) == n and np.allclose(recording.poses[:, 1, 0] - recording.poses[0, 1, 0], np.arange(n))
     assert recording.frames[2].values[0] == 0  # tracking error
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(tarsus.InputError, match="no recording"):
+    with pytest.raises(tarsus.InputError, match="not a recording"):
         open_source(tmp_path / "other.npz")
 
 
@@ -1229,7 +1229,7 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
     (tmp_path / "no.npz").write_bytes(b"")
     for words, code, expected in (((tmp_path / "no.xml",), 1, "no.xml"), (("nosuch",), 2, "neither a file"), ((HUMANOID, "--export", "x.doc"), 2, ".html"),
                                   ((WALK, "--model", tmp_path / "no.xml"), 1, "no.xml"), ((HUMANOID, "--force-limit", "3"), 2, "needs drives"),
-                                  ((tmp_path / "no.npz",), 1, "no recording")):
+                                  ((tmp_path / "no.npz",), 1, "not a recording")):
         run = command(*words)
         assert run.returncode == code and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
