@@ -78,7 +78,7 @@ void execute(const Kkt& options) {
   const Model model = load_model(options.model, options.options, options.json);
   const EqualitySet set = EqualitySet::of(model);
   if (set.rows() == 0 && !options.json)
-    tell("{}: no equality constraints and no mimic joints: this solves M x1 = y1 alone\n", options.model);
+    tell("{}: no equality constraints and no mimic joints: solving M x1 = y1 only\n", options.model);
   Data data(model);
   const std::vector<double> qpos = keyframe_pose(model, options.keyframe),
                             y1 = right_side(model, data, options.right_side, qpos);
@@ -117,7 +117,7 @@ void execute(const Kkt& options) {
                 {"methods", list}});
     return;
   }
-  fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; rows are off by up to {:.3g}\n\n",
+  fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; constraint error at most {:.3g}\n\n",
              model.name, model.nv, model.depth, set.size(), m, open);
   fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "iterations", "forces", "rows",
              "time [us]");
@@ -127,9 +127,9 @@ void execute(const Kkt& options) {
                std::string(name(methods[i])) + (r.method == methods[i] ? "" : "*"), name(r.status), r.rank,
                r.iterations, r.force_residual, r.row_residual, answers[i].seconds * 1e6);
   }
-  fmt::print("\nautomatic would take {}\n", name(solver.choose(rows)));
+  fmt::print("\nautomatic chooses {}\n", name(solver.choose(rows)));
   if (!answers.empty() && !answers[0].report.dependent.empty()) {
-    fmt::print("rows that follow from others, or that nothing can move:\n");
+    fmt::print("dependent rows, and rows with zero Delassus entry:\n");
     for (const int row : answers[0].report.dependent) fmt::print("  {}\n", set.row_name(row));
   }
 }
@@ -171,7 +171,7 @@ void add_options(CLI::App& app, Kkt& kkt) {
 
 int main(int argc, char** argv) {
   using namespace tarsus::app;
-  CLI::App app{"tarsus-kkt: a model's constraint system by every method: residuals, rank, time"};
+  CLI::App app{"tarsus-kkt: solves a model's constraint system with every method; prints residuals, rank and time"};
   app.name("tarsus-kkt");
   Kkt kkt;
   add_options(app, kkt);

@@ -114,15 +114,16 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
 }
 
 void print_head(const BatchBench& bench, const nlohmann::json& first) {
-  fmt::print("{}, steps of {:.6g} s, gains {}, force limit {}, targets {} rad about the start every {} s, {}\n",
+  fmt::print("{}, steps of {:.6g} s, gains {}, force limit {}, new targets within {} rad of the start every {} s, {}\n",
              bench.model, bench.dt, bench.gains, bench.force_limit, bench.targets, bench.hold,
              bench.no_contacts ? "no contacts" : "contacts with the ground and between links, joint limits");
   if (first["worlds_a_call"] == 1)
-    fmt::print("one world at a time: {}\n", first["one_at_a_time_because"].get<std::string>());
+    fmt::print("worlds are stepped individually: {}\n", first["one_at_a_time_because"].get<std::string>());
   fmt::print("\n{:<9}{:<7}{:>7}{:>8}{:>6}{:>10}{:>12}{:>18}{:>10}{:>9}{:>9}{:>18}{:>9}{:>8}{:>5}\n", "", "", "", "",
-             "a", "us a", "world", "ms a step", "residual", "un-", "deepest", "energy J", "touch-", "itera-", "");
+             "worlds", "us per", "world", "ms per step", "residual", "un-", "deepest", "energy J", "touch-", "itera-",
+             "");
   fmt::print("{:<9}{:<7}{:>7}{:>8}{:>6}{:>10}{:>12}{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>5}\n", "isa", "",
-             "worlds", "threads", "call", "world", "steps/s", "p50", "p99", "m/s", "solved", "mm", "before", "after",
+             "worlds", "threads", "/call", "world", "steps/s", "p50", "p99", "m/s", "solved", "mm", "before", "after",
              "ing", "tions", "bad");
 }
 
@@ -159,10 +160,10 @@ void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::
 void run_rows_with(const std::string& set, const BatchBench& bench,
                    const std::function<void(const nlohmann::json&)>& on_row) {
   int ends[2];
-  if (pipe(ends) != 0) throw Error("--isa: no pipe to another process");
+  if (pipe(ends) != 0) throw Error("--isa: cannot open a pipe to a child process");
   std::fflush(stdout);
   const pid_t child = fork();
-  if (child < 0) throw Error("--isa: no other process can be started");
+  if (child < 0) throw Error("--isa: cannot start a child process");
   if (child == 0) {
     close(ends[0]);
     int code = 0;
@@ -170,7 +171,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
       setenv("TARSUS_ISA_LEVEL", set.c_str(), 1);
       if (name(isa_level()) != set)
         throw ValueError("--isa", set,
-                         "a set that this build and this processor have: " + std::string(name(isa_level())));
+                         "an instruction set of this build and processor, such as " + std::string(name(isa_level())));
       FILE* out = fdopen(ends[1], "w");
       run_rows(bench, [&](const nlohmann::json& row) { fmt::print(out, "{}\n", row.dump()), std::fflush(out); });
     } catch (const CLI::RuntimeError& stopped) {
@@ -234,7 +235,9 @@ void add_bench_command(CLI::App& app) {
   const auto list = [&]<class T>(const char* name, std::vector<T>& values, const char* text) {
     return command->add_option(name, values, text)->delimiter(',');
   };
-  list("--worlds", options->worlds, "Numbers of worlds")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  list("--worlds", options->worlds, "Numbers of worlds, separated by commas")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
   list("--threads", options->threads, "Numbers of threads; default: 1 and the number of cores")
       ->check(CLI::Range(1, 256));
   list("--precision", options->precisions, "double, float")

@@ -96,7 +96,7 @@ std::vector<Idle> without_effect(const ModelSpec& spec) {
   }
   const auto looks_alone = [](const GeomSpec& g) { return g.visual_only || (!g.contype && !g.conaffinity); };
   const OptionSpec& on = spec.option;
-  add("shape for looks alone", geoms, looks_alone);
+  add("visual-only shape", geoms, looks_alone);
   add("shape that touches nothing (contact is off)", geoms,
       [&](const GeomSpec& g) { return !on.contact_enabled && !looks_alone(g); });
   add("joint limit that is off", joints, [&](const JointSpec& j) { return j.limited && !on.limit_enabled; });

@@ -42,7 +42,7 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
       .add_option_function<std::string>(
           "--fix",
           [&options](const std::string& what) {
-            if (what != "balance") throw CLI::ValidationError("--fix", "the one known repair is: balance");
+            if (what != "balance") throw CLI::ValidationError("--fix", "the only repair is balance");
             options.fix_balance = true;
           },
           "balance: repair inertias that no real body can have, and report each")
@@ -89,7 +89,7 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
 
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
   const std::optional<RigidScene> scene = scene_unless_file(path);
-  if (scene) refuse_read_options(options, "a model file: it says how to read one");
+  if (scene) refuse_read_options(options, "a model file, to which these options apply");
   Model model = compile(scene ? scene_spec(*scene) : read_model(path, options));
   if (!quiet) {
     Diagnostics all = model.spec.diagnostics;
@@ -169,7 +169,7 @@ void check_apart(std::initializer_list<std::pair<const char*, std::string>> outp
     const auto [other, alone] =
         options.emplace(std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown), option);
     if (unknown) continue;
-    if (!alone) throw ValueError(option, path, std::string("another file than that of ") + other->second);
+    if (!alone) throw ValueError(option, path, std::string("a file other than that of ") + other->second);
   }
 }
 
@@ -192,7 +192,7 @@ void check_duration(double duration, double dt) {
   if (!(dt > 0) || !std::isfinite(dt))
     throw ValueError("--dt", number_text(dt), "a positive, finite number of seconds");
   if (duration < 0.5 * dt)
-    throw ValueError("--duration", number_text(duration), "a step or more, here " + number_text(dt) + " s (--dt)");
+    throw ValueError("--duration", number_text(duration), "at least one step, here " + number_text(dt) + " s (--dt)");
   if (!(duration / dt < 1e9))
     throw ValueError("--duration", number_text(duration),
                      "at most 1e9 steps, here of " + number_text(dt) + " s (--dt)");
@@ -220,13 +220,13 @@ void keep_standard_streams() {
 
 void report_interrupt(double time, const std::string& unit) {
   if (!interrupted()) return;
-  tell("interrupted at {:.6g} {}: what was simulated until then is complete\n", time, unit);
+  tell("interrupted at {:.6g} {}: results up to this time are complete\n", time, unit);
   throw CLI::RuntimeError(kInterrupted);
 }
 
 void print_stages(const std::array<double, kStages>& seconds, long steps) {
   const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  fmt::print("  {:<22}{:>10}{:>9}\n", "stage of a step", "µs a step", "share");
+  fmt::print("  {:<22}{:>10}{:>9}\n", "stage of a step", "µs per step", "share");
   for (int k = 0; k < kStages; ++k) {
     if (seconds[std::size_t(k)] > 0)
       fmt::print("    {:<20}{:>9.3f}{:>7.1f} %\n", name(Stage(k)),

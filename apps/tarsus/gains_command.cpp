@@ -52,8 +52,8 @@ void print_gains(const Model& model, const Gains& options, const std::vector<Gai
 void print_table(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
   fmt::print("{} at steps of {:.6g} s, {} law, inertias at the pose of the file\n\n", model.name, options.dt,
              options.plain ? "plain" : "implicit");
-  fmt::print("{:<26}{:>10}{:>10}  {:>20}  {:>18}  {:>18}  {:>6}{:>8}\n", "", "kp", "kd", "inertia", "asked for",
-             "with this step", "added", "lag");
+  fmt::print("{:<26}{:>10}{:>10}  {:>20}  {:>18}  {:>18}  {:>6}{:>8}\n", "", "kp", "kd", "inertia, others", "specified",
+             "realised", "added", "lag");
   fmt::print("{:<26}{:>10}{:>10}  {:>10}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", "joint", "", "", "held",
              "limp", "Hz", "zeta", "Hz", "zeta", "zeta", "deg");
   for (const GainReport& r : reports) {
@@ -99,9 +99,10 @@ void add_gains_command(CLI::App& app) {
       "with all other joints held (M_ii;\n"
       "balls and free joints: the axis with the least), since under stable PD their drives hold them; "
       "'limp' is 1 / (M^-1)_ii, with all\n"
-      "others limp. Asked for: natural frequency and damping ratio of that oscillator. With this step: "
-      "those of one step of stable PD.\n"
-      "Lag: phase lag that the step adds at the frequency asked for.\n"
+      "others limp. Specified: natural frequency and damping ratio of that oscillator. Realised: those of "
+      "one step of stable PD.\n"
+      "Added: difference of the two damping ratios. Lag: phase lag that the step adds at the specified "
+      "frequency.\n"
       "\n"
       "  tarsus gains models/humanoid.xml --dt 0.0166667 --gains 300,20\n"
       "\n"

@@ -30,7 +30,7 @@ struct Info {
 FileKind kind_of(const std::string& path) {
   if (!std::filesystem::exists(path)) {
     if (named_scene(path)) return FileKind::model;
-    throw Error(path + ": there is no such file");
+    throw Error(path + ": no such file");
   }
   if (!std::filesystem::is_regular_file(path)) throw Error(path + ": this is not an ordinary file");
   std::ifstream file(path, std::ios::binary);
@@ -147,7 +147,7 @@ nlohmann::json json_recording(const Recording& r) {
 /// Prints the arrays of an .npz that is not a recording.
 void plain_npz(NpzReader& npz, const Info& info) {
   nlohmann::json out{{"kind", "npz"}, {"file", info.path}, {"arrays", nlohmann::json::object()}};
-  if (!info.json) fmt::print("arrays {} (no recording: there is no \"meta\")\n", info.path);
+  if (!info.json) fmt::print("arrays {} (not a recording: no \"meta\")\n", info.path);
   for (const std::string& array : npz.names()) {
     const NpzInfo i = npz.info(array);
     if (info.json)
@@ -178,13 +178,13 @@ void print_model(const Model& m, const std::string& path) {
                           m.spec.meshes.size(), m.spec.actuators.size(), m.spec.equalities.size(),
                           m.spec.tendons.size(), m.spec.keyframes.size(), m.spec.sensors.size()));
   if (m.njoint() > 0)
-    fmt::print("\n  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10}{:>10}{:>10}\n", "joint", "type", "qpos", "qvel", "after",
+    fmt::print("\n  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10}{:>10}{:>10}\n", "joint", "type", "qpos", "qvel", "parent",
                "limits", "armature", "damping", "stiffness");
   for (const Joint& j : m.joints) {
     fmt::print("  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10.4g}{:>10.4g}{:>10.4g}\n", j.name, name(j.type), j.qpos,
                j.qvel, parent_name(m, j), limits(j), j.armature, j.damping, j.stiffness);
   }
-  fmt::print("\n  {:<24}{:<24}{:>12}\n", "body", "on", "mass [kg]");
+  fmt::print("\n  {:<24}{:<24}{:>12}\n", "body", "parent", "mass [kg]");
   for (int b = 1; b < m.nbody(); ++b) {
     const Body& body = m.bodies[std::size_t(b)];
     fmt::print("  {:<24}{:<24}{:>12.6g}\n", body.name, m.bodies[std::size_t(body.parent)].name, body.mass);
@@ -236,7 +236,7 @@ void print_clip(const MotionClip& c) {
     fmt::print("  {:<28}{:<13}{:>28}\n", channel.name, name(channel.kind),
                fmt::format("{:.4g} … {:.4g}", r.low, r.high));
   }
-  if (!c.diagnostics.empty()) fmt::print("\n  repaired, or not used:\n");
+  if (!c.diagnostics.empty()) fmt::print("\n  repaired or not used:\n");
   for (const Diagnostic& d : c.diagnostics) fmt::print("  {}\n", d.text());
 }
 
@@ -275,7 +275,7 @@ void info_npz(const Info& info) {
 
 void run(const Info& info) {
   const FileKind kind = kind_of(info.path);
-  if (kind != FileKind::model) refuse_read_options(info.options, "a model file: it says how to read one");
+  if (kind != FileKind::model) refuse_read_options(info.options, "a model file, to which these options apply");
   switch (kind) {
     case FileKind::npz: return info_npz(info);
     case FileKind::model: {

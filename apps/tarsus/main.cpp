@@ -28,7 +28,7 @@ void know(const CLI::App& app, const std::string& word) {
     if (command->get_name() == word) return;
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
-  throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
+  throw CLI::ParseError("Unknown command \"" + word + "\"; expected one of " + names, CLI::ExitCodes::InvalidError);
 }
 
 /// Refuses empty arguments, such as an unset variable of a shell script. CLI11 would ignore the option.

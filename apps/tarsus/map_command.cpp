@@ -65,16 +65,15 @@ void execute(const Map& map) {
                text(moved.report));
   }
   if (guess) {
-    throw InputError(
-        Location{map.clip, 0, 0, {}},
-        fmt::format("the two skeletons do not seem to match (confidence {:.2f}){}: look at the table, mend "
-                    "it in a file (--out), and give that to --mapping",
-                    sure, map.clip_out.empty() ? "" : ", and no clip is written"));
+    throw InputError(Location{map.clip, 0, 0, {}},
+                     fmt::format("the two skeletons do not seem to match (confidence {:.2f}){}: check the table; write "
+                                 "it with --out, correct it, and pass it with --mapping",
+                                 sure, map.clip_out.empty() ? "" : ", and no clip is written"));
   }
   if (map.mapping.empty() && sure < kUnsure)
     tell(
-        "warning: not sure (confidence {:.2f}): look at the table, mend it in a file (--out), and give "
-        "that to --mapping\n",
+        "warning: the mapping is uncertain (confidence {:.2f}): check the table; write it with --out, correct "
+        "it, and pass it with --mapping\n",
         sure);
 }
 

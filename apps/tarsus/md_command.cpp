@@ -142,7 +142,7 @@ void check_options(const MdOptions& o) {
   if (o.temperature) check("--temperature", *o.temperature, *o.temperature >= 0, "0 or more");
   if (o.thermostat) check("--thermostat", *o.thermostat, *o.thermostat > 0, "a positive temperature");
   if (o.given_relaxation) check("--tau", *o.given_relaxation, *o.given_relaxation > 0, "a positive time");
-  if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "--thermostat beside it");
+  if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "a run with --thermostat");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
   for (const auto& [name, count] : {std::pair("--steps", o.steps), {"--every", o.every}}) {
     const bool beyond = count == std::numeric_limits<long>::max();  // CLI11 reads larger numbers as this value
@@ -201,9 +201,8 @@ std::string heated(const MdOptions& o, const ParticleSystem& system, const Recor
   const double scale = std::max({first.temperature, o.thermostat.value_or(0), kelvin ? 1.0 : 0.0});
   if (system.units.name == "si" || !(scale > 0) || !(now.temperature > 1000 * scale)) return "";
   return fmt::format(
-      "step {}: the temperature is {:.4g}, more than a thousand times that of the start ({:.4g}): particles that "
-      "overlap, "
-      "too large a timestep (--dt), or numbers in other units (--units)",
+      "step {}: the temperature is {:.4g}, more than a thousand times that of the start ({:.4g}): check for "
+      "overlapping particles, too large a timestep (--dt) or wrong units (--units)",
       now.step, now.temperature, first.temperature);
 }
 
@@ -269,14 +268,14 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
     worst = std::max(worst, r.violation), low = std::min(low, r.total), high = std::max(high, r.total);
   fmt::print("\n{} steps of {:g} {} in {:.3g} s: {:.0f} steps/s\n", done.steps, o.dt, system.units.time, done.seconds,
              done.seconds > 0 ? done.steps / done.seconds : 0);
-  fmt::print("constraints: {} by {}, {:.2f} iterations a step (at most {}), violation at most {:.2g}\n",
+  fmt::print("constraints: {} by {}, {:.2f} iterations per step (at most {}), violation at most {:.2g}\n",
              system.constraints.nrow(), verlet.solver().name(), done.mean_iterations, done.most_iterations, worst);
   fmt::print("energy: spread {:.3g} {}", high - low, system.units.energy);
   if (const double drift = drift_kt(done, system); drift != 0)
     fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
   fmt::print("\ndt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
   if (done.wrong_roots > 0) {
-    fmt::print("warning: in {} steps a constraint went to its mirrored solution: the timestep is too large\n",
+    fmt::print("warning: in {} steps a constraint converged to its mirrored solution: the timestep is too large\n",
                done.wrong_roots);
   }
   if (!o.out.empty()) fmt::print("frames: {}\n", o.out);
@@ -358,25 +357,27 @@ void run(MdOptions o) {
   o.dt = o.given_dt.value_or(system.units.timestep), o.relaxation = o.given_relaxation.value_or(100 * o.dt);
   if (o.steps > 0 && system.force_field.empty() && o.source.forces != "none" && !is_builtin_system(o.source.system)) {
     throw Error(
-        "no forces: none act on this system; expected --forces NAME, --setup FILE, --cutoff for LAMMPS data, or "
+        "no forces act on this system; expected --forces NAME, --setup FILE, --cutoff for LAMMPS data, or "
         "--forces none: constraints alone");
   }
   if (o.skin > 0 && !system.force_field.has_pairs())
-    throw ValueError("--skin", number_text(o.skin), "pair forces: none act on this system");
+    throw ValueError("--skin", number_text(o.skin), "0, or a system with pair forces");
   if (o.seeded && !is_builtin_system(o.source.system) && !o.temperature && !o.thermostat)
-    throw ValueError("--seed", "given", "--temperature or --thermostat beside it: of a file nothing else is random");
+    throw ValueError("--seed", "given",
+                     "--temperature or --thermostat: only these use random numbers for a system from a file");
   system.force_field.skin = o.skin;
   const Preparation prepared = about_file(o.source.system, [&] { return prepare(system, o.tolerance, o.dt); });
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
-    throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");
+    throw ValueError("--thermostat", number_text(*o.thermostat), "nonzero velocities, e.g. from --temperature");
   if (!quiet)
     fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, {}units {}\n{}", o.source.system,
                system.particles(), system.constraints.nrow(), degrees_of_freedom(system),
                system.force_field.empty() ? "no forces, " : "", system.units.name, prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (verlet.threads() < o.threads)
-    tell("warning: --threads {}: {} in use, one for every {} particles\n", o.threads, verlet.threads(), kParticlesEach);
+    tell("warning: --threads {}: using {}, at most one for every {} particles\n", o.threads, verlet.threads(),
+         kParticlesEach);
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
@@ -384,7 +385,7 @@ void run(MdOptions o) {
   }
   if (const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
       pins > 0 && !o.final_file.empty() && !o.quiet) {
-    tell("warning: --final {}: the .sys format has no pins: {} pinned particles will be free in it\n", o.final_file,
+    tell("warning: --final {}: the .sys format does not store pins: {} pinned particles are free in it\n", o.final_file,
          pins);
   }
   Outputs outputs(o, system);
@@ -398,7 +399,8 @@ void run(MdOptions o) {
   if (!o.json && done.last.ok)
     tell("failed at {}\n", done.heated);
   else if (!o.json)
-    tell("failed after {} steps (the state is that of the last good step): {}\n", done.steps, done.last.message);
+    tell("failed after {} steps (the state is that after the last successful step): {}\n", done.steps,
+         done.last.message);
   throw CLI::RuntimeError(kSimulationFailed);
 }
 

@@ -27,7 +27,7 @@ DensePolicy read_policy(NpzReader& file, const PolicyRun& run) {
     return values;
   };
   if (!file.has("mean") || !file.has("weight0"))
-    refuse(run, "is no policy: there is no \"mean\" and \"weight0\"", "what tarsus.learn saves");
+    refuse(run, "is not a policy: no \"mean\" or no \"weight0\"", "a file saved by tarsus.learn");
   DensePolicy policy;
   policy.mean = finite("mean", {kAny}), policy.scale = finite("scale", {policy.mean.size()});
   for (double x : policy.scale)
@@ -54,11 +54,13 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
     return int(x);
   };
   const auto flag = [&](const char* name) { return whole(name, number(name)) != 0; };
-  if (!file.has("task_kp")) refuse(run, "is a policy without a task's gains", "one that was trained to follow a clip");
+  if (!file.has("task_kp"))
+    refuse(run, "is a policy without a task's gains", "a policy that was trained to follow a clip");
   Drives drives{numbers("kp"), numbers("kd")};
   drives.force_limit = numbers("force_limit");
   if (drives.kp.size() != std::size_t(model.nv))
-    refuse(run, std::to_string(drives.kp.size()) + " degrees of freedom", "the model's " + std::to_string(model.nv));
+    refuse(run, std::to_string(drives.kp.size()) + " degrees of freedom",
+           std::to_string(model.nv) + ", as in the model");
   MotionTaskOptions options;
   options.joint_weight = numbers("joint_weight");
   const std::vector<double> points = file.read_real("task_end_effectors", {kAny, 4}), weights = numbers("weights");
@@ -71,7 +73,8 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   if (run.dt) {
     options.substeps = int(std::lround(options.control_dt / *run.dt));
     if (options.substeps < 1 || std::abs(options.substeps * *run.dt - options.control_dt) > 1e-4)
-      throw ValueError("--dt", number_text(*run.dt), "a whole part of the policy's " + number_text(options.control_dt));
+      throw ValueError("--dt", number_text(*run.dt),
+                       "an integer fraction of the policy's control step, " + number_text(options.control_dt));
   }
   options.phase = flag("phase"), options.follow_root = flag("follow_root");
   options.relative_action = flag("relative_action");
@@ -114,9 +117,10 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   const MotionTask task = read_task(file, model, clip, run);
   if (policy.mean.size() != std::size_t(task.observation_size()))
     refuse(run, std::to_string(policy.mean.size()) + " observed numbers",
-           "the task's " + std::to_string(task.observation_size()));
+           std::to_string(task.observation_size()) + ", as in the task");
   if (policy.offset.size() != std::size_t(task.action_size()))
-    refuse(run, std::to_string(policy.offset.size()) + " actions", "the task's " + std::to_string(task.action_size()));
+    refuse(run, std::to_string(policy.offset.size()) + " actions",
+           std::to_string(task.action_size()) + ", as in the task");
 
   const auto began = std::chrono::steady_clock::now();
   VectorTask<double> world(task, {.autoreset = Autoreset::disabled});

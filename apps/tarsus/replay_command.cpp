@@ -45,7 +45,7 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
   if (std::error_code unknown; !std::filesystem::exists(file, unknown))
     throw InputError(
         Location{replay.recording, 0, 0, {}},
-        fmt::format("the model of the captured world, \"{}\", is no file here: tarsus replay --model names it", file));
+        fmt::format("the model of the captured world, \"{}\", is not found; name it with tarsus replay --model", file));
   const Model model = load_model(file, replay.options, true);
   const WorldCapture capture = from_arrays(model, arrays, replay.recording);
   const WorldFault fault = step_again(model, capture);
@@ -60,7 +60,7 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
                 {"agree", agree}});
   } else {
     fmt::print("  {:<22}{} of {}\n", "step", capture.steps + 1, model.name);
-    if (changed) fmt::print("  {:<22}{}\n", "the model", "is not as it was captured");
+    if (changed) fmt::print("  {:<22}{}\n", "the model", "has changed since the capture");
     fmt::print("  {:<22}{}\n", "captured", capture.fault.text());
     const bool taken = capture.fault.status != WorldStatus::ok;
     fmt::print("  {:<22}{}{}\n", "replayed", fault.text(), taken && agree ? ", the same to the bit" : "");
@@ -79,11 +79,11 @@ bool run_capture(const std::string& file, const ReadOptions& options, bool json,
   if (!zip && std::filesystem::path(file).extension() != ".npz") return false;
   NpzReader npz{std::filesystem::path(file)};
   if (!npz.has("meta") || !is_capture(npz.read_text("meta")))
-    throw InputError(Location{file, 0, 0, {}},
-                     "an .npz without a captured world, expected a model, or what Batch.capture wrote; tarsus replay "
-                     "takes a recording");
-  if (!beside.empty())
-    throw ValueError(beside, "given", "nothing of the kind beside a captured world, which has its own");
+    throw InputError(
+        Location{file, 0, 0, {}},
+        "an .npz without a captured world, expected a model or a file written by Batch.capture; use tarsus "
+        "replay for a recording");
+  if (!beside.empty()) throw ValueError(beside, "given", "no such option: a captured world contains its settings");
   execute_capture({file, "", true, json, options}, npz);
   return true;
 }
@@ -93,18 +93,19 @@ namespace {
 void execute(const Replay& replay) {
   NpzReader npz{std::filesystem::path(replay.recording)};
   if (npz.has("meta") && is_capture(npz.read_text("meta"))) return execute_capture(replay, npz);
-  if (!replay.model.empty()) throw ValueError("--model", "given", "a capture: a recording names its model itself");
-  refuse_read_options(replay.options, "a capture: a recording has the options of its run");
+  if (!replay.model.empty())
+    throw ValueError("--model", "given", "a capture: a recording contains the name of its model");
+  refuse_read_options(replay.options, "a capture: a recording contains the options of its run");
   const Recording recording = read_recording(replay.recording);
   if (recording.hash.empty() && recording.frame_count() > 0)
     throw InputError(Location{replay.recording, 0, 0, {}},
-                     "without hashes, expected a recording by tarsus run of this version");
+                     "without hashes, expected a recording written by this version of tarsus run");
   const int changed = recording.first_changed();
   int frame = 0, differs = -1;
   const std::string arguments = text_of(recording, "arguments"), folder = text_of(recording, "folder");
   if (arguments.empty())
     throw InputError(Location{recording.file, 0, 0, {}},
-                     "without the arguments of a run, expected a recording by tarsus run");
+                     "without the arguments of a run, expected a recording written by tarsus run");
   // If the folder does not exist here, the current folder is used.
   if (std::error_code gone; !folder.empty()) std::filesystem::current_path(folder, gone);
   run_again(arguments, [&](std::span<const double> qpos, std::span<const double> qvel) {
@@ -124,7 +125,7 @@ void execute(const Replay& replay) {
   } else {
     fmt::print("  {:<22}{}\n", "frames", recording.frame_count());
     fmt::print("  {:<22}{}\n", "states in the file",
-               changed < 0 ? "as they were hashed" : fmt::format("changed since, first in frame {}", changed));
+               changed < 0 ? "unchanged" : fmt::format("changed, first in frame {}", changed));
     fmt::print("  {:<22}{}\n", "replayed",
                differs < 0 ? fmt::format("{} frames, the same to the bit", frame)
                            : fmt::format("{} frames, frame {} is the first that differs", frame, differs));

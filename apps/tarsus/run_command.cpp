@@ -52,34 +52,34 @@ struct Run {
   void check(const Model& model) const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
     if (!policy.empty()) {
-      const char* own = "nothing: a policy brings gains, limits and contacts of its own";
-      if (!gains.empty()) refuse("--gains beside --policy", own);
-      if (!force_limit.empty()) refuse("--force-limit beside --policy", own);
-      if (plain) refuse("--plain beside --policy", own);
-      if (free_root) refuse("--free-root beside --policy", own);
-      if (use_float) refuse("--float beside --policy", "nothing: a policy runs in double precision");
-      if (!push_texts.empty()) refuse("--push beside --policy", "a run without a policy");
-      if (profile) refuse("--profile beside --policy", "a run without a policy");
-      if (contacts != "auto") refuse("--contacts beside --policy", own);
-      if (restitution != 0) refuse("--restitution beside --policy", own);
+      const char* own = "no such option: the policy determines gains, limits and contacts";
+      if (!gains.empty()) refuse("--gains with --policy", own);
+      if (!force_limit.empty()) refuse("--force-limit with --policy", own);
+      if (plain) refuse("--plain with --policy", own);
+      if (free_root) refuse("--free-root with --policy", own);
+      if (use_float) refuse("--float with --policy", "no such option: a policy runs in double precision");
+      if (!push_texts.empty()) refuse("--push with --policy", "a run without a policy");
+      if (profile) refuse("--profile with --policy", "a run without a policy");
+      if (contacts != "auto") refuse("--contacts with --policy", own);
+      if (restitution != 0) refuse("--restitution with --policy", own);
       if (integrator != "euler" || loops != "spook" || velocity_products != "auto")
-        refuse("--integrator, --loops or --velocity-products beside --policy", own);
+        refuse("--integrator, --loops or --velocity-products with --policy", own);
     }
-    if (!driven() && free_root) refuse("--free-root", "drives to act on: --clip or --gains beside it");
+    if (!driven() && free_root) refuse("--free-root", "drives, from --clip or --gains");
     if (free_root && std::ranges::none_of(model.joints, [](const Joint& j) { return moves_freely(j.type); }))
       refuse("--free-root", "a model with a free root");
     if (loops == "shake" && !with_loops) refuse("--loops shake", "a model with equality constraints");
-    if (!driven() && plain) refuse("--plain", "drives to act on: --clip or --gains beside it");
-    if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
-    if (plain && integrator == "rk4") refuse("--plain", "--integrator euler: rk4 takes every force explicitly");
+    if (!driven() && plain) refuse("--plain", "drives, from --clip or --gains");
+    if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives, from --clip or --gains");
+    if (plain && integrator == "rk4") refuse("--plain", "--integrator euler: rk4 treats every force explicitly");
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
     if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
     if (velocity_products == "on" && integrator == "rk4")
-      refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
+      refuse("--velocity-products on", "--integrator euler: rk4 treats every force explicitly");
     if (driven() && actuation != "implicit")
       refuse("--actuation", "the model's own actuators: no --clip and no --gains");
-    if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
+    if (!with_contacts && restitution != 0) refuse("--restitution", "contacts (--contacts on)");
     if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
     if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
       throw ValueError("--out", out, "a file that ends in .npz");
@@ -100,8 +100,8 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
   if (2 * driven < model.njoint() && !run.partial) {
     throw InputError(
         Location{run.clip, 0, 0, {}},
-        fmt::format("the mapping {} drives {} of {} joints of {}: too few to be what was meant. tarsus map {} "
-                    "{} shows what fits; --mapping names another, --partial runs this one",
+        fmt::format("the mapping {} drives {} of {} joints of {}: probably the wrong mapping. tarsus map {} "
+                    "{} shows a fitting one; --mapping selects another, --partial accepts this one",
                     binding.mapping_name(), driven, model.njoint(), run.model, run.clip, run.model));
   }
   if (!run.quiet && !run.json) {
@@ -145,7 +145,7 @@ Push parse_push(const std::string& text, const Model& model, double duration) {
     double value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc() || end != part.data() + part.size() || !std::isfinite(value))
-      fail("T,BODY,FX,FY,FZ,DURATION; '" + part + "' is no number");
+      fail("T,BODY,FX,FY,FZ,DURATION; '" + part + "' is not a number");
     return value;
   };
   Push push;
@@ -161,7 +161,7 @@ Push parse_push(const std::string& text, const Model& model, double duration) {
     for (const Body& b : model.bodies) {
       if (b.link >= 0 && !b.name.empty() && names.size() < 1000) names += (names.empty() ? "" : ", ") + b.name;
     }
-    fail("a body that moves: " + names);
+    fail("a moving body: " + names);
   }
   if (push.start < 0 || push.start >= duration) fail("a time from 0 to the end of the run");
   if (push.duration <= 0) fail("a duration greater than 0");
@@ -219,7 +219,7 @@ std::string clip_time(const ClipBinding& clip, double start, double end) {
   const double all = clip.duration();
   if (clip.loop()) return fmt::format("loops every {:.4g} s", all);
   return fmt::format("{:.4g} to {:.4g} s of {:.4g} s{}", start, std::min(end, all), all,
-                     end > all + 1e-9 ? ", then its last pose is held" : "");
+                     end > all + 1e-9 ? ", then the last pose is held" : "");
 }
 
 void print_table(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip,
@@ -229,7 +229,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
   if (clip) {
     row("clip",
         fmt::format("drives {} of {} joints by {}", clip->driven().size(), model.njoint(), clip->mapping_name()));
-    row("its time", clip_time(*clip, run.start, run.start + r.steps * run.dt));
+    row("time in the clip", clip_time(*clip, run.start, run.start + r.steps * run.dt));
   }
   row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
   row("time", fmt::format("{:.4f} s", r.seconds));
@@ -245,12 +245,12 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
   if (run.with_contacts) {
     row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
     row("rows' residual",
-        fmt::format("at most {:.2g} m/s, {:.1f} iterations a step", r.row_residual_max, r.row_iterations));
+        fmt::format("at most {:.2g} m/s, {:.1f} iterations per step", r.row_residual_max, r.row_iterations));
   } else {
-    row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
+    row("contacts", run.clip.empty() ? "off" : "off (--contacts on enables contact with the floor)");
   }
   if (run.with_loops)
-    row("loops", fmt::format("{}, opened by {:.3g} at most{}", run.loops, r.loop_error_max,
+    row("loops", fmt::format("{}, error at most {:.3g}{}", run.loops, r.loop_error_max,
                              r.loop_error_max > 0 ? " (" + r.loop_error_row + ")" : ""));
   if (!out.empty()) row("recording", out);
   if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
@@ -261,17 +261,19 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
 const char* meaning(WorldStatus status, bool plain) {
   switch (status) {
     case WorldStatus::ok: return "";
-    case WorldStatus::bad_input: return "a number that is not finite came in";
+    case WorldStatus::bad_input: return "an input is not finite";
     case WorldStatus::singular:
-      return "an acceleration is not finite: does a moving end have no mass, or do rows have no solution?";
+      return "an acceleration is not finite: check for moving bodies without mass and for constraints without a "
+             "solution";
     case WorldStatus::too_fast:
       if (plain)
-        return "a speed beyond 1e6 rad/s or m/s: it blew up. --plain drives are unstable at large steps (tarsus gains "
-               "--plain says which): leave it out, or take a smaller --dt";
-      return "a speed beyond 1e6 rad/s or m/s: it blew up. A smaller --dt, --gains or joint damping help; so does a "
-             "start within the joints' ranges";
+        return "a speed exceeds 1e6 rad/s or m/s: the simulation diverged. --plain drives are unstable at large steps "
+               "(tarsus gains --plain shows which): omit --plain or use a smaller --dt";
+      return "a speed exceeds 1e6 rad/s or m/s: the simulation diverged. Use a smaller --dt, drives (--gains), "
+             "joint damping or a start within the joints' ranges";
     case WorldStatus::open_loop:
-      return "no pose near by closes the loops: a smaller --dt, a --keyframe that closes them, or --loops spook";
+      return "the loops cannot be closed near this pose: use a smaller --dt, a --keyframe that closes them, or --loops "
+             "spook";
   }
   return "";
 }
@@ -290,9 +292,9 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
     if (beyond > worst) worst = beyond, which = j.name, unit = turns_on_axis(j.type) ? "rad" : "m";
   }
   if (count == 0) return;
-  tell("warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g} {}{}\n", count, count > 1 ? "s" : "",
-       count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
-       model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
+  tell("warning: the start pose has {} joint{} outside {} range{}, \"{}\" by {:.3g} {}{}\n", count,
+       count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
+       model.spec.keyframes.empty() ? "" : " (--keyframe selects another start)");
 }
 
 /// Prints a hint for models without a floor, such as those of URDF files, which would fall without an explanation.
@@ -306,8 +308,8 @@ void hint_at_floor(const Model& model) {
     }
   }
   tell(
-      "note: there is no floor, nor anything else that stands still and may be touched; "
-      "docs/models.md says how a robot of a URDF file gets one\n");
+      "note: there is no floor, nor any other fixed collision shape; "
+      "docs/models.md says how to add a floor to a URDF robot\n");
 }
 
 /// Prints a hint at tarsus scene for a model of many free bodies.
@@ -315,8 +317,8 @@ void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
       std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
   if (all_free && model.njoint() >= 20)
-    tell("note: {} free bodies and no other joints: tarsus scene {} is made for these, and much quicker\n",
-         model.njoint(), file);
+    tell("note: {} free bodies and no other joints: tarsus scene {} simulates these much faster\n", model.njoint(),
+         file);
 }
 
 /// --ctrl: "0.5" for all controls, or NAME=VALUE,NAME=VALUE, which override those of the keyframe.
@@ -450,7 +452,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     row("status", r.fell ? fmt::format("fell after {:.2f} s", r.steps * r.control_dt) : name(r.status));
     row("steps", fmt::format("{} of {:.6g} s, simulated in steps of {:.6g} s", r.steps, r.control_dt, r.dt));
     row("time", fmt::format("{:.4f} s", r.seconds));
-    row("reward", fmt::format("{:.4f} a step, of 1", r.reward));
+    row("reward", fmt::format("{:.4f} per step, of 1", r.reward));
     if (!out.empty()) row("recording", out);
     if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   }
@@ -499,7 +501,7 @@ void execute(Run run) {
   if (!run.clip.empty()) clip = bind_clip(run, model);
   if (clip && !clip->loop() && run.start != 0 && !(run.start > 0 && run.start < clip->duration()))
     throw ValueError("--start", number_text(run.start),
-                     "a time of the clip, which ends at " + number_text(clip->duration()) + " s and does not loop");
+                     "a time within the clip, which ends at " + number_text(clip->duration()) + " s and does not loop");
   const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)
@@ -520,8 +522,8 @@ void execute(Run run) {
     std::error_code error;
     if (run.out.empty()) std::filesystem::create_directories("out", error);
     if (error)
-      throw Error("out, the folder of recordings, cannot be made: " + error.message() +
-                  "; --out names a file elsewhere, --no-record makes none");
+      throw Error("out, the folder of recordings, cannot be created: " + error.message() +
+                  "; --out writes elsewhere, --no-record writes no recording");
     recording.emplace(out, model);
   }
   std::optional<PageWriter> page;
@@ -566,7 +568,7 @@ void add_options(CLI::App& command, Run& run) {
       ->required();
   command.add_option(
       "--clip", run.clip,
-      "Motion to follow: BVH, AMC (with its ASF beside it), AMASS (.npz), DeepMimic text or a clip of this "
+      "Motion to follow: BVH, AMC (with its ASF in the same folder), AMASS (.npz), DeepMimic text or a clip of this "
       "project; without one the model moves freely from its initial pose, or holds it with --gains");
   command
       .add_option("--mapping", run.mapping,

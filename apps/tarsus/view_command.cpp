@@ -32,7 +32,7 @@ void hand_over(const std::string& command, const std::vector<std::string>& argum
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  throw Error(words[0] + ": " + std::strerror(errno) + "; the viewer needs Python 3 (TARSUS_PYTHON says which)");
+  throw Error(words[0] + ": " + std::strerror(errno) + "; the viewer needs Python 3 (TARSUS_PYTHON selects it)");
 }
 
 void add(CLI::App& app, const char* name, const char* what) {

@@ -133,7 +133,7 @@ def run(context):
     found = read(file)
     return f"""## Figure 7: learning with DF and with MABA
 
-`make figure7` trains them (most of an hour a skill, four for the acrobatic ones; it goes on where it was stopped); the curves of what has run are in
+`make figure7` trains them (most of an hour a skill, four for the acrobatic ones; it resumes where it was interrupted); the curves of what has run are in
 [figure7/curves.csv](figure7/curves.csv). The spin-kick is DeepMimic's clip, the others are built in. PPO of [`python -m tarsus.learn`](../docs/learning.md#training), one core a run. DF is stable PD as a
 controller outside the simulator has it, Eigen's dense factor one world after the other, cut off at the force limits; MABA is in the step, worlds in lanes.
 Contacts and everything else are the same. Return: of the episodes that ended, the sum of rewards over the largest possible. Bands are a

@@ -108,7 +108,7 @@ nb::object as_numbers(const char* argument, nb::handle object, char format, cons
   try {
     array = numpy.attr("asarray")(object);
   } catch (nb::python_error&) {
-    throw no_numbers(" with rows of several lengths");
+    throw no_numbers(" with rows of different lengths");
   }
   const nb::object dtype = array.attr("dtype");
   const std::string kind = nb::cast<std::string>(dtype.attr("kind"));

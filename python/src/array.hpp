@@ -150,7 +150,7 @@ class Output {
     if (others.empty() || mine.empty() || others.data() + others.size() <= mine.data() ||
         mine.data() + mine.size() <= others.data())
       return;
-    throw ValueError(argument_, std::string("in the same memory as ") + argument, "an array of its own");
+    throw ValueError(argument_, std::string("in the same memory as ") + argument, "a separate array");
   }
 
   const char* argument_;

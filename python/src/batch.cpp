@@ -147,7 +147,7 @@ std::vector<std::uint8_t> mask_of(handle mask, int worlds) {
 void reset(AnyBatch& any, handle mask, handle qpos, handle qvel, handle keyframe) {
   const KeyframeSpec* key = keyframe.is_none() ? nullptr : &keyframe_of(any.model(), keyframe);
   if (key && !(qpos.is_none() && qvel.is_none()))
-    throw ValueError(qpos.is_none() ? "qvel" : "qpos", "given", "none beside a keyframe");
+    throw ValueError(qpos.is_none() ? "qvel" : "qpos", "given", "None together with a keyframe");
   any.alone([&]<class R>(Batch<R>& b) {
     if (key) return b.reset_to(*key, mask_of(mask, b.worlds()));
     const Input<R> q = all_or_each<R>("qpos", qpos, b.worlds(), any.model().nq),
@@ -221,7 +221,7 @@ nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle q
       out = output<R>("states", states, {count, size(b.worlds()), size(model.nq + model.nv)}, true);
       read = output<R>("sensors", sensors, {count, size(b.worlds()), size(b.sensor_numbers())}, false);
     } catch (const std::bad_alloc&) {
-      throw ValueError("steps", std::to_string(count), "fewer: what they leave does not fit into memory");
+      throw ValueError("steps", std::to_string(count), "fewer: the results do not fit into memory");
     }
     for (const Input<R>* input : {&u, &q, &v}) {
       if (out) out->keep_apart(*input);
@@ -324,7 +324,7 @@ WorldParameter parameter_named(const std::string& text) {
   for (const WorldParameter which : kParameters) {
     if (text == name(which)) return which;
   }
-  throw ValueError("parameters", "\"" + text + "\"", "what save() gave");
+  throw ValueError("parameters", "\"" + text + "\"", "a value returned by save()");
 }
 
 /// Copies of the parameters that were set, [worlds, n] each.
@@ -414,12 +414,13 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     nb::dict unread = nb::cast<nb::dict>(saved.attr("copy")());
     const auto item = [&](const char* name) {
       unread.attr("pop")(name, nb::none());
-      if (!saved.contains(name)) throw ValueError("state", std::string("without \"") + name + "\"", "what save() gave");
+      if (!saved.contains(name))
+        throw ValueError("state", std::string("without \"") + name + "\"", "a value returned by save()");
       return nb::object(saved[name]);
     };
     const auto refuse_rest = [](const nb::dict& rest) {
       for (const auto& [key, value] : rest)
-        throw ValueError("state", std::string("with ") + nb::repr(key).c_str(), "what save() gave");
+        throw ValueError("state", std::string("with ") + nb::repr(key).c_str(), "a value returned by save()");
     };
     const nb::dict theirs =
         nb::cast<nb::dict>(expect_python<nb::dict>(item("settings"), "settings", "dict").attr("copy")());
@@ -449,12 +450,12 @@ void restore(AnyBatch& any, const nb::dict& saved) {
       int w = -1;
       std::tuple<int, std::string, int, double> numbers;
       if (!nb::try_cast(world, w) || !nb::try_cast(fault, numbers))
-        throw ValueError("faults", nb::repr(fault).c_str(), "what save() gave");
+        throw ValueError("faults", nb::repr(fault).c_str(), "a value returned by save()");
       check_world(b, w);
       const auto& [status, array, index, value] = numbers;
       const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
       if (status < 0 || status > int(WorldStatus::open_loop) || known == std::end(kFaultArrays))
-        throw ValueError("faults", std::to_string(status) + " " + array, "what save() gave");
+        throw ValueError("faults", std::to_string(status) + " " + array, "a value returned by save()");
       s.faults[size(w)] = {WorldStatus(status), *known, index, value};
     }
     const nb::bytes reports = expect_python<nb::bytes>(item("reports"), "reports", "bytes"),
@@ -600,7 +601,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def(
       "__reduce__",
       [](AnyBatch&) -> nb::object {
-        throw nb::type_error("a Batch has a model, which is not pickled: pickle batch.save() and restore() it");
+        throw nb::type_error("a Batch contains a model, which cannot be pickled: pickle batch.save() and restore() it");
       },
       nb::sig("def __reduce__(self) -> tuple"), "Batches are not pickled; save() is.");
   c.def(

@@ -179,7 +179,7 @@ class Call {
   /// @throws ValueError if the data was made for another model, or while another call uses it
   Call(const Model& model, const AnyData& any, BasicData<R>& data)
       : model(model), data(data), taken_(any.busy, "data") {
-    if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+    if (&any.model() != &model) throw ValueError("data", "made for another model", "data of this model");
   }
 
   const Model& model;
@@ -249,7 +249,8 @@ struct PythonRows {
   /// @throws ValueError when called from one of the functions
   void check_idle(const char* what) const {
     if (evaluating > 0)
-      throw ValueError(what, "in use by the function of one of its constraints", "a function of its arguments alone");
+      throw ValueError(what, "in use by the function of one of its constraints",
+                       "a function that uses only its arguments");
   }
 
   /// Stores the function and returns f(its index). Removes the function again if f throws.

@@ -88,7 +88,8 @@ nb::object constrained(const Call<R>& call, const Asked& asked, handle qpos, han
   const Model& model = call.model;
   BasicData<R>& data = call.data;
   if (TendonInertia::any(model))
-    throw ValueError("model", "with armature of tendons", "none here: Stepper and Batch have it beside constraints");
+    throw ValueError("model", "with armature of tendons",
+                     "a model without it; Stepper and Batch support it with constraints");
   const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), force = call.in("tau", tau, {model.nv});
   const AlignedVector<R> K = inertia_of(call, joint_inertia);
   ConstrainedDynamics<R> dynamics(model, asked.set(), data);

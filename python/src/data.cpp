@@ -139,13 +139,13 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
   const Model& model = any.model();
   const int index = body_index(model, body);
-  if (index == 0) throw ValueError("body", "0, the world", "a body that a force may move");
+  if (index == 0) throw ValueError("body", "0, the world", "a body other than the world");
   const std::vector<double> f = numbers("force", force, {3});
   std::vector<double> p;
   if (!point.is_none()) p = numbers("point", point, {3});
   any.visit([&]<class R>(BasicData<R>& data) {
     if (data.width() != 1)
-      throw ValueError("data", std::to_string(data.worlds()) + " worlds", "a single one; Batch has many");
+      throw ValueError("data", std::to_string(data.worlds()) + " worlds", "one world; use Batch for many");
     Data pose(model);
     std::copy(data.qpos.begin(), data.qpos.end(), pose.qpos.begin());
     kinematics<double>(model, pose, pose.qpos);

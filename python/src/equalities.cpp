@@ -29,7 +29,7 @@ BasicData<double>& single_world(AnyData& any, const Model& model) {
 
 PyEqualities& equalities_for(const Model& model, handle equalities) {
   PyEqualities& e = expect<PyEqualities>(equalities, "equalities");
-  if (&e.set.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
+  if (&e.set.model() != &model) throw ValueError("equalities", "made for another model", "equalities of this model");
   return e;
 }
 
@@ -82,7 +82,7 @@ class RowFunction {
       if (finite(qpos) && finite(qvel)) {
         for (const auto& [what, given] :
              {std::pair("phi", &values.phi), {"J", &values.J}, {"dJ/dt qvel", &values.bias}}) {
-          if (!finite(*given)) throw ValueError(what + (" of \"" + name_ + "\""), "not finite", "numbers");
+          if (!finite(*given)) throw ValueError(what + (" of \"" + name_ + "\""), "not finite", "finite numbers");
         }
       }
       if (!Jdot_v.empty() && !values.has_bias) values.bias = difference(qpos, qvel);
@@ -119,7 +119,7 @@ class RowFunction {
     for (std::size_t k = 0; k < out.J.size(); ++k) {
       if (out.J[k] != 0 && !std::binary_search(dofs_.begin(), dofs_.end(), int(k % nv)))
         throw ValueError("J of \"" + name_ + "\"", "not zero for DoF " + std::to_string(k % nv),
-                         "zero for what is not among its joints");
+                         "zero for joints that are not listed");
     }
     out.has_bias = nb::len(result) == 3 && !nb::object(result[2]).is_none();
     if (out.has_bias) out.bias = numbers("dJ/dt qvel", as_array(result[2], "atleast_1d"), {rows});

@@ -16,9 +16,10 @@ struct PyEqualities {
   /// The set, for adding a constraint. @throws ValueError if a Stepper uses the set, or if the name is taken
   EqualitySet& growing(const std::string& name) {
     rows->check_idle("equalities");
-    if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
+    if (in_use)
+      throw ValueError("equalities", "in use by a Stepper", "constraints to be added before the Stepper is made");
     for (int i = 0; i < set.size() && !name.empty(); ++i) {
-      if (set[i].name == name) throw ValueError("name", "\"" + name + "\"", "one that no other constraint has");
+      if (set[i].name == name) throw ValueError("name", "\"" + name + "\"", "a name that no other constraint has");
     }
     return set;
   }

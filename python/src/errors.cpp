@@ -38,7 +38,7 @@ void translate(const std::exception_ptr& exception, void*) {
   } catch (const Error& e) {
     raise("Error", e.what());
   } catch (const std::bad_cast&) {  // a Python object within an argument has the wrong type
-    PyErr_SetString(PyExc_TypeError, "something in an argument is of another type than the function's text says");
+    PyErr_SetString(PyExc_TypeError, "an argument contains an object of a type other than the signature says");
   }
 }
 

@@ -46,7 +46,8 @@ OwnedShape convex(nb::handle points) {
 
 OwnedShape height_field(nb::handle heights, double half_x, double half_y, double base) {
   const tarsus::python::Shape shape = shape_of("heights", heights);
-  if (shape.size() != 2) throw ValueError("heights", std::to_string(shape.size()) + " axes", "rows x columns");
+  if (shape.size() != 2)
+    throw ValueError("heights", std::to_string(shape.size()) + "-dimensional", "an array rows x columns");
   const std::size_t rows = shape[0], columns = shape[1];
   const Input<double> in("heights", heights, {rows, columns}, sizeof(double));
   OwnedShape s;

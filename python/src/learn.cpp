@@ -38,7 +38,7 @@ template <class R>
 std::function<DriveLaw<R>()> drive_law(const Task& task, const std::string& name) {
   if (name == "maba") return {};
   if (name != "dense") throw ValueError("drives", name, "maba or dense");
-  if (!task.drives()) throw ValueError("drives", name, "maba for a task without drives");
+  if (!task.drives()) throw ValueError("drives", name, "maba, because the task has no drives");
   return [&task] {
     return spd_law<R>(task.model(), *task.drives(), task.control_dt() / task.substeps(), SpdSolver::dense_direct);
   };

@@ -75,7 +75,7 @@ Model load_model(const std::filesystem::path& path, const ReadOptions& options) 
   if (!scene) return compile(read_model(path, options));
   if (options.lenient || options.fix_balance || options.floating_base || !options.package_paths.empty())
     throw ValueError("lenient, fix_balance, floating_base or package_paths", "given",
-                     "a model file: they say how to read one");
+                     "a model file, to which these options apply");
   return compile(scene_spec(*scene));
 }
 

@@ -139,7 +139,7 @@ void warn_and_make_whole(ParticleSystem& system) {
 void set_up(Particles& self, handle setup) {
   // Converts NumPy arrays and numbers in the dictionary to lists and numbers.
   const nb::object plain = nb::cpp_function([](nb::handle x) -> nb::object {
-    if (!nb::hasattr(x, "tolist")) throw nb::type_error("setup: holds something that is neither JSON nor NumPy's");
+    if (!nb::hasattr(x, "tolist")) throw nb::type_error("setup: contains an object that is neither JSON nor NumPy");
     return x.attr("tolist")();
   });
   const nb::object text = nb::isinstance<nb::str>(setup)
@@ -165,7 +165,8 @@ void save(Particles& self, handle file) {
   const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
   if (pins > 0)
     nb::module_::import_("warnings")
-        .attr("warn")(path + ": has no place for pins: " + std::to_string(pins) + " pinned particles are free in it");
+        .attr("warn")(path + ": the format does not store pins: " + std::to_string(pins) +
+                      " pinned particles are free in it");
 }
 
 /// Returns f(), a call of the library that evaluates functions of constraints. An exception of a function takes
@@ -189,8 +190,8 @@ Preparation prepare_system(Particles& self, double tolerance, double timestep) {
   if (done.loose[0] >= 0) {
     const std::string pair = std::to_string(done.loose[0]) + " and " + std::to_string(done.loose[1]);
     nb::module_::import_("warnings")
-        .attr("warn")("nothing holds particles " + pair +
-                      " together, between which no pair force acts: are bonds missing?");
+        .attr("warn")("particles " + pair +
+                      " are excluded from pair forces, but no bonds or constraints connect them: are bonds missing?");
   }
   return done;
 }

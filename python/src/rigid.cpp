@@ -104,7 +104,8 @@ void change_options(RigidWorldOptions& options, const nb::kwargs& keywords) {
   const int threads = options.threads;
   const Setup setup = read_keywords(options, keywords);
   if (setup.friction || setup.restitution || setup.compliance || setup.single || options.threads != threads)
-    throw ValueError("options", "threads, dtype or a surface's number", "others: those are given when a world is made");
+    throw ValueError("options", "threads, dtype or a surface's number",
+                     "other options: these are set when a world is made");
   check(options);
 }
 

@@ -66,11 +66,11 @@ class AnyRigidWorld {
   }
   int add_body(const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
                nb::handle inertia, const Numbers3& com, int surface) {
-    if (!shape && inertia.is_none()) throw ValueError("inertia", "None", "moments, since there is no shape");
+    if (!shape && inertia.is_none()) throw ValueError("inertia", "None", "moments, because there is no shape");
     if (!(mass > 0) || !std::isfinite(mass)) throw ValueError("mass", number_text(mass), "finite, above 0");
     for (const double x : com) {
       if (inertia.is_none() && x != 0)  // nan too
-        throw ValueError("com", number_text(x), "inertia beside it: without, both are the shape's own");
+        throw ValueError("com", number_text(x), "0 unless inertia is given: otherwise the shape determines both");
     }
     const PrincipalBody made =
         inertia.is_none() ? principal_body(mass, shape->shape) : principal_body(mass, vec(com), inertia_of(inertia));
@@ -78,15 +78,15 @@ class AnyRigidWorld {
     const double sum = moment.x + moment.y + moment.z;
     for (int k = 0; k < 3; ++k) {
       if (moment[k] > 0.5 * sum * (1 + 1e-9))
-        throw ValueError(
-            "inertia",
-            "of moments " + number_text(moment[k]) + " and, of the other two together, " + number_text(sum - moment[k]),
-            "none above the sum of the others, as of a solid body");
+        throw ValueError("inertia",
+                         "with a moment " + number_text(moment[k]) + " above the sum of the other two, " +
+                             number_text(sum - moment[k]),
+                         "a solid body's moments, each at most the sum of the other two");
     }
     if (surface < 0 || surface >= visit([](auto& w) { return int(w.surfaces().size()); }))
       throw ValueError("surface", std::to_string(surface), "an existing surface");
     if (shape && (shape->shape.type == ShapeType::plane || shape->shape.type == ShapeType::height_field))
-      throw ValueError("shape", name(shape->shape.type), "one that can move: planes and height fields cannot");
+      throw ValueError("shape", name(shape->shape.type), "a shape that can move: planes and height fields cannot");
     RigidBody body = made.body;
     set_pose(body, made.frame, vec(position), unit(orientation));
     const int number = visit([&](auto& w) { return w.add_body(body); });

@@ -50,7 +50,7 @@ template <class R>
 int step(Stepper<R>& stepper, const Call<R>& call, const Drives* drives, handle qpos_target, handle qvel_target) {
   if (!drives) {
     if (!qpos_target.is_none() || !qvel_target.is_none())
-      throw ValueError("drives", "None", "drives, since a target is given");
+      throw ValueError("drives", "None", "drives, because a target is given");
     int bad = 0;
     call.run([&] { bad = stepper.step(call.data); });
     return bad;
@@ -241,7 +241,7 @@ class AnyStepper {
   nb::list contacts() {
     return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       if (d.width() > 1)
-        throw ValueError("data", std::to_string(d.worlds()) + " worlds", "one; tarsus.Batch lists contacts of many");
+        throw ValueError("data", std::to_string(d.worlds()) + " worlds", "one world; use Batch for many");
       return contact_list(s);
     });
   }
@@ -353,7 +353,7 @@ nb::object sensor_numbers(AnyData& any) {
 
 /// A world's tendons, actuators and passive forces, under MuJoCo's names.
 nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
-  if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+  if (&any.model() != &model) throw ValueError("data", "made for another model", "data of this model");
   Actuation& actuation = any.actuation();
   any.visit([&]<class R>(BasicData<R>& d) {
     check_world(d, world);
@@ -411,7 +411,7 @@ std::vector<UserLimit> limits_for(const Model& model, const std::vector<PyUserLi
   for (const PyUserLimit& l : limits) {
     if (nb::cast<const Model*>(l.model) != &model)
       throw ValueError("limits", "with \"" + l.limit.name + "\", which was made for another model",
-                       "those of this model");
+                       "limits of this model");
     out.push_back(l.limit);
   }
   return out;
@@ -559,7 +559,7 @@ void bind_sim(nb::module_& m) {
   m.def(
       "sensors",
       [](const Model& model, AnyData& any) {
-        if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+        if (&any.model() != &model) throw ValueError("data", "made for another model", "data of this model");
         return sensor_numbers(any);
       },
       "model"_a, "data"_a, nb::sig("def sensors(model: Model, data: Data) -> numpy.ndarray"),

@@ -78,7 +78,7 @@ std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& mode
     throw InputError(Location{clip.file, 0, 0, {}},
                      "the mapping " + bound->mapping_name() + " drives " + std::to_string(driven) + " of " +
                          std::to_string(model.njoint()) + " joints of " + model.name +
-                         ": too few to be what was meant. Another mapping, or partial=True");
+                         ": probably the wrong mapping. Give another mapping or partial=True");
   }
   for (const Diagnostic& d : bound->diagnostics()) {
     if (d.severity == Severity::warning) nb::module_::import_("warnings").attr("warn")(d.text());
@@ -115,13 +115,13 @@ nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const Option
 
 void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
   if (path.extension() != ".json")
-    throw ValueError("path", path.string(), "a file that ends in .json: clips are written as the project's own kind");
+    throw ValueError("path", path.string(), "a file that ends in .json: clips are written in this project's format");
   std::ofstream file(path, std::ios::binary);
   file << write_clip(clip);
   if (!file.flush()) throw Error(path.string() + ": cannot be written");
   if (!clip.skeleton.empty()) {
     nb::module_::import_("warnings")
-        .attr("warn")(path.string() + ": has no place for the skeleton: retarget() comes before save()");
+        .attr("warn")(path.string() + ": the format does not store the skeleton: call retarget() before save()");
   }
 }
 
@@ -149,10 +149,11 @@ nb::object sample(const ClipBinding& clip, handle t) {
 void bind_motion(nb::module_& m) {
   nb::class_<MotionClip> c(m, "MotionClip", "A motion as stored in its file, of any skeleton (docs/clips.md).");
   copies_are_itself(c);
-  c.def_static("load", &load_motion, "path"_a, "mapping"_a = nb::none(),
-               "Reads a clip: BVH, AMC (with its ASF beside it), AMASS (.npz), DeepMimic or this project's format. "
-               "For DeepMimic files of\n"
-               "unknown width, a mapping names the columns. Raises InputError.");
+  c.def_static(
+      "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
+      "Reads a clip: BVH, AMC (with its ASF in the same folder), AMASS (.npz), DeepMimic or this project's format. "
+      "For DeepMimic files of\n"
+      "unknown width, a mapping names the columns. Raises InputError.");
   c.def("bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
         "The motion in a model's coordinates. mapping is a file; by default it is chosen by the clip's "
         "format. Raises InputError, also\n"

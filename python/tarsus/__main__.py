@@ -9,7 +9,7 @@ import sys
 def main():
     program = pathlib.Path(__file__).parent / "bin" / "tarsus"
     if not program.is_file():
-        sys.exit(f"tarsus: this installation lacks the command line ({program})")
+        sys.exit(f"tarsus: the command-line program is not installed ({program})")
     os.environ.setdefault("TARSUS_PYTHON", sys.executable)  # `tarsus view` runs this package with it
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `tarsus … | head`: otherwise the program inherits Python's ignored SIGPIPE

@@ -19,11 +19,11 @@ class Batches:
 
     def __init__(self, *groups):
         if not groups:
-            raise ValueError("groups: none given, expected one tarsus.Batch or more")
+            raise ValueError("groups: is empty, expected one or more tarsus.Batch")
         for group in groups:
             expect("groups", group, Batch)
         if len(set(map(id, groups))) < len(groups):
-            raise ValueError("groups: the same batch twice, expected each once")
+            raise ValueError("groups: has the same batch twice, expected each batch once")
         if len({group.dt for group in groups}) > 1:
             raise ValueError(f"groups: steps of {sorted({group.dt for group in groups})} s, expected one dt")
         self.groups = tuple(groups)
@@ -84,14 +84,14 @@ class Batches:
         6]."""
         for name in expect("what", what, list, tuple):
             if name not in ("energy", "com"):
-                raise ValueError(f"what: {name!r}, expected energy or com, or measure() of a group")
+                raise ValueError(f"what: is {name!r}, expected energy or com; measure() of a group has the others")
         parts = [group.measure(list(what)) for group in self.groups]
         return {name: np.concatenate([part[name] for part in parts]) for name in what}
 
     def _arrays(self, name):
         parts = [getattr(group, expect("name", name, str), None) for group in self.groups]
         if not all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts):
-            raise ValueError(f"name: is {name!r}, expected that of an array [worlds, n], such as 'qpos'; groups have the others")
+            raise ValueError(f"name: is {name!r}, expected the name of an array [worlds, n], such as 'qpos'; the groups have other attributes")
         return parts
 
     def padded(self, name, out=None, fill=0.0):
@@ -114,7 +114,7 @@ class Batches:
         """The inverse of padded(): copies `values` [worlds, n of the largest model] to the groups' arrays."""
         parts = self._arrays(name)
         if getattr(Batch, name).fset is None:
-            raise ValueError(f"name: is {name!r}, what steps write, expected that of an array to set, such as 'qpos'")
+            raise ValueError(f"name: is {name!r}, which steps write, expected the name of an array to set, such as 'qpos'")
         values, shape = np.asarray(values), (self.worlds, max(part.shape[1] for part in parts))
         if values.shape != shape:
             raise ShapeError(f"{name}: {list(values.shape)}, expected {list(shape)}")

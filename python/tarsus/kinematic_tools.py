@@ -247,7 +247,7 @@ class _Problem:
             if not isinstance(t.weight, (int, float, np.number)) or not 0 < t.weight < np.inf:
                 _refuse("weight", repr(t.weight), "a positive, finite number")
         if not any(t.position is not None or t.orientation is not None for t in self.tasks):
-            raise ValueError("tasks: without a position or an orientation, expected something to reach")
+            raise ValueError("tasks: have neither a position nor an orientation, expected at least one")
         self.low, self.high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
         self.place = np.full(model.nv, -1)
         self.balls = [joint for joint in model.joints if joint.type == "ball" and joint.limited]

@@ -48,7 +48,7 @@ def _task(kind, things, options, **given):
     left = [name for name in known if name not in given]
     for name in options:
         if name not in left:
-            of = "given by the task already" if name in given else f"no option of tarsus.{kind.__name__}"
+            of = "given by the task already" if name in given else f"not an option of tarsus.{kind.__name__}"
             raise TypeError(f"{name}: is {of}, expected {', '.join(left) or 'none'}")
     return kind(*things, **options, **given)
 
@@ -60,7 +60,7 @@ def _with(what, given, needed, others=()):
         if name not in (*needed, *others):
             raise ValueError(f"{what}: has {name!r}, expected {names}")
         if name not in given:
-            raise ValueError(f"{what}: is without {name!r}, expected {names}")
+            raise ValueError(f"{what}: has no {name!r}, expected {names}")
     return given
 
 
@@ -73,7 +73,7 @@ def make(name, **options):
     if expect("task", name, str) in _LOCOMOTION:
         gymnasium = importlib.util.find_spec("gymnasium")
         if gymnasium is None:
-            raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
+            raise ValueError(f"task is {name!r}, whose model is part of gymnasium, which is not installed")
         file, defaults = _LOCOMOTION[name]
         path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
         return _task(LocomotionTask, [Model.load(path)], {**defaults, **options})
@@ -130,7 +130,7 @@ def _motion_task(model, clip, table, options):
         try:
             table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
         except builtins.ValueError as error:
-            raise ValueError(f"table: {table} is no JSON: {error}") from None
+            raise ValueError(f"table: {table} is not valid JSON: {error}") from None
     _with("table", table, ("root", "joints", "end_effectors", "feet"), ("format", "version", "comment"))
     joints = [joint.name for joint in model.joints]
     kp, kd, force = (np.zeros(model.nv) for _ in range(3))
@@ -142,7 +142,7 @@ def _motion_task(model, clip, table, options):
         raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
     for joint, name in zip(model.joints[1:], joints[1:]):
         if name not in table["joints"]:
-            raise ValueError(f"the table leaves out joint {name!r}; expected all of {joints[1:]}")
+            raise ValueError(f"the table lacks joint {name!r}; expected all of {joints[1:]}")
         row = _with(f"table's joint {name!r}", table["joints"][name], ("kp", "kd", "force", "weight"))
         for to, key in ((kp, "kp"), (kd, "kd"), (force, "force")):
             to[joint.qvel] = number(f"table's joint {name!r}, {key}", row[key])

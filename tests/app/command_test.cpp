@@ -254,14 +254,14 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
               {run + "--dt -1", 2, "--dt: is -1"},
               {run + "--dt nan", 2, "--dt: is nan"},
               {run + "--dt 1e-300", 2, "1e9 steps"},
-              {run + "--dt 100", 2, "a step or more, here 100 s"},
+              {run + "--dt 100", 2, "at least one step, here 100 s"},
               {run + "--gains 5", 2, "KP,KD"},
               {run + "--gains -5,1", 2, "kp of joint \"hinge\": is -5,"},
               {run + "--gains nan,1", 2, "kp"},
               {run + "--gains 1,1 --force-limit nan", 2, "--force-limit"},
               {"scene box_stack:2 --duration 0", 2, "--duration: is 0"},
               {"scene box_stack:2 --dt 0", 2, "dt: is 0"},
-              {"scene box_stack:2 --dt 100", 2, "a step or more"},
+              {"scene box_stack:2 --dt 100", 2, "at least one step"},
               {"scene box_stack:2 --iterations 0", 2, "iterations: is 0"},
               {"scene box_stack:2 --iterations 2147483647", 2, "1 to 1,000,000"},
               {"scene balls:2.5", 2, "whole numbers"},
@@ -313,16 +313,16 @@ TEST(Command, AFileInAnothersPlaceIsSaid) {
               {"map models/humanoid.xml " + clip, 1, json},
               {"check " + recording, 1, "run.npz: error: no model, which is MJCF or URDF, but an .npz, as recordings"},
               {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is no motion clip"},
-              {"run models/humanoid.xml --clip " + clip + " --policy " + recording, 1, "is no policy"},
-              {"replay " + recording + " --floating-base", 2, "a recording has the options of its run"}});
+              {"run models/humanoid.xml --clip " + clip + " --policy " + recording, 1, "is not a policy"},
+              {"replay " + recording + " --floating-base", 2, "a recording contains the options of its run"}});
 }
 
 TEST(Command, PushesActAndAreKept) {
   TARSUS_NEEDS_PROGRAM();
   const std::string run = "run models/humanoid.xml --no-record --duration 0.5 ";
   expect_all({{run + "--push 1", 2, "T,BODY,FX,FY,FZ,DURATION"},
-              {run + "--push 0,torso,a,0,0,1", 2, "'a' is no number"},
-              {run + "--push 0,nobody,1,0,0,1", 2, "a body that moves: "},
+              {run + "--push 0,torso,a,0,0,1", 2, "'a' is not a number"},
+              {run + "--push 0,nobody,1,0,0,1", 2, "a moving body: "},
               {run + "--push 0.5,torso,1,0,0,1", 2, "the end of the run"},
               {run + "--push 0,torso,1,0,0,0", 2, "a duration greater than 0"}});
   tarsus::test::TemporaryFolder folder;
@@ -616,8 +616,8 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
   const std::string level =
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
   expect_all(
-      {{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
-       {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "leave it out"},
+      {{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint outside its range, \"elbow\" by 1 rad"},
+       {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --plain --no-record --quiet", 3, "omit --plain"},
        {"run models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.1 --no-record", 0,
         "every 1.04 s"}});
   std::string many;

@@ -138,7 +138,7 @@ TEST(MdCommand, ARunWithoutForcesIsRefusedUnlessAskedFor) {
   const std::string file = argon("free.xyz", "", 3.8);
   const Outcome run = md(file + " --steps 10");
   EXPECT_EQ(run.code, 1);
-  for (const char* word : {"none act on this system", "--forces none", "--setup"})
+  for (const char* word : {"no forces act on this system", "--forces none", "--setup"})
     EXPECT_NE(run.text.find(word), std::string::npos) << run.text;
   EXPECT_EQ(md(file + " --steps 10 --forces none --quiet").code, 0);
   EXPECT_EQ(md(file + " --steps 0 --quiet").code, 0);
@@ -290,13 +290,13 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --thermostat nan", "--thermostat"},
       {"chain:8 --tau 1", "--thermostat"},
       {"chain:8 --cutoff 1", "LAMMPS"},
-      {"c60-rigid --thermostat 300", "expected velocities to scale"},
+      {"c60-rigid --thermostat 300", "expected nonzero velocities"},
       {"c60-rigid --thermostat 0", "--thermostat: is 0, expected a positive temperature"},
       {"chain:8 --out x.pdb", ".xyz"},
       {"rope:5 --out x.dcd", "Angstrom"},
       {"chain:8 --out /nosuch/x.xyz", "cannot be written"},
       {"chain:8 --setup /nosuch.json", "/nosuch.json"},
-      {"chain:8 --out x.xyz --energies ./x.xyz", "--energies: is ./x.xyz, expected another file than that of --out"},
+      {"chain:8 --out x.xyz --energies ./x.xyz", "--energies: is ./x.xyz, expected a file other than that of --out"},
       {"chain:8 --out x.xyz --final x.xyz", "--final"},
       {"chain:8 --energies x --final x", "--final"},
       {"chain:8 --forces spce-smooth", "O H H"},
@@ -372,7 +372,7 @@ TEST(MdCommand, PinsThatALastStateLosesAreNamed) {
   TARSUS_NEEDS_PROGRAM();
   const Outcome run = md("rope:4 --steps 1 --json --final " + scratch("rope.sys"));
   EXPECT_EQ(run.code, 0);
-  EXPECT_NE(run.text.find("the .sys format has no pins: 1 pinned particles"), std::string::npos) << run.text;
+  EXPECT_NE(run.text.find("the .sys format does not store pins: 1 pinned particles"), std::string::npos) << run.text;
   EXPECT_NE(run.text.find("\"final\""), std::string::npos) << run.text;
   EXPECT_NE(md(scratch("rope.sys") + " --forces none --steps 1").text.find("units si"), std::string::npos);
 }

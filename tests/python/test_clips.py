@@ -38,7 +38,7 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
 
 def test_a_skeleton_that_a_file_has_no_place_for_is_said(humanoid, tmp_path):
     motion = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh"))
-    with pytest.warns(UserWarning, match=r"out.json: has no place for the skeleton: retarget\(\) comes before save\(\)"):
+    with pytest.warns(UserWarning, match=r"out.json: the format does not store the skeleton: call retarget\(\) before save\(\)"):
         motion.save(tmp_path / "out.json")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -51,7 +51,7 @@ def test_a_run_starts_within_a_clip_that_does_not_loop(tmp_path):
         run = subprocess.run([sys.executable, "-m", "tarsus", "run", HUMANOID, "--clip", clip, "--start", start, "--duration", "0.1", "--no-record"],
                              capture_output=True, text=True)
         assert run.returncode == code, run.stderr
-        assert code == 0 or "expected a time of the clip, which ends at 1.04" in run.stderr, run.stderr
+        assert code == 0 or "expected a time within the clip, which ends at 1.04" in run.stderr, run.stderr
 
 
 def test_amass_arrays_of_several_types(humanoid, tmp_path):

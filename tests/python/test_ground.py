@@ -155,7 +155,7 @@ def test_rows_of_one_world_and_of_many():
     many = tarsus.Stepper(tarsus.Data(model, worlds=8), contacts=True)
     many.step()
     assert [r["status"] for r in many.rows] == ["converged"] * 8
-    with pytest.raises(tarsus.ValueError, match="one; tarsus.Batch"):
+    with pytest.raises(tarsus.ValueError, match="one world; use Batch"):
         many.contacts
     assert tarsus.Stepper(tarsus.Data(model), contacts=False, joint_limits=False).rows is None
     assert tarsus.Stepper(tarsus.Data(model)).loops() is None

@@ -206,5 +206,5 @@ def test_views_without_copies():
 
 @pytest.mark.parametrize("make", [tarsus.gym.TarsusEnv, tarsus.gym.TarsusVectorEnv])
 def test_options_beside_a_made_task_are_refused(make):
-    with pytest.raises(TypeError, match=r"options \['bogus'\] beside a task that is made"):
+    with pytest.raises(TypeError, match=r"options \['bogus'\] given together with a Task"):
         make(tarsus.tasks.make("CartPole"), bogus=3)

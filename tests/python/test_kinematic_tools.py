@@ -242,7 +242,7 @@ def test_refuses_tasks_without_a_target():
 
 
 @pytest.mark.parametrize("task, options, text", [
-    ({}, {}, "tasks: without a position"),
+    ({}, {}, "tasks: have neither a position"),
     ({"position": 5}, {}, "position: is 5, expected three"),
     ({"position": [0, np.nan, 0]}, {}, "position: is "),
     ({"position": [0, 0, 1], "point": [0, 0]}, {}, "point: is "),

@@ -293,7 +293,7 @@ def test_the_dense_baselines_drives_are_mabas_where_nothing_is_touched(name, dty
     assert flying < close < standing
     with pytest.raises(tarsus.ValueError, match="drives"):
         tarsus.VectorTask(task, drives="sparse")
-    with pytest.raises(tarsus.ValueError, match="without drives"):
+    with pytest.raises(tarsus.ValueError, match="the task has no drives"):
         tarsus.VectorTask(tarsus.tasks.make("CartPole"), drives="dense")
 
 
@@ -335,11 +335,11 @@ def test_bad_tables_are_named():
         tarsus.tasks.motion_task(*files, table)
     for change, error, text in (
             (lambda t: t["joints"]["left_knee"].update(kP=1), tarsus.ValueError, "^table's joint 'left_knee': has 'kP', expected kp, kd,"),
-            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': is without 'kd', expected"),
+            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': has no 'kd', expected"),
             (lambda t: t["joints"]["left_knee"].update(kp="1"), TypeError, "^table's joint 'left_knee', kp: is of type str, expected a"),
             (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
             (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
-            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: is without 'weight'"),
+            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: has no 'weight'"),
             (lambda t: t["root"].update(weight="a"), TypeError, "^table's root, weight: is of type str"),
             (lambda t: t["joints"]["left_knee"].update(weight=None), TypeError, "^table's joint 'left_knee', weight: is None"),
             (lambda t: t.update(end_effectors=3), TypeError, "^table's end_effectors: is of type int, expected a list"),
@@ -354,7 +354,7 @@ def test_bad_tables_are_named():
             tarsus.tasks.motion_task(*files, table)
     with pytest.raises(TypeError, match="^table: is None, expected a dict"):
         tarsus.tasks.motion_task(*files, None)
-    with pytest.raises(tarsus.ValueError, match="^table: .*humanoid.xml is no JSON: "):
+    with pytest.raises(tarsus.ValueError, match="^table: .*humanoid.xml is not valid JSON: "):
         tarsus.tasks.motion_task(*files, files[0])
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
@@ -492,9 +492,9 @@ def test_the_command_names_a_folder_that_cannot_be(tmp_path):
 
 def test_a_policy_of_another_task_is_named():
     policy = tarsus.learn.Policy.load(tarsus.MODELS / "policies" / "humanoid_walk.npz")
-    with pytest.raises(tarsus.ValueError, match=r"^observation: is of shape \(2, 4\), expected .* numbers each"):
+    with pytest.raises(tarsus.ValueError, match=r"^observation: is of shape \(2, 4\), expected .* numbers per observation"):
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), policy, worlds=2)
-    with pytest.raises(tarsus.ValueError, match=r"^policy: gives actions of shape \(2, 3\), expected \(2, 1\)"):
+    with pytest.raises(tarsus.ValueError, match=r"^policy: returns actions of shape \(2, 3\), expected \(2, 1\)"):
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)
     with pytest.raises(tarsus.ValueError, match="^policy: was trained with relative_action=True, expected a task with the same"):
         tarsus.learn.evaluate(tarsus.tasks.make("HumanoidWalk"), policy, worlds=2)
@@ -551,7 +551,7 @@ def test_the_return_of_a_clip_that_does_not_loop_is_over_its_steps(tmp_path, sta
 @pytest.mark.parametrize("name, known", [("HumanoidWalk", "reward, weights"), ("QuadrupedVelocity", "command_low"),
                                          ("CartPole", "none")])
 def test_unknown_options_of_tasks_are_named(name, known):
-    with pytest.raises(TypeError, match=rf"^time_limits: is no option of tarsus\.\w+Task, expected {known}"):
+    with pytest.raises(TypeError, match=rf"^time_limits: is not an option of tarsus\.\w+Task, expected {known}"):
         tarsus.tasks.make(name, time_limits=3)
 
 
@@ -580,7 +580,7 @@ def test_a_blow_needs_a_free_root(name):
         <body><joint name="h"/><geom size=".1"/></body></body></worldbody>
         <actuator><motor joint="h" ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>""")
     for task in (task, tarsus.LocomotionTask(ball)):
-        with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
+        with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0, because pushes change the horizontal velocity of a free root"):
             tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
     assert task.model is ball
 
@@ -601,7 +601,7 @@ def test_the_command_line_says_that_a_policy_follows_no_clip():
     command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", MODELS / "clips" / "humanoid_walk.json", "--no-record",
                "--policy", MODELS / "policies" / "quadruped.npz"]
     run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 1 and "is a policy without a task's gains, expected one that was trained to follow a clip" in run.stderr
+    assert run.returncode == 1 and "is a policy without a task's gains, expected a policy that was trained to follow a clip" in run.stderr
 
 
 #: Faults of a policy's file: the changed arrays, the array that is named, and the messages in Python and on the command line.
@@ -632,7 +632,7 @@ WRONG_POLICIES = [
     ({"task_feet": NAN}, "task_feet", "has nan, expected numbers that are whole", "feet"),
     ({"task_end_effectors": np.full((1, 4), 0.5)}, "task_end_effectors", "has body 0.5, expected", "end_effectors"),
     ({"task_phase": NAN}, "task_phase", "has nan, expected numbers that are 0 or 1", "phase"),
-    ({"task_weights": np.zeros(5)}, "task_weights", "are all 0, expected one that is positive", "weights"),
+    ({"task_weights": np.zeros(5)}, "task_weights", "are all 0, expected at least one positive weight", "weights"),
 ]
 
 
@@ -655,7 +655,7 @@ def test_policies_that_are_no_files_of_arrays_are_named(tmp_path):
     middle = len(whole) // 2
     for text in (b"", b"no zip", whole[:middle], whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]):
         path.write_bytes(text)
-        with pytest.raises(tarsus.ValueError, match=rf"^{path}: (is no .npz, or damaged|\w+: cannot be read)"):
+        with pytest.raises(tarsus.ValueError, match=rf"^{path}: (is not an .npz file or is damaged|\w+: cannot be read)"):
             tarsus.learn.Policy.load(path)
     np.savez(path, mean=np.array([{}], object))
     with pytest.raises(tarsus.ValueError, match=rf"^{path}: mean: cannot be read"):
@@ -669,7 +669,7 @@ def test_one_number_may_scale_all_actions(tmp_path):
     pytest.importorskip("onnx", reason="onnx, which writes the graph, is not installed")
     policy = tarsus.learn.Policy(np.zeros(3), np.ones(3), [(np.arange(6.0).reshape(2, 3), np.ones(2))], 0.5, 2.0)
     policy.save_onnx(tmp_path / "p.onnx")
-    with pytest.raises(tarsus.ValueError, match=r"p.npz, expected another ending: save\(\) writes .npz"):
+    with pytest.raises(tarsus.ValueError, match=r"p.npz, expected a file that does not end in .npz: save\(\) writes .npz"):
         policy.save_onnx(tmp_path / "p.npz")
     x = np.array([[1.0, 2.0, 3.0]])
     policy.save(tmp_path / "p.npz")
@@ -697,5 +697,5 @@ def test_the_command_refuses_absolute_actions_without_a_clip(task, tmp_path, cap
 
     with pytest.raises(SystemExit) as end:
         command.main([task, "--out", str(tmp_path), "--absolute"])
-    said = f"--absolute: beside {task}, which has no clip; expected one of walk"
+    said = f"--absolute: is given with {task}, which has no clip; expected one of walk"
     assert end.value.code == 2 and said in capsys.readouterr().err

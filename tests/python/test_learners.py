@@ -61,7 +61,7 @@ def test_rsl_rl_refuses_what_it_would_not_use():
 
     from tarsus.gym.rsl_rl import VecEnv
 
-    with pytest.raises(TypeError, match=r"options \['time_limit'\] beside a task that is made"):
+    with pytest.raises(TypeError, match=r"options \['time_limit'\] given together with a Task"):
         VecEnv(tarsus.tasks.make("HumanoidWalk"), 2, time_limit=3)
     env = VecEnv("HumanoidWalk", 2)
     for shape in ((2, 1), (28,), (2, 27), (1, 28)):

@@ -169,9 +169,9 @@ def walk():
         (lambda: tarsus.RigidWorld(sleep_speed=np.nan), ValueError, "sleep_speed: is nan"),
         (lambda: tarsus.RigidWorld(speed_limit=np.nan), ValueError, "speed_limit: is nan"),
         (lambda: tarsus.RigidWorld(relative_compliance=0.0), ValueError, "relative_compliance: is 0"),
-        (lambda: body(com=(0, 0, 0.15)), ValueError, "com: is 0.15, expected inertia beside it"),
+        (lambda: body(com=(0, 0, 0.15)), ValueError, "com: is 0.15, expected 0 unless inertia is given"),
         (lambda: body(com=(0, np.nan, 0)), ValueError, "com: is nan"),
-        (lambda: body(inertia=(1, 1, 3)), ValueError, "inertia: is of moments 3 "),
+        (lambda: body(inertia=(1, 1, 3)), ValueError, "inertia: is with a moment 3 "),
         (lambda: body(inertia=np.array([[1, 0.2, 0], [0, 1, 0], [0, 0, 1.0]])), ValueError, "inertia: is not symmetric"),
         (lambda: joint(compliance=-1.0), ValueError, "compliance: is -1"),
         (lambda: joint(damping_time=np.nan), ValueError, "damping_time: is nan"),
@@ -220,14 +220,14 @@ def walk():
         (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, [{"force": 1}]), ValueError, "contacts: is without 'links'"),
         (lambda: tarsus.tasks.make([]), TypeError, "task: is of type list, expected a str"),
         (lambda: tarsus.tasks.velocity_task(MODELS / "quadruped.xml", 3), TypeError, "feet: is of type int"),
-        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: is without 'root'"),
+        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: has no 'root'"),
         (lambda: tarsus.Batches(3), TypeError, "groups: is of type int, expected a tarsus.Batch"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).measure(3), TypeError, "what: is of type int"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded(3), TypeError, "name: is of type int, expected a str"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", 3), TypeError, "out: is of type int"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", fill="x"), TypeError, "fill: is of type str"),
         *[(lambda n=n: tarsus.LocomotionTask(humanoid(), substeps=n), ValueError, f"substeps: is {n}, expected 1 to 10000") for n in (0, 10001, 10**9)],
-        (lambda: tarsus.Batch(humanoid(), 4).rollout(2**31 - 1), ValueError, "steps: is 2147483647, expected fewer: what they leave does not fit"),
+        (lambda: tarsus.Batch(humanoid(), 4).rollout(2**31 - 1), ValueError, "steps: is 2147483647, expected fewer: the results do not fit"),
         (lambda: tarsus.Data(humanoid()).apply_force(0, np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Batch(humanoid(), 2).apply_force("world", np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Drives.uniform(tarsus.Model.load(MODELS / "pendulum.xml"), 1, 1, root_kd=5), ValueError, "root_kd: is 5, expected 0 or None for a model without"),
@@ -236,7 +236,7 @@ def walk():
         (lambda: tarsus.Batch(humanoid(), 2).measure(["mass"]), ValueError, 'what: is "mass", expected position'),
         (lambda: setattr(tarsus.Data(humanoid()), "qpos", ["a"]), TypeError, r"qpos: is of type list with <U1 in it, expected an array or a list of real"),
         (lambda: setattr(tarsus.Data(humanoid()), "qvel", [1j] * 34), TypeError, "qvel: is of type list with complex128 in it"),
-        (lambda: setattr(tarsus.Data(humanoid()), "tau", [[1], [1, 2]]), TypeError, "tau: is of type list with rows of several lengths"),
+        (lambda: setattr(tarsus.Data(humanoid()), "tau", [[1], [1, 2]]), TypeError, "tau: is of type list with rows of different lengths"),
         (lambda: setattr(tarsus.Batch(humanoid(), 2), "qpos", np.ones(43, bool)), TypeError, r"qpos: is an array of bool, expected an array or a list"),
         *[(lambda n=n: tarsus.LocomotionTask(humanoid(), **{n: np.nan}), ValueError, f"^{n}: is nan") for n in ("forward_weight", "control_weight", "healthy_reward")],
     ],
@@ -377,7 +377,7 @@ def test_constraints_have_names_of_their_own():
     for name in ("", "", "hook"):
         equalities.add_joint(name, 0, None, [0, 0, 0, 0, 0])
     for name in (taken, "hook"):
-        with pytest.raises(ValueError, match=f'name: is "{name}", expected one that no other constraint has'):
+        with pytest.raises(ValueError, match=f'name: is "{name}", expected a name that no other constraint has'):
             equalities.add_connect(name, 1, [0, 0, 0], 0, [0, 0, 0])
     assert len(set(equalities.row_names)) == equalities.nrow
 

@@ -393,7 +393,7 @@ def test_save_and_load(tmp_path):
         system.save(str(tmp_path / "ring.sys"))
     assert (tmp_path / "ring.sys").read_bytes() == kept
     for name in ("rope.sys", "rope.xyz"):
-        with pytest.warns(UserWarning, match=f"{name}: has no place for pins: 1 pinned particles are free in it"):
+        with pytest.warns(UserWarning, match=f"{name}: the format does not store pins: 1 pinned particles are free in it"):
             tarsus.ParticleSystem.load("rope:4").save(str(tmp_path / name))
 
 
@@ -533,5 +533,5 @@ def test_molecules_that_nothing_holds_are_warned_of(tmp_path):
         tarsus.ParticleSystem.load("butane125").prepare()
     water.save(tmp_path / "water.xyz")  # which has no bonds
     loose = tarsus.ParticleSystem.load(tmp_path / "water.xyz", forces="spce-smooth")
-    with pytest.warns(UserWarning, match="nothing holds particles 0 and 1 together"):
+    with pytest.warns(UserWarning, match="particles 0 and 1 are excluded from pair forces"):
         loose.prepare()

@@ -119,7 +119,7 @@ def test_a_folder_of_recordings_that_cannot_be_made_is_named(tmp_path, monkeypat
     (tmp_path / "out").write_text("")
     words = ["run", ROOT / "models" / "pendulum.xml", "--duration", "0.1"]
     refused = tarsus(*words)
-    assert refused.returncode == 1 and "out, the folder of recordings, cannot be made: Not a directory; --out names" in refused.stderr
+    assert refused.returncode == 1 and "out, the folder of recordings, cannot be created: Not a directory; --out writes" in refused.stderr
     assert tarsus(*words, "--no-record").returncode == 0
 
 

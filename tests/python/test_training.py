@@ -101,7 +101,7 @@ def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
         finally:
             run.kill()
     assert run.returncode == 130 and "Traceback" not in error, error
-    samples = int(re.search(r"stopped after (\d+) samples: the same command goes on", error)[1])
+    samples = int(re.search(r"stopped after (\d+) samples: the same command resumes", error)[1])
     assert (tmp_path / "policy.npz").exists() and cart_pole_samples(tmp_path) == samples >= 512
 
 
@@ -150,13 +150,13 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
                              ("seed is 0, expected 1", {"seed": 1}),
                              (r"hidden is \[16\], expected \[8\]", {"hidden": (8,)}),
                              ("drives is 'maba', expected 'dense'", {"drives": "dense"})):
-        said = f"^folder: {tmp_path} has a run whose {named}.* to go on with it; choose another folder"
+        said = f"^folder: {tmp_path} has a run whose {named}.* to resume it; choose another folder"
         with pytest.raises(tarsus.ValueError, match=said):
             make(**arguments)
         assert files(tmp_path) == before
     assert make(worlds=8, learning_rate=1e-4).samples == 32
     (tmp_path / "settings.json").write_text("[1]")
-    with pytest.raises(tarsus.ValueError, match="^folder: .*settings.json is no object, .* another folder"):
+    with pytest.raises(tarsus.ValueError, match="^folder: .*settings.json is not a JSON object, .* another folder"):
         make()
     (tmp_path / "settings.json").write_text("{")
     for _ in range(2):
@@ -183,7 +183,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     run.best["samples"] = 2_048
     run.save()
     whole = (tmp_path / "checkpoint.pt").read_bytes()
-    with pytest.raises(tarsus.ValueError, match="^folder: .* is without best.npz, expected the policy .* after 2048 samples"):
+    with pytest.raises(tarsus.ValueError, match="^folder: .* has no best.npz, expected the best policy .* after 2048 samples"):
         cart_pole(tmp_path)
     for bad in (b"", b"?" * 100, whole[:1000], None):
         if bad is None:
@@ -238,13 +238,13 @@ def test_a_run_that_goes_on_with_other_settings_says_so(tmp_path, monkeypatch, c
 
     monkeypatch.setitem(command.LATER, "cart-pole", [(4_000, {"worlds": 32})])
     for samples, option, said, worlds in ((2_000, [], "", 64),
-                                          (4_000, ["--worlds", "16"], "after 2048 samples with other settings: worlds 16 (it was 64)", 16),
+                                          (4_000, ["--worlds", "16"], "after 2048 samples with other settings: worlds 16 (before: 64)", 16),
                                           (5_000, ["--worlds", "16"], "", 16),
-                                          (6_000, [], "after 5120 samples with other settings: worlds 32 (it was 16)", 32),
+                                          (6_000, [], "after 5120 samples with other settings: worlds 32 (before: 16)", 32),
                                           (6_000, ["--worlds", "8"], "", 32)):  # nothing is left to train
         command.main(["cart-pole", "--samples", str(samples), *option, "--threads", "1", "--out", str(tmp_path)])
         error = capsys.readouterr().err
-        assert said in error and error.count("goes on") == bool(said), error
+        assert said in error and error.count("resumes") == bool(said), error
         assert json.loads((tmp_path / "settings.json").read_text())["worlds"] == worlds
 
 

@@ -443,7 +443,7 @@ def test_gains_and_limits_are_what_run_takes(tmp_path):
 
 def test_what_does_not_belong_to_the_model_is_refused():
     model, dog = tarsus.Model.load(HUMANOID), tarsus.Model.load(ROOT / "models/dog.xml")
-    with pytest.raises(ValueError, match="clip: is bound to another model, of nq 43, expected one of nq 95"):
+    with pytest.raises(ValueError, match="clip: is bound to another model, with nq 43, expected one with nq 95"):
         ModelSource(dog, clip=tarsus.Clip.load(WALK, model))
     with pytest.raises(ValueError, match="data: is made for another model"):
         ModelSource(model, tarsus.Data(dog))
@@ -531,7 +531,7 @@ def test_a_recording_of_the_command_plays(tmp_path, where):
     assert len(recording.frames) == n and np.allclose(recording.poses[:, 1, 0] - recording.poses[0, 1, 0], np.arange(n))
     assert recording.frames[2].values[0] == 0  # tracking error
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(tarsus.InputError, match="no recording"):
+    with pytest.raises(tarsus.InputError, match="not a recording"):
         open_source(tmp_path / "other.npz")
 
 
@@ -626,9 +626,9 @@ def test_a_loops_own_contacts_are_shown():
     assert mine["contact iterations"] == stepper.rows["iterations"] and mine["kinetic energy"] == unknown["kinetic energy"] > 0
     assert all(np.isnan(unknown[name]) for name in ("contact force", "penetration", "contact residual", "contact iterations"))
     assert sources[1].step() is None and np.isfinite(sources[1].frame().values).all()
-    with pytest.raises(ValueError, match="stepper: is of other data"):
+    with pytest.raises(ValueError, match="stepper: uses other data"):
         ModelSource(model, tarsus.Data(model), stepper=stepper)
-    with pytest.raises(ValueError, match="dt: is 0.1, expected none beside a stepper"):
+    with pytest.raises(ValueError, match="dt: is 0.1, expected None together with a stepper"):
         ModelSource(model, stepper=stepper, dt=0.1)
     with pytest.raises(ValueError, match="stepper: has no effect on a scene"):
         open_source("balls:2:2", stepper=stepper)
@@ -640,9 +640,9 @@ def test_what_has_no_effect_beside_data_is_refused():
     for what in (tarsus.MODELS / "humanoid.xml", "balls:2:2", "water1", tarsus.MODELS / "clips" / "humanoid_walk.json"):
         with pytest.raises(ValueError, match="data: has no effect on a "):
             open_source(what, data)
-    with pytest.raises(ValueError, match="worlds: is 4, expected none beside data, which have 1"):
+    with pytest.raises(ValueError, match="worlds: is 4, expected 1, the number of worlds of data"):
         open_source(model, data, worlds=4)
-    with pytest.raises(ValueError, match="keyframe: is 0, expected none beside data"):
+    with pytest.raises(ValueError, match="keyframe: is 0, expected None together with data"):
         open_source(model, data, keyframe=0)
     assert open_source(model, many).worlds == open_source(model, many, worlds=3).worlds == 3
 
@@ -658,7 +658,7 @@ def test_a_scenes_option_is_named_as_what_it_is():
         open_source("box_stack:3", iterations=-1)
     with pytest.raises(ValueError, match="^scene: is box_stack:x, expected box_stack with whole numbers"):
         open_source("box_stack:x")
-    with pytest.raises(ValueError, match="'nothing' is neither a file that can be seen"):
+    with pytest.raises(ValueError, match="'nothing' is neither a file that can be shown"):
         open_source("nothing")
 
 
@@ -742,7 +742,7 @@ def test_particles_without_bonds_have_a_size():
         system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
         assert system.distances.shape == (0, 2)
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
-    with pytest.raises(tarsus.InputError, match="has no particles to see"):
+    with pytest.raises(tarsus.InputError, match="has no particles to show"):
         ParticleSource(tarsus.ParticleSystem(np.ones(0), np.zeros((0, 3))))
 
 
@@ -823,10 +823,10 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
             main(["view", str(HUMANOID), "--export", page, *words])
         assert stopped.value.code == 2 and message in capsys.readouterr().err
     for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
-                           (["--screenshot", str(tmp_path / "x.gif")], "ends in none of .png, .jpg, .jpeg"),
-                           (["--video", str(tmp_path / "x.avi")], "ends in none of .mp4"),
-                           (["--export", str(tmp_path / "x")], "ends in none of .html, .glb"),
-                           (["--export", ""], "ends in none of .html, .glb"),
+                           (["--screenshot", str(tmp_path / "x.gif")], "does not end in .png or .jpg or .jpeg"),
+                           (["--video", str(tmp_path / "x.avi")], "does not end in .mp4"),
+                           (["--export", str(tmp_path / "x")], "does not end in .html, .glb"),
+                           (["--export", ""], "does not end in .html, .glb"),
                            (["--at", "9", "--screenshot", str(tmp_path / "x.png")], "is 9, expected at most 0.1, where")):
         assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 2
         assert message in capsys.readouterr().err
@@ -838,7 +838,7 @@ def test_files_of_particles_are_for_particles(tmp_path, capsys):
 
     for file in ("w.xyz", "w.dcd"):
         assert main(["view", str(HUMANOID), "--export", str(tmp_path / file), "--duration", "0.05"]) == 2
-        assert "is a file of particles" in capsys.readouterr().err and not (tmp_path / file).exists()
+        assert "is a particle file" in capsys.readouterr().err and not (tmp_path / file).exists()
         assert main(["view", "water1", "--export", str(tmp_path / file), "--duration", "0.05"]) == 0
         assert (tmp_path / file).stat().st_size > 0
 
@@ -1229,7 +1229,7 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
     (tmp_path / "no.npz").write_bytes(b"")
     for words, code, expected in (((tmp_path / "no.xml",), 1, "no.xml"), (("nosuch",), 2, "neither a file"), ((HUMANOID, "--export", "x.doc"), 2, ".html"),
                                   ((WALK, "--model", tmp_path / "no.xml"), 1, "no.xml"), ((HUMANOID, "--force-limit", "3"), 2, "needs drives"),
-                                  ((tmp_path / "no.npz",), 1, "no recording")):
+                                  ((tmp_path / "no.npz",), 1, "not a recording")):
         run = command(*words)
         assert run.returncode == code and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
@@ -1249,7 +1249,7 @@ def test_a_gallery_without_a_scene_takes_no_options(capsys):
     for option in (["--export", "x.html"], ["--paused"], ["--port", "0"]):
         with pytest.raises(SystemExit, match="2"):
             main(["demo", *option])
-        assert f"{option[0]}: is given, expected the name of a scene beside it" in capsys.readouterr().err
+        assert f"{option[0]}: is given, expected together with the name of a scene" in capsys.readouterr().err
     assert main(["demo"]) == 0
 
 
@@ -1274,11 +1274,11 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
     whole = path.read_bytes()
     for text in (b"", whole[:200], whole[:-40]):
         path.write_bytes(text)
-        with pytest.raises(tarsus.InputError, match="run.npz: is no recording"):
+        with pytest.raises(tarsus.InputError, match="run.npz: is not a recording"):
             open_source(path)
     for text in (b"{", b"[1]", b"3"):
         np.savez(path, **{**good, "meta": np.frombuffer(text, np.uint8)})
-        with pytest.raises(tarsus.InputError, match='run.npz: is no recording: "meta"'):
+        with pytest.raises(tarsus.InputError, match='run.npz: is not a recording: "meta"'):
             open_source(path)
     for change, expected in (({"time": np.zeros(0), "qpos": np.zeros((0, model.nq)), "qvel": np.zeros((0, model.nv))}, "time of shape"),
                              ({"time": np.array([0, np.nan])}, "time that is not finite, in frame 1"),
@@ -1292,7 +1292,7 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
             open_source(path)
     for wrong in ({"model_file": 5}, {"model_file": "models/pendulum.xml", "folder": [1]}):
         np.savez(path, **{**good, "meta": np.frombuffer(json.dumps(wrong).encode(), np.uint8)})
-        with pytest.raises(tarsus.InputError, match=f"run.npz: is no recording: its {[*wrong][-1]} is .*, expected a name"):
+        with pytest.raises(tarsus.InputError, match=f"run.npz: is not a recording: {[*wrong][-1]} is .*, expected a name"):
             open_source(path)
 
 

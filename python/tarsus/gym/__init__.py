@@ -28,7 +28,7 @@ def _task_of(task, options):
     if isinstance(task, str):
         return tasks.make(task, **options)
     if options:
-        raise TypeError(f"options {sorted(options)} beside a task that is made; expected the name of one")
+        raise TypeError(f"options {sorted(options)} given together with a Task; expected the name of a task")
     return task
 
 

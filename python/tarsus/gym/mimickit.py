@@ -112,10 +112,10 @@ class Engine(_Base):
     def create_obj(self, env_id, obj_type, asset_file, name, is_visual=False, enable_self_collisions=True, fix_root=False,
                    start_pos=None, start_rot=None, color=None, disable_motors=False):
         if is_visual or fix_root or getattr(obj_type, "name", obj_type) not in ("articulated", 1):
-            raise ValueError(f"object {name!r} is not an articulated character with a free root; expected one of these for each environment")
+            raise ValueError(f"object {name!r} is not an articulated character with a free root; expected one such character in each environment")
         new = (str(asset_file), bool(enable_self_collisions), bool(disable_motors))
         if len(self._starts) > env_id or (self._object or new) != new:
-            raise ValueError(f"object {name!r} is another one; expected the same single character in each environment")
+            raise ValueError(f"object {name!r} is a second or a different one; expected the same single character in each environment")
         if not new[0].endswith(".xml"):
             raise ValueError(f"asset_file is {asset_file}; expected MJCF (.xml)")
         self._object = new
@@ -336,7 +336,7 @@ class Engine(_Base):
         """The ground's forces, if the character does not collide with itself; otherwise ValueError, because other contact
         forces are not known here."""
         if self._object[1]:
-            raise ValueError("get_contact_forces: those between the character's own bodies are not known; expected get_ground_contact_forces, "
+            raise ValueError("get_contact_forces: forces between the character's own bodies are not available; expected get_ground_contact_forces, "
                              "or enable_self_collisions=False")
         return self._ground
 

@@ -34,7 +34,7 @@ class VecEnv(_VecEnv):
 
     @episode_length_buf.setter
     def episode_length_buf(self, value):
-        raise AttributeError("episode_length_buf: episodes begin at their start; their phases are random already")
+        raise AttributeError("episode_length_buf: cannot be set; episodes begin with length 0, and their phases are already random")
 
     def get_observations(self):
         return TensorDict({"policy": torch.from_numpy(self.worlds.observation.astype(np.float32))}, batch_size=[self.num_envs])

@@ -45,10 +45,10 @@ class VecEnv(_VecEnv):
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name, value, indices=None):
-        raise AttributeError(f"{attr_name}: worlds share one task, whose options are given when it is made")
+        raise AttributeError(f"{attr_name}: cannot be set; the worlds share one task, whose options are fixed when it is made")
 
     def env_method(self, method_name, *method_args, indices=None, **method_kwargs):
-        raise AttributeError(f"{method_name}: worlds are no objects of their own")
+        raise AttributeError(f"{method_name}: cannot be called; worlds are not separate objects")
 
     def env_is_wrapped(self, wrapper_class, indices=None):
         return [False for _ in self._get_indices(indices)]

@@ -64,7 +64,7 @@ def arguments(argv):
         parser.error(f"--minutes: is {given.minutes}, expected more than 0")
     with_clip = [task for task, (_, options, _) in PRESETS.items() if "relative_action" in options]
     if given.absolute and given.task not in with_clip:
-        parser.error(f"--absolute: beside {given.task}, which has no clip; expected one of {', '.join(with_clip)}")
+        parser.error(f"--absolute: is given with {given.task}, which has no clip; expected one of {', '.join(with_clip)}")
     return given
 
 
@@ -120,7 +120,7 @@ def main(argv=None):
             if asked or run.samples < end:
                 break
     if asked:
-        print(f"stopped after {run.samples} samples: the same command goes on from there; {folder}", file=sys.stderr)
+        print(f"stopped after {run.samples} samples: the same command resumes from there; {folder}", file=sys.stderr)
         return 130
     if run.processes.rank:
         return 0
@@ -136,7 +136,7 @@ def main(argv=None):
     (folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")
     print(f"return {result['normalized_return']:.3f} of 1, episodes {result['episode_seconds']:.1f} s, "
-          f"{100 * result['completed']:.0f} % to the end, {run.bad_worlds} worlds went bad; {folder}")
+          f"{100 * result['completed']:.0f} % to the end, {run.bad_worlds} worlds failed; {folder}")
     return 0
 
 

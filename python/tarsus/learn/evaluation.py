@@ -35,8 +35,8 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
     vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
     if push and [joint.type for joint in task.model.joints[:1]] != ["free"]:
-        raise ValueError(f"push: is {push}, expected 0 for a model without a free root, whose first speeds are no "
-                         "horizontal velocity")
+        raise ValueError(f"push: is {push}, expected 0, because pushes change the horizontal velocity of a free root, "
+                         "which this model lacks")
     random = np.random.default_rng(seed)
     whole = whole_episodes(task, vector.memory)
     going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)
@@ -45,7 +45,7 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
     while going.any():
         action = np.asarray(policy(vector.observation.astype(np.float64)))
         if action.shape != (worlds, task.action_size):
-            raise ValueError(f"policy: gives actions of shape {action.shape}, expected {(worlds, task.action_size)}")
+            raise ValueError(f"policy: returns actions of shape {action.shape}, expected {(worlds, task.action_size)}")
         vector.step(np.clip(action, low, high).astype(dtype))
         steps += 1
         total[going] += vector.reward[going]

@@ -48,7 +48,7 @@ class _File:
         except damaged:
             file = None
         if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError(f"{path}: is no .npz, or damaged, expected a policy's file")
+            raise ValueError(f"{path}: is not an .npz file or is damaged, expected a file written by Policy.save()")
         self.arrays = {}
         with file:
             for name in file.files:
@@ -100,7 +100,7 @@ class _File:
             if out["force_limit"].size:
                 self.real("task_force_limit", out["kp"].shape, _LIMIT)
             if not out["weights"].any():
-                raise ValueError(f"{self.path}: task_weights: are all 0, expected one that is positive")
+                raise ValueError(f"{self.path}: task_weights: are all 0, expected at least one positive weight")
             bodies = out["end_effectors"][:, 0]
             for body in bodies[~_COUNT[1](bodies)]:
                 raise ValueError(f"{self.path}: task_end_effectors: has body {body:g}, expected one {_COUNT[0]}")
@@ -122,7 +122,7 @@ class Policy:
         """Actions [..., action_size] of observations [..., observation_size]."""
         size = self.layers[0][0].shape[1]
         if np.shape(observation)[-1:] != (size,):
-            raise ValueError(f"observation: is of shape {np.shape(observation)}, expected {size} numbers each, as of the task "
+            raise ValueError(f"observation: is of shape {np.shape(observation)}, expected {size} numbers per observation, as in the task "
                              "that the policy was trained for")
         x = (observation - self.mean) * self.scale
         for weight, bias in self.layers[:-1]:
@@ -133,7 +133,7 @@ class Policy:
     def save(self, path):
         """Writes the file. Weights are in single precision, as in training."""
         if str(path).lower().endswith(".onnx"):
-            raise ValueError(f"path: is {path}, expected another ending: save_onnx() writes ONNX")
+            raise ValueError(f"path: is {path}, expected a file that does not end in .onnx: save_onnx() writes ONNX")
         observed, actions = self.layers[0][0].shape[1], self.layers[-1][1].size
         arrays = {name: np.broadcast_to(np.asarray(getattr(self, name), np.float64), (size,)) for name, size in (
             ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}
@@ -146,7 +146,7 @@ class Policy:
         """Writes the policy as an ONNX graph in single precision, from "observation" [worlds, n] to "action" [worlds,
         action_size]. Needs the package onnx."""
         if str(path).lower().endswith(".npz"):
-            raise ValueError(f"path: is {path}, expected another ending: save() writes .npz")
+            raise ValueError(f"path: is {path}, expected a file that does not end in .npz: save() writes .npz")
         import onnx
         from onnx import TensorProto, helper, numpy_helper
 

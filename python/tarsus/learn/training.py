@@ -218,8 +218,8 @@ class Training:
         began = saved = printed = time.perf_counter()
         first, first_samples = began, self.samples
         if out and self._changed and self.samples < samples:
-            changes = ", ".join(f"{key} {value} (it was {before})" for key, (before, value) in self._changed.items())
-            print(f"goes on after {self.samples} samples with other settings: {changes}", file=out, flush=True)
+            changes = ", ".join(f"{key} {value} (before: {before})" for key, (before, value) in self._changed.items())
+            print(f"resumes after {self.samples} samples with other settings: {changes}", file=out, flush=True)
             self._changed = {}
         while self.samples < samples and not self.processes.any(time.perf_counter() - began >= 60 * minutes):
             row = self.iterate()
@@ -228,7 +228,7 @@ class Training:
                 rate = (self.samples - first_samples) / (now - first)
                 left = max(0, min((samples - self.samples) / rate, 60 * minutes - (now - began)))
                 ended = f"return {row['normalized_return']:.3f}  episodes {row['episode_seconds']:5.2f} s"
-                print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  "
+                print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} per step  "
                       f"{ended if np.isfinite(row['normalized_return']) else 'no episode ended'}  noise {row['noise']:.3f}"
                       + (f"  best {self.best['normalized_return']:.3f}" if self.best["samples"] else "") + f"  {rate:6.0f} samples/s"
                       f"  {left / 60:5.1f} min left", file=out, flush=True)
@@ -309,15 +309,15 @@ class Training:
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"folder: {path} cannot be read ({error}), expected the settings of the run that "
-                             "checkpoint.pt is of; choose another folder") from None
+            raise ValueError(f"folder: {path} cannot be read ({error}), expected the settings of the run "
+                             "of checkpoint.pt; choose another folder") from None
         if not isinstance(kept, dict):
-            raise ValueError(f"folder: {path} is no object, expected the settings of the run that checkpoint.pt is of; "
+            raise ValueError(f"folder: {path} is not a JSON object, expected the settings of the run of checkpoint.pt; "
                              "choose another folder")
         for key, value in json.loads(json.dumps(self._identity())).items():
             if key in kept and kept[key] != value:
                 raise ValueError(f"folder: {self.folder} has a run whose {key} is {kept[key]!r}, expected {value!r} to "
-                                 "go on with it; choose another folder")
+                                 "resume it; choose another folder")
         return kept
 
     def _resume(self):
@@ -335,7 +335,7 @@ class Training:
             raise ValueError(f"folder: {path} cannot be read ({about}), expected the checkpoint of a run; choose another "
                              "folder") from None
         if self.best["samples"] and not self.processes.rank and not (self.folder / "best.npz").exists():
-            raise ValueError(f"folder: {self.folder} is without best.npz, expected the policy that its run tried after "
+            raise ValueError(f"folder: {self.folder} has no best.npz, expected the best policy of its run, after "
                              f"{self.best['samples']} samples; choose another folder")
 
 

@@ -108,7 +108,7 @@ class Chromium:
         deadline = clock.monotonic() + seconds
         while not self.evaluate("!!(window.tarsus && window.tarsus.ready)"):
             if clock.monotonic() > deadline:
-                raise RuntimeError(f"{address}: shows nothing after {seconds} s")
+                raise RuntimeError(f"{address}: the page shows nothing after {seconds} s")
             clock.sleep(0.05)
 
     def picture(self, kind="png"):

@@ -133,14 +133,14 @@ def fill_in(usage, arguments):
     if arguments.command == "demo" and arguments.scene is None:
         for name in [*FILES, *OF_FILES, *OF_SERVER]:
             if a[name] is not None:
-                usage.error(f"--{name}: is given, expected the name of a scene beside it")
+                usage.error(f"--{name}: is given, expected together with the name of a scene")
     for name, (default, files) in OF_FILES.items():
         if a[name] is not None and not set(files) & set(written):
-            usage.error(f"--{name}: is given, expected --{' or --'.join(files)} beside it")
+            usage.error(f"--{name}: is given, expected together with --{' or --'.join(files)}")
         a[name] = default if a[name] is None else a[name]
     for name, default in OF_SERVER.items():
         if a[name] is not None and written:
-            usage.error(f"--{name}: is given, expected no --{written[0]} beside it, where nothing is served")
+            usage.error(f"--{name}: is given, expected without --{written[0]}: no server runs then")
         a[name] = default if a[name] is None else a[name]
 
 
@@ -189,14 +189,14 @@ def write_files(source, arguments, duration):
     width, height = arguments.size
     suffix = Path(arguments.export or "").suffix.lower()
     if arguments.export is not None and suffix not in (".html", *WRITERS):
-        raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
+        raise ValueError(f"--export: {arguments.export!r} does not end in .html, {', '.join(WRITERS)}")
     if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
         others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
-        raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
+        raise ValueError(f"--export: {arguments.export!r} is a particle file, expected a particle system as the source, or a file that ends in one of {others}")
     for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
                                   ("--video", arguments.video, (".mp4",))):
         if file is not None and Path(file).suffix.lower() not in endings:
-            raise ValueError(f"{option}: {file!r} ends in none of {', '.join(endings)}")
+            raise ValueError(f"{option}: {file!r} does not end in {' or '.join(endings)}")
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)

@@ -27,17 +27,17 @@ class ModelSource(Source):
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
         if stepper is not None:
             if expect("stepper", stepper, tarsus.Stepper).data is not (data or stepper.data):
-                raise ValueError("stepper: is of other data, expected one of the data that are shown")
+                raise ValueError("stepper: uses other data, expected a stepper of the data that are shown")
             if dt is not None:
-                raise ValueError(f"dt: is {dt}, expected none beside a stepper, which has its own")
+                raise ValueError(f"dt: is {dt}, expected None together with a stepper, which has a time step")
             data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
             tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
             if worlds not in (1, data.worlds):
-                raise ValueError(f"worlds: is {worlds}, expected none beside data, which have {data.worlds}")
+                raise ValueError(f"worlds: is {worlds}, expected {data.worlds}, the number of worlds of data")
             if keyframe is not None:
-                raise ValueError(f"keyframe: is {keyframe!r}, expected none beside data, whose state is shown")
+                raise ValueError(f"keyframe: is {keyframe!r}, expected None together with data, whose state is shown")
         if gains is not None and isinstance(expect("gains", gains, tuple, list, str, PathLike), (tuple, list)):
             if len(gains) not in (2, 4):
                 raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
@@ -45,7 +45,7 @@ class ModelSource(Source):
         if not (clip is None or hasattr(clip, "sample")):
             expect("clip", clip, tarsus.Clip)
         if clip is not None and clip.sample(0.0)[0].shape != (model.nq,):
-            raise ValueError(f"clip: is bound to another model, of nq {clip.sample(0.0)[0].size}, expected one of nq {model.nq}")
+            raise ValueError(f"clip: is bound to another model, with nq {clip.sample(0.0)[0].size}, expected one with nq {model.nq}")
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -63,7 +63,7 @@ class ModelSource(Source):
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model should reach
         for option, value in (("plain", plain), ("force_limit", force_limit)):
             if value and not driven:
-                raise ValueError(f"{option}: is {value}, and needs drives to act on: a clip or gains beside it")
+                raise ValueError(f"{option}: is {value}, which needs drives, expected it together with a clip or gains")
         if driven:
             self.drives.plain = plain
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
@@ -301,7 +301,7 @@ class ModelSource(Source):
     def control(self, name, value):
         known = {c["name"]: c for c in self.controls()}
         if name not in known:
-            raise ValueError(f"no control has the name {name!r}, only {', '.join(known)}")
+            raise ValueError(f"unknown control {name!r}, expected one of {', '.join(known)}")
         if "choices" in known[name]:
             if value not in known[name]["choices"]:
                 raise ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")

@@ -94,7 +94,7 @@ def write_page(path, recording):
     """One HTML file that plays the recording in any browser, without a network."""
     page = PAGE.read_text(encoding="utf-8")
     if ROOM not in page:
-        raise ValueError(f"{PAGE}: has no room for a recording")
+        raise ValueError(f"{PAGE}: has no place to insert a recording")
     document = page_json(recording).replace("<", "\\u003c")  # the text is inside <script>
     Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 

@@ -57,7 +57,7 @@ class Source:
         return []
 
     def control(self, name, value):
-        raise ValueError(f"no control has the name {name!r}")
+        raise ValueError(f"unknown control {name!r}")
 
     def push(self, body, world, point, target):
         """Attaches a spring from the point (in the body's frame) to the target (in the world), until release()."""

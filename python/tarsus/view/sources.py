@@ -161,7 +161,7 @@ class ParticleSource(Source):
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if not len(self.system):
-            raise tarsus.InputError(f"{source}: has no particles to see")
+            raise tarsus.InputError(f"{source}: has no particles to show")
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
@@ -342,8 +342,8 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         return ParticleSource(what if isinstance(what, tarsus.ParticleSystem) else text, **options)
     refuse("a scene of free bodies", given, unknown=NOT_OF_SCENES)
     if name not in [entry[0].split(":")[0] for entry in tarsus.builtin_scenes()]:
-        raise ValueError(f"{text!r} is neither a file that can be seen ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) nor a scene or "
-                         f"system by name: {', '.join([entry[0] for entry in tarsus.builtin_scenes()] + particle_names())}")
+        raise ValueError(f"{text!r} is neither a file that can be shown ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) nor the name of a scene or "
+                         f"system: {', '.join([entry[0] for entry in tarsus.builtin_scenes()] + particle_names())}")
     return RigidSource(tarsus.Model.load(text), text, **options)
 
 
@@ -405,17 +405,17 @@ def open_recording(path, model=None, reading=None):
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
-        raise tarsus.InputError(f"{path}: is no recording, or not all of one: {error}") from None
+        raise tarsus.InputError(f"{path}: is not a recording or is incomplete: {error}") from None
     missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
     if missing:
-        raise tarsus.InputError(f"{path}: is no recording: there is no array \"{missing[0]}\"")
+        raise tarsus.InputError(f"{path}: is not a recording: the array \"{missing[0]}\" is missing")
     try:
         meta = dict(json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace")))
     except (ValueError, TypeError) as error:
-        raise tarsus.InputError(f"{path}: is no recording: \"meta\" is no object of JSON: {error}") from None
+        raise tarsus.InputError(f"{path}: is not a recording: \"meta\" is not a JSON object: {error}") from None
     for key in ("model_file", "folder"):
         if not isinstance(meta.get(key) or "", str):
-            raise tarsus.InputError(f"{path}: is no recording: its {key} is {meta[key]!r}, expected a name")
+            raise tarsus.InputError(f"{path}: is not a recording: {key} is {meta[key]!r}, expected a name")
     for name, values in arrays.items():
         if values.dtype.kind not in "fiu":
             raise tarsus.InputError(f"{path}: has {name} of {values.dtype}, expected float64")
@@ -430,7 +430,7 @@ def open_recording(path, model=None, reading=None):
         raise tarsus.InputError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
     named = model or meta.get("model_file")
     if not named:
-        raise tarsus.InputError(f"{path}: does not say which model file it is of; name it with --model")
+        raise tarsus.InputError(f"{path}: does not name its model file; name it with --model")
     places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
     named = next((place for place in places if place.exists()), named)
     loaded = tarsus.Model.load(named, **{**reading_of(meta), **(reading or {})})

@@ -225,7 +225,7 @@ class Viewer:
             elif what == "open" and self.on_open:
                 self.replace(self.on_open(str(order["name"])))
             else:
-                raise ValueError(f"no order has the name {what!r}")
+                raise ValueError(f"unknown command {what!r}")
             self._tell_state()
 
     def _push(self, order):
