@@ -162,6 +162,7 @@ void Builder::open_replicate(const Task& task) {
   e.read("offset", offset);
   e.read("euler", angles);
   e.ignore({"sep", "prefix"});  // MuJoCo 4 takes a prefix and does not use it
+  const Defaults& defaults = task.scope.source->defaults(e, *task.defaults, "childclass");
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
@@ -182,6 +183,7 @@ void Builder::open_replicate(const Task& task) {
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
+    replica.defaults = &defaults;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
     replica.scope.naming.suffix =
         e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
