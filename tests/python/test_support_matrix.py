@@ -447,7 +447,7 @@ NAMED = {
                "rangefinder beside height fields": ({"asset": '<hfield name="m" nrow="2" ncol="2" size="1 1 1 1"/>', "world": '<geom type="hfield" hfield="m"/>',
                                                      "sensors": '<rangefinder site="s"/>'}, "<rangefinder"),
                "delay": ({"sensors": '<jointpos joint="j" delay=".1" nsample="60"/>'}, "delay"), "interval": ({"sensors": '<jointpos joint="j" interval=".1 0"/>'}, "interval")},
-    "keyframe": {"short lists (the rest as drawn)": ({"key": '<key qpos="1"/>'}, "<key "),
+    "keyframe": {"short lists (the rest as drawn; of a mocap body all numbers or none)": ({"key": '<key qpos="1"/>'}, "<key "),
                  "quaternions of no length (no rotation)": ({"world": '<body mocap="true"/>', "key": '<key mquat="0 0 0 0"/>'}, "<key ")},
 }
 ACTS_NOT = ["orientation", "plugin", "user laws", "muscles without lengthrange (a step under such actuators is refused)"]
