@@ -391,6 +391,7 @@ TETRAHEDRON = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
 #: (the slots, a part of the text on whose line the warning has to be).
 NAMED = {
     "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree"),
+                 "settotalmass beside fusestatic": ({"compiler": 'settotalmass="3" fusestatic="true"', "world": '<body name="post"><geom size=".1"/></body>'}, "post"),
                  'lengthrange useexisting="false"': ({"top": '<compiler>\n<lengthrange useexisting="false"/></compiler>'}, "<lengthrange")},
     "option": {**{name: ({"option": f'{name}="{value}"'}, name) for name, value in (
                    ("o_margin", ".1"), ("o_solref", ".1 1"), ("o_solimp", ".9 .9 .1"), ("o_friction", "1 1 1 1 1"), ("actuatorgroupdisable", "1"))},

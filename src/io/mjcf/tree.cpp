@@ -235,7 +235,7 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
 
 namespace {
 
-/// The body or frame of that name and the childclass that holds where it stands.
+/// The body or frame of that name and the childclass that holds where it stands. What is replicated has other names.
 std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::string_view tag, const std::string& name) {
   std::vector<std::pair<XmlElement, const Defaults*>> open;
   for (const XmlElement& e : source.items(source.root())) {
@@ -247,7 +247,7 @@ std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::stri
     if (e.is(tag) && e.text("name") == name) return {e, defaults};
     const Defaults& inside = source.defaults(e, *defaults, "childclass");
     for (const XmlElement& child : source.items(e)) {
-      if (child.is("body") || child.is("frame") || child.is("replicate")) open.emplace_back(child, &inside);
+      if (child.is("body") || child.is("frame")) open.emplace_back(child, &inside);
     }
   }
   return {};

@@ -279,9 +279,10 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("fitaabb", compiler.fit_bounding_box);
   e.read("alignfree", compiler.align_free);
   if (compiler.align_free) e.unsupported({"alignfree"});
-  // Of no effect on the result: bodies weld anyway, and looks are kept anyway.
+  // Of no effect on the result: bodies weld anyway (but see settle_inertias), and looks are kept anyway.
+  e.read("fusestatic", compiler.fuse_static);
   for (const char* attribute :
-       {"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
+       {"discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
     check_value(e, attribute, "bool");
   check_value(e, "conflict", "error|warning|merge");
   e.ignore({"passthrough"});
