@@ -73,6 +73,14 @@ def test_replicas_turn_by_multiples_of_the_angles(sequence):
     np.testing.assert_allclose(rotations.reshape(-1, 9), d.xmat, atol=1e-12)
 
 
+def test_replicas_have_the_class_of_their_replicate():
+    """Which MuJoCo's reference does not have, but its reader."""
+    theirs, ours = read_both("""<mujoco><default><default class="a"><geom size=".3"/></default><default class="b"><geom size=".2"/></default></default><worldbody>
+      <body childclass="b"><joint/><replicate count="2" childclass="a"><geom/><body><joint/><geom/></body><body childclass="b"><joint/><geom/></body></replicate></body>
+      </worldbody></mujoco>""")
+    np.testing.assert_allclose(ours.body_mass, theirs.body_mass, rtol=1e-12)
+
+
 @pytest.mark.parametrize("part, count", [
     ('<motor name="n" joint="j"/>', 2), ('<motor name="n" joint="k"/>', 4), ('<motor name="n" jointinparent="k"/>', 4),
     ('<motor name="n" tendon="f"/>', 2), ('<motor name="n" tendon="t"/>', 2), ('<motor name="n" tendon="F"/>', 2), ('<motor name="n" site="s"/>', 2),

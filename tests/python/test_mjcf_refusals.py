@@ -10,14 +10,15 @@ MODEL = """<mujoco><compiler autolimits="{}"/><worldbody><site name="w"/><body><
 {}</actuator></mujoco>"""
 
 
-def agree(tendon="", actuator="", autolimits="true"):
-    return both_take(MODEL.format(autolimits, tendon, actuator), r":[23]:")
+def agree(tendon="", actuator="", autolimits="true", equality=""):
+    text = MODEL.format(autolimits, tendon, actuator).replace("<tendon>", f"<equality>{equality}</equality><tendon>")
+    return both_take(text, r":[23]:")
 
 
 @pytest.mark.parametrize("path, fine", [
     ("joint=x", True), ("joint=x joint=y", True), ("joint=x joint=x", False), ("joint=x joint=y joint=x", False),
     ("site=w site=s", True), ("site=w site=s site=w", True), ("site=w site=w site=s", False), ("site=w site=s site=s", False),
-    ("site=w site=s pulley=2 site=s site=t", True), ("site=w pulley=2 site=s site=t", False), ("pulley=2 site=w pulley=2 site=s site=t", False)])
+    ("site=w site=s pulley=2 site=s site=t", True), ("site=w site=s pulley=2", False), ("site=w pulley=2 site=s site=t", False), ("pulley=2 site=w pulley=2 site=s site=t", False)])
 def test_paths_of_tendons(path, fine):
     parts = [part.split("=") for part in path.split()]
     inner = "".join(f'<pulley divisor="{name}"/>' if kind == "pulley" else f'<{kind} {kind}="{name}"' + (' coef="1"/>' if kind == "joint" else "/>") for kind, name in parts)
@@ -60,6 +61,14 @@ def test_poses_of_welds(weld, fine):
         mujoco.MjModel.from_xml_string(text)
     with pytest.raises(tarsus.InputError, match="sites exclude bodies, 'anchor' and 'relpose'"):
         tarsus.Model.from_xml_string(text)
+
+
+@pytest.mark.parametrize("equality", ['connect body1="c" anchor="0 0 1"', 'connect site1="s" site2="t"', 'weld body1="c"', 'weld site1="s" site2="t"'])
+@pytest.mark.parametrize("more", ["", 'torquescale="2"', 'relpose="0 0 0 0 1 0 0"', 'polycoef="1"', 'anchor="1 0 0"'])
+def test_attributes_of_connections_and_welds(equality, more):
+    if 'anchor' not in equality or 'anchor' not in more:
+        agree(equality=f"<{equality} {more}/>")
+    assert not agree(equality=f"<{equality} {more}/>".replace('"t"', '"s"').replace('"c"', '"world" body2="world"'))  # with itself
 
 
 ELEMENTS = {"general": "", "motor": "", "position": 'kp="1"', "velocity": "", "intvelocity": "", "damper": 'ctrlrange="0 1"', "cylinder": "",

@@ -42,6 +42,18 @@ def test_shapes_that_are_fitted_to_meshes():
         assert agree(top=assets, world=f'<geom type="{kind}" mesh="m" {field} size="1 1 1"/>') == (kind not in ("plane", "hfield"))
 
 
+@pytest.mark.parametrize("scale, fine", [("2", True), ("0", False), ("-1", False)])
+def test_scales_of_fitted_shapes(scale, fine):
+    mesh = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    assert agree(top=mesh, world=f'<geom type="box" mesh="m" fitscale="{scale}"/>') == fine
+
+
+@pytest.mark.parametrize("name", ["", 'name=""', 'name="a"'])
+def test_names_of_shapes_that_no_file_names(name):
+    assert agree(top=f'<asset><mesh {name} vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>') == ("a" in name.split('"'))
+    assert agree(top=f'<asset><hfield {name} nrow="2" ncol="2" size="1 1 1 1"/></asset>') == ("a" in name.split('"'))
+
+
 def test_shells_of_meshes_are_the_meshes_own():
     mesh = '<asset><mesh name="m" inertia="shell" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
     assert not agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="true"/>')

@@ -1,5 +1,8 @@
 """Mocap bodies: their poses are inputs in MuJoCo's layout. Bodies that are fixed, welded or connected to them, or lie on them, follow."""
 
+import pathlib
+import subprocess
+
 import mujoco
 import numpy as np
 import pytest
@@ -39,6 +42,17 @@ SCENE = """<mujoco>
 
 def pair(xml):
     return mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
+
+
+@pytest.mark.parametrize("numbers", [f'{name}="{" ".join("123456789"[:n])}"' for name, count in (("mpos", 6), ("mquat", 8), ("qpos", 9)) for n in range(1, count + 1)])
+def test_short_keys_are_those_of_mujoco(numbers, tmp_path):
+    """Of a mocap body all numbers or none."""
+    path = tmp_path / "out.xml"
+    (tmp_path / "in.xml").write_text(SCENE.replace('name="rest"', f'name="rest" {numbers}'))
+    subprocess.run([pathlib.Path(tarsus.__file__).parent / "bin/tarsus", "convert", tmp_path / "in.xml", path], check=True, capture_output=True)
+    theirs, written = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), mujoco.MjModel.from_xml_path(str(path))
+    for name in ("key_qpos", "key_mpos", "key_mquat"):
+        np.testing.assert_allclose(getattr(written, name), getattr(theirs, name), atol=1e-15)
 
 
 def turned(rng):

@@ -520,8 +520,8 @@ def numbers(values):
 
 
 def random_bodies(rng):
-    """Contents of a body without inertial axes of its own: several geoms, turned or along the body's axes, a full inertia, a
-    mesh."""
+    """Contents of a body without inertial axes of its own: several geoms, turned or along the body's axes, a full inertia, also
+    in a frame, a mesh."""
     def geom(kinds="sphere box capsule cylinder ellipsoid".split(), pos=None, more="", size=(0.02, 0.1)):
         pos = rng.normal(size=3) * 0.2 if pos is None else pos
         return f'<geom type="{rng.choice(kinds)}" size="{numbers(rng.uniform(*size, 3))}" pos="{numbers(pos)}" {more}/>'
@@ -536,6 +536,7 @@ def random_bodies(rng):
         tensor = axes @ np.diag(rng.uniform(1, 1.9, 3) * 10 ** rng.uniform(-5, 1)) @ axes.T
         full = numbers([*np.diag(tensor), tensor[0, 1], tensor[0, 2], tensor[1, 2]])
         yield f'<inertial pos="0 0 0" mass="1" fullinertia="{full}"/>'
+        yield f'<frame {turn()}><inertial pos="0 0 0" mass="1" fullinertia="{full}"/></frame>'
         yield f'<geom type="mesh" mesh="m" {turn()}/>'
         yield f'<geom type="mesh" mesh="m" {turn()} pos="{numbers(rng.normal(size=3))}" fluidshape="ellipsoid"/>'
         yield f'<geom type="mesh" mesh="m" {turn()}/>' + geom(more=turn())
@@ -558,4 +559,4 @@ def test_principal_axes_are_mujocos():
         assert np.allclose(tarsus.sensors(ours, data), d.sensordata, atol=5e-6), inside
         assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=2e-5, atol=1e-6), inside
         count += 1
-    assert count == 360
+    assert count == 420

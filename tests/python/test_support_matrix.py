@@ -391,6 +391,7 @@ TETRAHEDRON = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
 #: (the slots, a part of the line that the warning must name).
 NAMED = {
     "compiler": {"alignfree": ({"compiler": 'alignfree="true"'}, "alignfree"),
+                 "settotalmass beside fusestatic": ({"compiler": 'settotalmass="3" fusestatic="true"', "world": '<body name="post"><geom size=".1"/></body>'}, "post"),
                  'lengthrange useexisting="false"': ({"top": '<compiler>\n<lengthrange useexisting="false"/></compiler>'}, "<lengthrange")},
     "option": {**{name: ({"option": f'{name}="{value}"'}, name) for name, value in (
                    ("o_margin", ".1"), ("o_solref", ".1 1"), ("o_solimp", ".9 .9 .1"), ("o_friction", "1 1 1 1 1"), ("actuatorgroupdisable", "1"))},
@@ -447,7 +448,7 @@ NAMED = {
                "rangefinder beside height fields": ({"asset": '<hfield name="m" nrow="2" ncol="2" size="1 1 1 1"/>', "world": '<geom type="hfield" hfield="m"/>',
                                                      "sensors": '<rangefinder site="s"/>'}, "<rangefinder"),
                "delay": ({"sensors": '<jointpos joint="j" delay=".1" nsample="60"/>'}, "delay"), "interval": ({"sensors": '<jointpos joint="j" interval=".1 0"/>'}, "interval")},
-    "keyframe": {"short lists (the rest as drawn)": ({"key": '<key qpos="1"/>'}, "<key "),
+    "keyframe": {"short lists (the rest as drawn; of a mocap body all numbers or none)": ({"key": '<key qpos="1"/>'}, "<key "),
                  "quaternions of no length (no rotation)": ({"world": '<body mocap="true"/>', "key": '<key mquat="0 0 0 0"/>'}, "<key ")},
 }
 ACTS_NOT = ["orientation", "plugin", "user laws", "muscles without lengthrange (a step under such actuators is refused)"]

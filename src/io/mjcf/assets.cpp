@@ -93,6 +93,7 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   e.read("file", mesh.file);
   std::string name = e.text("name");
   if (name.empty()) name = std::filesystem::path(mesh.file).stem().string();
+  if (name.empty()) require(e, "name");
   mesh.name = scope.naming.of(name);
   mesh.scale = defaults.mesh_scale;
   e.read("scale", mesh.scale);
@@ -314,8 +315,9 @@ void Builder::read_height_field(const XmlElement& e, const Scope& scope) {
   }
   normalize(field.elevation);
   std::string name = e.text("name");
-  e.report_unread(Severity::error);
   if (name.empty()) name = std::filesystem::path(field.file).stem().string();
+  if (name.empty()) require(e, "name");
+  e.report_unread(Severity::error);
   field.name = scope.naming.of(name);
   if (!declare(Kind::height_field, field.name, e)) return;
   spec_.height_fields.push_back(std::move(field));

@@ -155,8 +155,11 @@ void Builder::check_inertia(int index) {
 
 void Builder::settle_inertias() {
   double total = 0;
+  const BodySpec* fixed = nullptr;  // to the world, with mass
+  std::vector<bool> moves(spec_.bodies.size(), false);
   for (std::size_t i = 1; i < spec_.bodies.size(); ++i) {
     BodySpec& body = spec_.bodies[i];
+    moves[i] = moves[std::size_t(body.parent)] || body.mocap || !body.joints.empty();
     const Compiler& compiler = *body_compiler_[i];
     const bool infer = compiler.inertia_from_geom.value_or(!explicit_inertia_[i]);
     if (infer) {
@@ -172,10 +175,15 @@ void Builder::settle_inertias() {
     if (!body.inertial) continue;
     check_inertia(static_cast<int>(i));
     total += body.inertial->mass;
+    if (!moves[i] && body.inertial->mass > 0) fixed = &body;
   }
   if (sink_.failed()) return;  // the checks below would only repeat the errors
   const double wanted = body_compiler_.front() ? body_compiler_.front()->total_mass : -1;
   if (wanted > 0 && total > 0) {
+    if (body_compiler_.front()->fuse_static && fixed)
+      sink_.add(Severity::warning, fixed->where,
+                "settotalmass counts the mass of this body, which is fixed to the world; MuJoCo leaves it out where "
+                "fusestatic makes it part of the world");
     for (BodySpec& body : spec_.bodies) {
       if (!body.inertial) continue;
       body.inertial->mass *= wanted / total;

@@ -127,7 +127,10 @@ void Builder::add_inertial(const Task& task) {
   if (has_full) inertial.inertia = {full[0], full[3], full[4], full[1], full[5], full[2]};
   pose = compose(task.frame, pose);
   inertial.com = pose.position;
-  if (!has_full) inertial.axes = pose.orientation;
+  if (!has_full)
+    inertial.axes = pose.orientation;
+  else if (!is_identity(task.frame))  // MuJoCo's: it turns the axes, whose order and signs are of the tensor as written
+    inertial.axes = pose.orientation * quaternion(eigen(inertial.inertia).vectors);
   if (turned || !is_identity(task.frame)) inertial.inertia = rotate(rotation(pose.orientation), inertial.inertia);
   body.inertial = std::move(inertial);
   explicit_inertia_[static_cast<std::size_t>(task.body)] = true;
@@ -214,6 +217,7 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
     case GeomType::cylinder: geom.size = {round, half.z, 0}; break;
     default: geom.size = half; break;
   }
+  if (!(scale > 0)) e.error("attribute 'fitscale' must be positive", "fitscale");
   geom.size = geom.size * scale;
   geom.position = geom.position + rotate(geom.orientation, centre);
   geom.orientation = normalized(geom.orientation * quaternion(axes));

@@ -86,7 +86,7 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
 KeyframeSpec Builder::key_numbers(const XmlElement& e) {
   KeyframeSpec key;
   const KeyframeSpec whole = drawn_key();
-  const auto read = [&](const char* attribute, List list, const char* what) {
+  const auto read = [&](const char* attribute, List list, const char* what, std::size_t together = 1) {
     std::vector<double>& out = key.*list;
     const std::vector<double>& drawn = whole.*list;
     if (!e.read(attribute, out) || out.size() == drawn.size()) return;
@@ -97,6 +97,7 @@ KeyframeSpec Builder::key_numbers(const XmlElement& e) {
       return e.error(text, attribute);
     }
     e.warn(text + "; the rest is as in the model", attribute);
+    out.resize(out.size() / together * together);  // MuJoCo: of a mocap body all numbers or none
     out.insert(out.end(), drawn.begin() + static_cast<std::ptrdiff_t>(out.size()), drawn.end());
   };
   e.read("time", key.time);
@@ -104,8 +105,8 @@ KeyframeSpec Builder::key_numbers(const XmlElement& e) {
   read("qvel", &KeyframeSpec::qvel, "nv");
   read("ctrl", &KeyframeSpec::ctrl, "nu");
   read("act", &KeyframeSpec::act, "na");
-  read("mpos", &KeyframeSpec::mocap_position, "3 nmocap");
-  read("mquat", &KeyframeSpec::mocap_orientation, "4 nmocap");
+  read("mpos", &KeyframeSpec::mocap_position, "3 nmocap", 3);
+  read("mquat", &KeyframeSpec::mocap_orientation, "4 nmocap", 4);
   check_rotations(e, key);
   return key;
 }

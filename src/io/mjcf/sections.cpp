@@ -142,18 +142,18 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
     second = reference(e, spec.sites ? "site2" : "body2", kind, scope, &spec.second);
     if (e.is("connect") && !spec.sites) require(e, "anchor");
     e.read("anchor", spec.anchor);
-    e.read("torquescale", spec.torque_scale);
     std::array<double, 7> pose{};
-    if (e.read("relpose", pose)) {
+    if (e.is("weld")) e.read("torquescale", spec.torque_scale);
+    if (e.is("weld") && e.read("relpose", pose)) {
       spec.relative_position = {pose[0], pose[1], pose[2]};
       const Quatd q{pose[3], pose[4], pose[5], pose[6]};
       spec.has_relative_pose =
           q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // as in MuJoCo, a zero quaternion means the reference pose
       if (spec.has_relative_pose) spec.relative_orientation = normalized(q);
     }
-    if (!missing(first) && !missing(second) && !spec.sites && std::max(first, 0) == std::max(second, 0)) {
-      e.error("a body cannot be constrained to itself", "body2");
-    }
+    const bool same = spec.sites ? spec.first == spec.second : std::max(first, 0) == std::max(second, 0);
+    if (!missing(first) && !missing(second) && same)
+      e.error(fmt::format("a {} cannot be constrained to itself", name(kind)), spec.sites ? "site2" : "body2");
   } else if (e.is("joint") || e.is("tendon")) {
     const bool joint = e.is("joint");
     spec.type = joint ? EqualityType::joint : EqualityType::tendon;
@@ -228,7 +228,7 @@ bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& ten
   for (std::size_t i = 0; i < tendon.path.size(); ++i) {
     const bool before = i > 0 && kind(i - 1) == Kinds::site, after = kind(i + 1) == Kinds::site;
     if (kind(i) == Kinds::geom && !(before && after)) parts[i].error("a tendon wraps around a geom between two sites");
-    if (kind(i) == Kinds::pulley && i + 1 < tendon.path.size() && !after) parts[i].error("a site follows a pulley");
+    if (kind(i) == Kinds::pulley && !after) parts[i].error("a site follows a pulley");
     if (kind(i) != Kinds::site) continue;
     const bool alone = (i == 0 || kind(i - 1) == Kinds::pulley) && kind(i + 1) == Kinds::pulley;
     if (alone) parts[i].error("the site is alone between pulleys or ends");

@@ -32,7 +32,7 @@ struct Compiler {
   bool balance_inertia = false;
   double bound_mass = 0, bound_inertia = 0, total_mass = -1;
   bool fit_bounding_box = false;
-  bool align_free = false;
+  bool align_free = false, fuse_static = false;
 
   double radians(double angle) const { return degrees ? angle * (kPi / 180) : angle; }
 };

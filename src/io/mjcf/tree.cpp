@@ -162,6 +162,7 @@ void Builder::open_replicate(const Task& task) {
   e.read("offset", offset);
   e.read("euler", angles);
   e.ignore({"sep", "prefix"});  // MuJoCo 4 accepts a prefix and ignores it
+  const Defaults& defaults = task.scope.source->defaults(e, *task.defaults, "childclass");
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
@@ -182,6 +183,7 @@ void Builder::open_replicate(const Task& task) {
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
+    replica.defaults = &defaults;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
     replica.scope.naming.suffix =
         e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
@@ -234,7 +236,7 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
 
 namespace {
 
-/// The body or frame with that name, and the childclass that applies there.
+/// The body or frame with that name, and the childclass that applies there. Replicas have other names.
 std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::string_view tag, const std::string& name) {
   std::vector<std::pair<XmlElement, const Defaults*>> open;
   for (const XmlElement& e : source.items(source.root())) {
@@ -246,7 +248,7 @@ std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::stri
     if (e.is(tag) && e.text("name") == name) return {e, defaults};
     const Defaults& inside = source.defaults(e, *defaults, "childclass");
     for (const XmlElement& child : source.items(e)) {
-      if (child.is("body") || child.is("frame") || child.is("replicate")) open.emplace_back(child, &inside);
+      if (child.is("body") || child.is("frame")) open.emplace_back(child, &inside);
     }
   }
   return {};

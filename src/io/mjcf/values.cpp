@@ -279,9 +279,10 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("fitaabb", compiler.fit_bounding_box);
   e.read("alignfree", compiler.align_free);
   if (compiler.align_free) e.unsupported({"alignfree"});
-  // These do not affect the result: bodies are welded and looks are kept in any case.
+  // These do not affect the result: bodies are welded (but see settle_inertias) and looks are kept in any case.
+  e.read("fusestatic", compiler.fuse_static);
   for (const char* attribute :
-       {"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
+       {"discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
     check_value(e, attribute, "bool");
   check_value(e, "conflict", "error|warning|merge");
   e.ignore({"passthrough"});
