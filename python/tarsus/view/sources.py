@@ -405,7 +405,8 @@ def open_recording(path, model=None, reading=None):
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
-        raise tarsus.InputError(f"{path}: is no recording, or not all of one: {error}") from None
+        reason = error if zipfile.is_zipfile(path) else "this is no .npz file"  # NumPy advises to unpickle it
+        raise tarsus.InputError(f"{path}: is no recording, or not all of one: {reason}") from None
     missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
     if missing:
         raise tarsus.InputError(f"{path}: is no recording: there is no array \"{missing[0]}\"")
