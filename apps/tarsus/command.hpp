@@ -7,10 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
+#include "tarsus/base/error.hpp"
 #include "tarsus/control/force_limit.hpp"
 #include "tarsus/io/read_options.hpp"
 #include "tarsus/model/model.hpp"
@@ -55,6 +57,16 @@ auto about_file(const std::string& file, const Work& work) {
   }
 }
 
+/// What `work` returns. @throws Error: not enough memory for `what`
+template <class Work>
+auto within_memory(const std::string& what, const Work& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throw Error("not enough memory for " + what);
+  }
+}
+
 /// By name or number; null for no name. @throws ValueError, which lists them
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 
@@ -91,10 +103,14 @@ void run_again(const std::string& arguments, FrameSink sink);
 void check_output(const std::string& path);
 /// @throws Error naming the file and the reason
 void write_file(const std::string& path, const std::string& text);
-/// Options and the files that they name, or nothing. @throws ValueError where two name the same
-void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs);
+/// Options and the files that they name, or nothing.
+/// @throws ValueError where an output is the file of another, or one that is read
+using Files = std::initializer_list<std::pair<const char*, std::string>>;
+void check_apart(Files outputs, Files inputs);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
+/// A recording is in memory until its run ends. @throws ValueError where the machine has less than it will take
+void check_recording(const Model& model, double duration, double dt);
 
 /// Whether Ctrl-C asked to stop: commands that simulate then end as if they had reached their duration, write what they
 /// have and return kInterrupted. A second Ctrl-C ends the program at once.

@@ -134,7 +134,8 @@ struct Outcome {
 };
 
 void check_options(const MdOptions& o) {
-  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}});
+  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}},
+              {{"the system", o.source.system}, {"--setup", o.source.setup}});
   const auto check = [](const char* name, double value, bool good, const char* expected) {
     if (!std::isfinite(value) || !good) throw ValueError(name, number_text(value), expected);
   };
@@ -476,7 +477,7 @@ void add_md_command(CLI::App& app) {
   command->add_flag("--quiet", o.quiet, "Print nothing but errors");
   command->callback([options, command] {
     options->seeded = command->count("--seed") > 0;
-    run(*options);
+    within_memory(options->source.system, [&] { run(*options); });
   });
 }
 

@@ -74,6 +74,7 @@ struct Run {
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
     if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
+    if (actuation == "explicit" && model.nu == 0) refuse("--actuation explicit", "a model with actuators");
     if (velocity_products == "on" && integrator == "rk4")
       refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && actuation != "implicit")
@@ -257,14 +258,18 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
 }
 
 /// What a user would ask next when a run stops.
-const char* meaning(WorldStatus status, bool plain) {
+const char* meaning(WorldStatus status, const Run& run) {
+  if (run.integrator == "rk4" && (status == WorldStatus::singular || status == WorldStatus::too_fast))
+    return "it blew up, or a moving end has no mass: rk4 takes every force explicitly; a smaller --dt, softer --gains "
+           "or "
+           "--integrator euler";
   switch (status) {
     case WorldStatus::ok: return "";
     case WorldStatus::bad_input: return "a number that is not finite came in";
     case WorldStatus::singular:
       return "an acceleration is not finite: does a moving end have no mass, or do rows have no solution?";
     case WorldStatus::too_fast:
-      if (plain)
+      if (run.plain)
         return "a speed beyond 1e6 rad/s or m/s: it blew up. --plain drives are unstable at large steps (tarsus gains "
                "--plain says which): leave it out, or take a smaller --dt";
       return "a speed beyond 1e6 rad/s or m/s: it blew up. A smaller --dt, --gains or joint damping help; so does a "
@@ -441,6 +446,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
                         {"seconds", r.seconds},
                         {"reward", r.reward},
                         {"fell", r.fell}};
+    if (interrupted()) json["interrupted"] = true;
     if (!out.empty()) json["recording"] = out;
     if (!run.page.empty()) json["page"] = run.page;
     print_json(json);
@@ -454,7 +460,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   }
   if (r.status != WorldStatus::ok) {
-    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status, run.plain));
+    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status, run));
     throw CLI::RuntimeError(3);
   }
   report_interrupt(r.steps * r.control_dt, "s");
@@ -515,7 +521,15 @@ void execute(Run run) {
 
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
+  if (!run.replay) {
+    check_apart({{"--out", out}, {"--page", run.page}}, {{"the model", run.model},
+                                                         {"--clip", run.clip},
+                                                         {"--mapping", run.mapping},
+                                                         {"--gains", run.gains},
+                                                         {"--policy", run.policy}});
+  }
   if (!out.empty()) {
+    check_recording(model, run.duration, run.dt);
     std::error_code error;
     if (run.out.empty()) std::filesystem::create_directories("out", error);
     if (error)
@@ -530,8 +544,14 @@ void execute(Run run) {
   }
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
-  const TrackReport report =
-      simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
+  const std::string what =
+      fmt::format("{:.0f} steps of {} degrees of freedom{}", std::round(run.duration / run.dt), model.nv,
+                  recording ? " and their recording (--no-record makes none)"
+                  : page    ? " and their page"
+                            : "");
+  const TrackReport report = within_memory(what, [&] {
+    return simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
+  });
   if (run.replay) return;
   if (recording) {
     recording->finish({{"dt", run.dt},
@@ -551,7 +571,7 @@ void execute(Run run) {
     print_table(run, report, out, clip ? &*clip : nullptr, model);
   if (report.status != WorldStatus::ok) {
     tell("the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
-         meaning(report.status, run.plain));
+         meaning(report.status, run));
     throw CLI::RuntimeError(3);
   }
   if (report.stopped) report_interrupt(report.steps * run.dt, "s");
