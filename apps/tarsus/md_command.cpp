@@ -458,7 +458,7 @@ void add_md_command(CLI::App& app) {
   command->add_option("--seed", o.source.seed, "Random seed of velocities, built-in initial states and the thermostat")
       ->check(number_from(0, 1.8e19))  // a uint64
       ->capture_default_str();
-  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default: no cutoff");
+  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default: no pair forces");
   command->add_flag("--reaction-field", o.source.reaction_field,
                     "LAMMPS data: Coulomb forces by reaction field instead of shifted force");
   command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');

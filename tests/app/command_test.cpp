@@ -302,6 +302,9 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
     EXPECT_NE(said.find("error: not enough memory"), said.npos) << arguments << said;
     EXPECT_NE(said.find(expected), said.npos) << arguments << said;
   }
+  const std::string many =
+      "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
+  EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
 #endif
 }
 
