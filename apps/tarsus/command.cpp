@@ -215,8 +215,8 @@ void check_recording(const Model& model, double duration, double dt) {
   const double bytes = std::round(duration / dt) * numbers * sizeof(double);
   if (memory > 0 && bytes > memory)
     throw ValueError("--duration", number_text(duration),
-                     fmt::format("a shorter time: the recording would take {:.3g} GB of memory, of which there are "
-                                 "{:.3g}; tarsus run --no-record makes none",
+                     fmt::format("a shorter time, or no recording: it would take {:.3g} GB of memory, of which there "
+                                 "are {:.3g}",
                                  bytes / 1e9, memory / 1e9));
 }
 

@@ -277,8 +277,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
   const std::string out = " --out " + (folder.path() / "x.npz").string();
-  expect_all({{"run models/loops/ring.xml --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there are"},
-              {"scene balls:20:20 --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there are"}});
+  expect_all({{"run models/loops/ring.xml --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"},
+              {"scene balls:20:20 --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"}});
 #ifndef TARSUS_SANITIZED
   // The sanitizers reserve much more.
   const std::string bodies = folder.path() / "bodies.xml";
