@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs all static checks; exit status 1 if any finds a problem.
 
-usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns fields elementary headers
-  isa lengths
+usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns fields definitions
+  elementary headers isa lengths
 """
 
 import argparse
@@ -26,7 +26,7 @@ def check_isa(root, build):
 def main():
     parser = argparse.ArgumentParser(description="Static checks of the repository.")
     parser.add_argument("--build", type=Path, default=Path("build"), help="build tree whose objects are checked")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words columns fields elementary headers isa lengths")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words columns fields definitions elementary headers isa lengths")
     arguments = parser.parse_args()
 
     root = lint_includes.repository()
@@ -37,6 +37,7 @@ def main():
         "words": lambda: lint_text.check_words(root),
         "columns": lambda: lint_text.check_columns(root),
         "fields": lambda: lint_text.check_fields(root),
+        "definitions": lambda: lint_text.check_definitions(root),
         "elementary": lambda: lint_text.check_elementary(root),
         "headers": lambda: lint_headers.check(root, jobs),
         "isa": lambda: check_isa(root, arguments.build),

@@ -110,6 +110,28 @@ def check_fields(root):
     return problems, f"{count} classes"
 
 
+NAMESPACE = re.compile(r"(?:inline )?namespace(?: ([\w:]+))? \{$")
+DEFINITION = re.compile(r"(?:template <.*> )?(?:class|struct) (\w+)(?: final)?(?: : .*)?\s*\{")
+
+
+def check_definitions(root):
+    """Classes of one name in two files and no anonymous namespace: the linker takes a function of either for both."""
+    files = {}
+    for path in tracked(root):
+        if path.suffix not in CPP:
+            continue
+        namespaces = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if match := NAMESPACE.match(line):
+                namespaces.append(match[1] or "")
+            elif line.startswith("}  // namespace") and namespaces:
+                namespaces.pop()
+            elif (match := DEFINITION.match(line)) and "" not in namespaces:
+                files.setdefault("::".join([*namespaces, match[1]]), set()).add(path.relative_to(root).as_posix())
+    problems = [f"{name} is defined in {' and '.join(sorted(of))}" for name, of in sorted(files.items()) if len(of) > 1]
+    return problems, f"{len(files)} classes"
+
+
 NOT_A_FUNCTION = re.compile(r"(namespace|class|struct|enum|union|extern|using)\b|[^(]*=")
 
 

@@ -72,7 +72,7 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
   if (key) batch.reset_to(*key);
 
   std::mt19937 random(1);
-  const int hold = std::max(1, int(std::lround(bench.hold / bench.dt)));
+  const int hold = int(std::clamp(std::round(bench.hold / bench.dt), 1.0, 1e9));
   std::vector<double> times;  // [s], each of one step of all worlds
   double residual = 0, penetration = 0, contacts = 0, touching = 0, iterations = 0, unsolved = 0, energy = 0;
   for (int step = 0; step < bench.settle + bench.steps; ++step) {
@@ -149,8 +149,10 @@ void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::
   for (const std::string& precision : bench.precisions) {
     for (const int worlds : bench.worlds) {
       for (const int threads : bench.threads) {
-        on_row(precision == "double" ? measure<double>(bench, model, drives, worlds, threads)
-                                     : measure<float>(bench, model, drives, worlds, threads));
+        on_row(within_memory(fmt::format("{} worlds of {}", worlds, bench.model), [&] {
+          return precision == "double" ? measure<double>(bench, model, drives, worlds, threads)
+                                       : measure<float>(bench, model, drives, worlds, threads);
+        }));
       }
     }
   }
@@ -176,8 +178,11 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
       run_rows(bench, [&](const nlohmann::json& row) { fmt::print(out, "{}\n", row.dump()), std::fflush(out); });
     } catch (const CLI::RuntimeError& stopped) {
       code = stopped.get_exit_code();
-    } catch (const std::exception& e) {
+    } catch (const InputError& e) {
       tell("{}\n", e.what());
+      code = 1;
+    } catch (const std::exception& e) {
+      tell("error: {}\n", e.what());
       code = status_of(e);
     }
     _exit(code);
@@ -192,7 +197,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
   int status = 0;
   const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
   if (interrupted()) throw CLI::RuntimeError(kInterrupted);
-  if (!ended || WEXITSTATUS(status) != 0) throw CLI::RuntimeError(1);
+  if (const int code = ended ? WEXITSTATUS(status) : 1; code != 0) throw CLI::RuntimeError(code);
 }
 
 void execute(BatchBench bench) {
@@ -210,17 +215,22 @@ void execute(BatchBench bench) {
   };
   if (bench.sets.empty()) run_rows(bench, on_row);
   for (const std::string& set : bench.sets) run_rows_with(set, bench, on_row);
-  if (!bench.json) return;
-  print_json({{"model", bench.model},
-              {"dt", bench.dt},
-              {"gains", bench.gains},
-              {"force_limit", bench.force_limit},
-              {"targets_rad", bench.targets},
-              {"hold_s", bench.hold},
-              {"contacts", !bench.no_contacts},
-              {"settle", bench.settle},
-              {"steps", bench.steps},
-              {"rows", rows}});
+  if (bench.json) {
+    print_json({{"model", bench.model},
+                {"dt", bench.dt},
+                {"gains", bench.gains},
+                {"force_limit", bench.force_limit},
+                {"targets_rad", bench.targets},
+                {"hold_s", bench.hold},
+                {"contacts", !bench.no_contacts},
+                {"settle", bench.settle},
+                {"steps", bench.steps},
+                {"rows", rows}});
+  }
+  if (std::ranges::any_of(rows, [](const nlohmann::json& row) { return row["bad_worlds"] == row["worlds"]; })) {
+    tell("the simulation failed in every world: what was measured is no step's time\n");
+    throw CLI::RuntimeError(3);
+  }
 }
 
 }  // namespace

@@ -177,7 +177,8 @@ void print_checked(const Check& check, const Diagnostics& all, const Model* mode
 
 void run(const Check& check) {
   try {
-    const Model model = compile(read_model(check.path, check.options));
+    const Model model =
+        within_memory("the model " + check.path, [&] { return compile(read_model(check.path, check.options)); });
     const Diagnostics& all = model.spec.diagnostics;
     const bool fails = check.strict && std::any_of(all.begin(), all.end(), [](const Diagnostic& d) {
                          return d.severity == Severity::warning && !d.other_law;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -90,7 +91,8 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
   const std::optional<RigidScene> scene = scene_unless_file(path);
   if (scene) refuse_read_options(options, "a model file, to which these options apply");
-  Model model = compile(scene ? scene_spec(*scene) : read_model(path, options));
+  Model model = within_memory("the model " + path,
+                              [&] { return compile(scene ? scene_spec(*scene) : read_model(path, options)); });
   if (!quiet) {
     Diagnostics all = model.spec.diagnostics;
     std::erase_if(all, [](const Diagnostic& d) { return d.other_law; });
@@ -120,7 +122,12 @@ std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
 }
 
 void limit_forces(const std::string& text, const Model& model, Drives& drives) {
-  if (text == "model") return take_force_limits(model, drives);
+  if (text == "model") {
+    take_force_limits(model, drives);
+    if (std::ranges::all_of(drives.force_limit, [](double limit) { return limit == kInfinity; }))
+      throw ValueError("--force-limit", "model", "a model with limits of its joints' forces");
+    return;
+  }
   double limit = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
   if (error != std::errc() || end != text.data() + text.size() || !(limit >= 0)) {
@@ -161,15 +168,17 @@ void print_lists(const Lists& lists, bool json) {
   if (json) fmt::print("{}\n", out.dump(2));
 }
 
-void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs) {
-  std::map<std::filesystem::path, const char*> options;
-  for (const auto& [option, path] : outputs) {
-    if (path.empty()) continue;
-    std::error_code unknown;
-    const auto [other, alone] =
-        options.emplace(std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown), option);
-    if (unknown) continue;
-    if (!alone) throw ValueError(option, path, std::string("a file other than that of ") + other->second);
+void check_apart(Files outputs, Files inputs) {
+  std::map<std::filesystem::path, const char*> files;
+  for (const bool written : {false, true}) {
+    for (const auto& [option, path] : written ? outputs : inputs) {
+      if (path.empty()) continue;
+      std::error_code unknown;
+      const auto file = std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+      if (unknown) continue;
+      const auto [other, alone] = files.emplace(file, option);
+      if (written && !alone) throw ValueError(option, path, std::string("a file other than that of ") + other->second);
+    }
   }
 }
 
@@ -196,6 +205,17 @@ void check_duration(double duration, double dt) {
   if (!(duration / dt < 1e9))
     throw ValueError("--duration", number_text(duration),
                      "at most 1e9 steps, here of " + number_text(dt) + " s (--dt)");
+}
+
+void check_recording(const Model& model, double duration, double dt) {
+  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  const double numbers = 2.0 + model.nq + model.nv;  // time, hash, qpos, qvel
+  const double bytes = std::round(duration / dt) * numbers * sizeof(double);
+  if (memory > 0 && bytes > memory)
+    throw ValueError("--duration", number_text(duration),
+                     fmt::format("a shorter time, or no recording: it would take {:.3g} GB of memory, of which there "
+                                 "are {:.3g}",
+                                 bytes / 1e9, memory / 1e9));
 }
 
 namespace {

@@ -7,10 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
+#include "tarsus/base/error.hpp"
 #include "tarsus/control/force_limit.hpp"
 #include "tarsus/io/read_options.hpp"
 #include "tarsus/model/model.hpp"
@@ -55,6 +57,16 @@ auto about_file(const std::string& file, const Work& work) {
   }
 }
 
+/// What `work` returns. @throws Error: not enough memory for `what`
+template <class Work>
+auto within_memory(const std::string& what, const Work& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throw Error("not enough memory for " + what);
+  }
+}
+
 /// Keyframe by name or number; null for an empty name. @throws ValueError that lists all keyframes
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 
@@ -91,10 +103,14 @@ void run_again(const std::string& arguments, FrameSink sink);
 void check_output(const std::string& path);
 /// @throws Error naming the file and the reason
 void write_file(const std::string& path, const std::string& text);
-/// @param outputs options and their files, which may be empty  @throws ValueError if two options name the same file
-void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs);
+/// Options and their files, which may be empty.
+/// @throws ValueError if an output is the file of another output or of an input
+using Files = std::initializer_list<std::pair<const char*, std::string>>;
+void check_apart(Files outputs, Files inputs);
 /// @throws ValueError unless --duration and --dt are positive, finite and give from 1 to 1e9 steps
 void check_duration(double duration, double dt);
+/// A recording is in memory until its run ends. @throws ValueError where the machine has less than it will take
+void check_recording(const Model& model, double duration, double dt);
 
 /// Whether Ctrl-C was pressed. Commands that simulate then end as if they had reached their duration, write their
 /// results and return kInterrupted. A second Ctrl-C ends the program at once.

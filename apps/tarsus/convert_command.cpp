@@ -25,6 +25,7 @@ void run(const Convert& convert) {
   const bool urdf = extension == ".urdf";
   if (!urdf && extension != ".xml" && extension != ".mjcf")
     throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
+  check_apart({{"to", convert.to}}, {{"from", convert.from}});
   check_output(convert.to);
   const Model model = load_model(convert.from, convert.options, convert.json);
   std::vector<std::string> said;

@@ -92,6 +92,9 @@ int main(int argc, char** argv) {
   } catch (const tarsus::InputError& e) {
     tell("{}\n", e.what());
     return 1;
+  } catch (const std::bad_alloc&) {
+    tell("error: not enough memory\n");
+    return 1;
   } catch (const std::exception& e) {
     tell("error: {}\n", e.what());
     return status_of(e);

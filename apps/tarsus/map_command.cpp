@@ -41,7 +41,8 @@ nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, cons
 }
 
 void execute(const Map& map) {
-  check_apart({{"--out", map.out}, {"--clip-out", map.clip_out}});
+  check_apart({{"--out", map.out}, {"--clip-out", map.clip_out}},
+              {{"the clip", map.clip}, {"the model", map.model}, {"--mapping", map.mapping}});
   for (const std::string& file : {map.out, map.clip_out}) {
     if (!file.empty()) check_output(file);
   }

@@ -134,7 +134,8 @@ struct Outcome {
 };
 
 void check_options(const MdOptions& o) {
-  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}});
+  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}},
+              {{"the system", o.source.system}, {"--setup", o.source.setup}});
   const auto check = [](const char* name, double value, bool good, const char* expected) {
     if (!std::isfinite(value) || !good) throw ValueError(name, number_text(value), expected);
   };
@@ -460,7 +461,7 @@ void add_md_command(CLI::App& app) {
   command->add_option("--seed", o.source.seed, "Random seed of velocities, built-in initial states and the thermostat")
       ->check(number_from(0, 1.8e19))  // a uint64
       ->capture_default_str();
-  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default: no cutoff");
+  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default: no pair forces");
   command->add_flag("--reaction-field", o.source.reaction_field,
                     "LAMMPS data: Coulomb forces by reaction field instead of shifted force");
   command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');
@@ -479,7 +480,7 @@ void add_md_command(CLI::App& app) {
   command->add_flag("--quiet", o.quiet, "Print nothing but errors");
   command->callback([options, command] {
     options->seeded = command->count("--seed") > 0;
-    run(*options);
+    within_memory(options->source.system, [&] { run(*options); });
   });
 }
 

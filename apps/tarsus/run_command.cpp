@@ -75,6 +75,7 @@ struct Run {
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
     if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
+    if (actuation == "explicit" && model.nu == 0) refuse("--actuation explicit", "a model with actuators");
     if (velocity_products == "on" && integrator == "rk4")
       refuse("--velocity-products on", "--integrator euler: rk4 treats every force explicitly");
     if (driven() && actuation != "implicit")
@@ -258,7 +259,10 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
 }
 
 /// Text: why a run stopped, and what helps.
-const char* meaning(WorldStatus status, bool plain) {
+const char* meaning(WorldStatus status, const Run& run) {
+  if (run.integrator == "rk4" && (status == WorldStatus::singular || status == WorldStatus::too_fast))
+    return "the simulation diverged, or a moving end has no mass. rk4 treats every force explicitly: use a smaller "
+           "--dt, softer --gains or --integrator euler";
   switch (status) {
     case WorldStatus::ok: return "";
     case WorldStatus::bad_input: return "an input is not finite";
@@ -266,7 +270,7 @@ const char* meaning(WorldStatus status, bool plain) {
       return "an acceleration is not finite: check for moving bodies without mass and for constraints without a "
              "solution";
     case WorldStatus::too_fast:
-      if (plain)
+      if (run.plain)
         return "a speed exceeds 1e6 rad/s or m/s: the simulation diverged. --plain drives are unstable at large steps "
                "(tarsus gains --plain shows which): omit --plain or use a smaller --dt";
       return "a speed exceeds 1e6 rad/s or m/s: the simulation diverged. Use a smaller --dt, drives (--gains), "
@@ -444,6 +448,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
                         {"seconds", r.seconds},
                         {"reward", r.reward},
                         {"fell", r.fell}};
+    if (interrupted()) json["interrupted"] = true;
     if (!out.empty()) json["recording"] = out;
     if (!run.page.empty()) json["page"] = run.page;
     print_json(json);
@@ -457,7 +462,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
   }
   if (r.status != WorldStatus::ok) {
-    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status, run.plain));
+    tell("the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status, run));
     throw CLI::RuntimeError(3);
   }
   report_interrupt(r.steps * r.control_dt, "s");
@@ -518,7 +523,15 @@ void execute(Run run) {
 
   const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
+  if (!run.replay) {
+    check_apart({{"--out", out}, {"--page", run.page}}, {{"the model", run.model},
+                                                         {"--clip", run.clip},
+                                                         {"--mapping", run.mapping},
+                                                         {"--gains", run.gains},
+                                                         {"--policy", run.policy}});
+  }
   if (!out.empty()) {
+    check_recording(model, run.duration, run.dt);
     std::error_code error;
     if (run.out.empty()) std::filesystem::create_directories("out", error);
     if (error)
@@ -533,8 +546,14 @@ void execute(Run run) {
   }
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
-  const TrackReport report =
-      simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
+  const std::string what =
+      fmt::format("{:.0f} steps of {} degrees of freedom{}", std::round(run.duration / run.dt), model.nv,
+                  recording ? " and their recording (--no-record makes none)"
+                  : page    ? " and their page"
+                            : "");
+  const TrackReport report = within_memory(what, [&] {
+    return simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
+  });
   if (run.replay) return;
   if (recording) {
     recording->finish({{"dt", run.dt},
@@ -554,7 +573,7 @@ void execute(Run run) {
     print_table(run, report, out, clip ? &*clip : nullptr, model);
   if (report.status != WorldStatus::ok) {
     tell("the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
-         meaning(report.status, run.plain));
+         meaning(report.status, run));
     throw CLI::RuntimeError(3);
   }
   if (report.stopped) report_interrupt(report.steps * run.dt, "s");

@@ -128,11 +128,18 @@ void execute(const SceneRun& run) {
   if (!run.out.empty()) {
     if (std::filesystem::path(run.out).extension() != ".npz")
       throw ValueError("--out", run.out, "a file that ends in .npz");
-    recording.emplace(run.out, model);
+    check_apart({{"--out", run.out}}, {{"the scene", run.scene}});
   }
   apply(run, scene);
+  if (!run.out.empty()) {
+    check_recording(model, run.duration, scene.options.dt);
+    recording.emplace(run.out, model);
+  }
   RecordingWriter* to = recording ? &*recording : nullptr;
-  const SceneOutcome outcome = run.use_float ? simulate<float>(run, rigid, to) : simulate<double>(run, rigid, to);
+  const std::string what =
+      fmt::format("{} bodies{}", scene.bodies.size(), recording ? " and the recording of their motion" : "");
+  const SceneOutcome outcome = within_memory(
+      what, [&] { return run.use_float ? simulate<float>(run, rigid, to) : simulate<double>(run, rigid, to); });
   if (recording)
     recording->finish({{"dt", scene.options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
   print(run, scene, outcome);
@@ -190,7 +197,7 @@ void add_scene_command(CLI::App& app) {
       "  tarsus scene slope:25 --friction 0.5\n"
       "\n"
       "More: docs/contact.md.");
-  command->callback([run] { execute(*run); });
+  command->callback([run] { within_memory("the scene " + run->scene, [&] { execute(*run); }); });
 }
 
 }  // namespace tarsus::app

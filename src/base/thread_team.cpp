@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -52,9 +53,17 @@ struct ThreadTeam::Crew {
   std::atomic<unsigned> phase{0};
 
   explicit Crew(int size) {
-    for (int t = 1; t < size; ++t) threads.emplace_back([this, t] { wait_for_work(t); });
+    threads.reserve(std::size_t(size));
+    try {
+      for (int t = 1; t < size; ++t) threads.emplace_back([this, t] { wait_for_work(t); });
+    } catch (const std::exception&) {
+      end();
+      throw ValueError("threads", std::to_string(size), "fewer: the system starts no more of them");
+    }
   }
-  ~Crew() {
+  ~Crew() { end(); }
+
+  void end() {
     begin_round([this] { stop = true; });
     for (std::thread& t : threads) t.join();
   }

@@ -12,12 +12,12 @@ std::unique_ptr<RowSolver> make_jacobi();
 std::unique_ptr<RowSolver> make_row_newton();
 std::unique_ptr<RowSolver> make_pivoting();
 
-struct DenseRows {
+struct DenseRowProblem {
   Eigen::MatrixXd a;
   Eigen::VectorXd q;
 
   /// O(nrow² · entries of a row).
-  DenseRows(const RowProblem& problem, std::span<const double> u) {
+  DenseRowProblem(const RowProblem& problem, std::span<const double> u) {
     const int m = problem.nrow();
     a.resize(m, m);
     q.resize(m);

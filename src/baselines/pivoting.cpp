@@ -72,7 +72,7 @@ StandardForm classify(const RowProblem& problem) {
 }
 
 /// Sets m and q. @return false if the free rows' matrix is singular
-bool assemble(const DenseRows& dense, StandardForm& form) {
+bool assemble(const DenseRowProblem& dense, StandardForm& form) {
   const int n = static_cast<int>(form.bounded.size()), more = static_cast<int>(form.upper.size());
   Eigen::MatrixXd s = dense.a(form.bounded, form.bounded);
   Eigen::VectorXd p = dense.q(form.bounded);
@@ -151,7 +151,7 @@ RowSolveReport Pivoting::solve(const RowProblem& problem, std::span<double> u, s
   }
   StandardForm form = classify(problem);
   if (!form.supported) return report.status = RowSolveStatus::unsupported, report;
-  const DenseRows dense(problem, u);
+  const DenseRowProblem dense(problem, u);
   if (!assemble(dense, form)) return report.status = RowSolveStatus::no_solution, report;
   Eigen::VectorXd z;
   report.iterations = lemke(form.m, form.q, z, std::max(options.max_iterations, 50 * static_cast<int>(form.q.size())));

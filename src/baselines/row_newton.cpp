@@ -22,10 +22,10 @@ class Newton final : public RowSolver {
 
 struct NaturalMap {
   const RowProblem& problem;
-  const DenseRows& dense;
+  const DenseRowProblem& dense;
   Eigen::VectorXd d;
 
-  NaturalMap(const RowProblem& p, const DenseRows& rows) : problem(p), dense(rows), d(p.nrow()) {
+  NaturalMap(const RowProblem& p, const DenseRowProblem& rows) : problem(p), dense(rows), d(p.nrow()) {
     for (const RowBlock& b : p.blocks()) {
       p.steps(b, std::span(d.data(), static_cast<std::size_t>(d.size()))
                      .subspan(static_cast<std::size_t>(b.first), static_cast<std::size_t>(b.count)));
@@ -111,7 +111,7 @@ RowSolveReport Newton::solve(const RowProblem& problem, std::span<double> u, std
   for (double x : u) {
     if (!std::isfinite(x)) return report.status = RowSolveStatus::not_finite, report;
   }
-  const DenseRows dense(problem, u);
+  const DenseRowProblem dense(problem, u);
   const NaturalMap map(problem, dense);
   Eigen::VectorXd x =
       Eigen::Map<const Eigen::VectorXd>(multiplier.data(), static_cast<Eigen::Index>(multiplier.size()));

@@ -113,7 +113,7 @@ void TreeOperator<R>::add_rows(int term, const CoupledTrees& trees) {
   LinkRows& rows = graph_.rows;
   const auto along_joint = [&](int link, int first, const double* numbers, int count) {
     double along[6] = {};
-    std::copy_n(numbers, count, along + first - model_.joints[link].qvel);
+    std::copy_n(numbers, count, along + (first - model_.joints[link].qvel));
     trees.add_joint(rows, link, along);
   };
   for (int k = 0; k < terms_[term].nrow; ++k) {

@@ -16,23 +16,28 @@ namespace {
 
 using Complex = std::complex<double>;
 
-/// Eigenvalues of (q, v) -> (q + h v⁺, v⁺), v⁺ = v + h a, (m + h kd + σ h² kp) a = -kp (q + h v) - kd v.
+/// Eigenvalues, less 1, of (q, v) -> (q + h v⁺, v⁺), v⁺ = v + h a, (m + h kd + σ h² kp) a = -kp (q + h v) - kd v.
 std::array<Complex, 2> step_eigenvalues(double m, double kp, double kd, bool plain, double h) {
   const double mass = m + h * kd + (plain ? 0 : h * h * kp);
-  const double vq = -h * kp / mass, vv = 1 - h * (h * kp + kd) / mass;
-  const double trace = 1 + h * vq + vv, det = (1 + h * vq) * vv - h * vv * vq;
+  const double det = h * h * kp / mass, trace = -2 * det - h * kd / mass;
   const Complex root = std::sqrt(Complex(trace * trace / 4 - det));
   return {trace / 2 + root, trace / 2 - root};
 }
 
+/// ln(1 + z)
+Complex log1p(Complex z) {
+  return {std::log1p(z.real() * (2 + z.real()) + z.imag() * z.imag()) / 2, std::arg(1.0 + z)};
+}
+
 /// Phase of q̄ -> q at angular frequency w: the step's minus the oscillator's own, in (-π, π].
 double phase_difference(double m, double kp, double kd, bool plain, double h, double w) {
-  const Complex z = std::exp(Complex(0, w * h)), s(0, w);
   const double mass = m + h * kd + (plain ? 0 : h * h * kp);
-  const Complex V = (1.0 - 1.0 / z) / h;  // v for q = 1
-  const Complex discrete = kp * z / (mass * V * (z - 1.0) / h + kp * (1.0 + h * V) + kd * V);
-  const Complex continuous = kp / (m * s * s + kd * s + kp);
-  return std::arg(discrete / continuous);
+  const Complex z = std::exp(Complex(0, w * h)), half = std::exp(Complex(0, w * h / 2));
+  const Complex d(0, 2 * std::sin(w * h / 2) / h), V = d / half;  // v for q = 1
+  const Complex discrete = z / (mass * d * d + kp * (1.0 + h * V) + kd * V);
+  // At its natural frequency the oscillator lags by a quarter, in the limit also without damping.
+  const double own = w * w * m >= kp * (1 - 1e-12) ? -kPi / 2 : std::arg(1.0 / Complex(kp - m * w * w, kd * w));
+  return std::arg(discrete * std::polar(1.0, -own));
 }
 
 std::string text(const char* format, double a, double b = 0) {
@@ -117,12 +122,12 @@ GainReport analyse_gains(double m, double kp, double kd, bool plain, double h) {
   r.frequency = std::sqrt(kp / m) / (2 * kPi);
   r.damping_ratio = kp > 0 ? kd / (2 * std::sqrt(kp * m)) : kd > 0 ? kInfinity : 0;
   const auto lambda = step_eigenvalues(m, kp, kd, plain, h);
-  r.growth = std::max(std::abs(lambda[0]), std::abs(lambda[1]));
+  r.growth = std::max(std::abs(1.0 + lambda[0]), std::abs(1.0 + lambda[1]));
   // 3 h² kp = 4 m + 2 h kd
   r.largest_stable_step = !plain || kp == 0 ? kInfinity : (kd + std::sqrt(kd * kd + 12 * kp * m)) / (3 * kp);
   if (kp > 0) {
     // s² + 2 ζ ω s + ω² with the roots ln λ / h.
-    const Complex s0 = std::log(lambda[0]) / h, s1 = std::log(lambda[1]) / h;
+    const Complex s0 = log1p(lambda[0]) / h, s1 = log1p(lambda[1]) / h;
     const double omega = std::sqrt(std::abs(s0 * s1));
     r.step_frequency = omega / (2 * kPi);
     r.step_damping_ratio = omega > 0 ? -(s0 + s1).real() / (2 * omega) : 0;
@@ -138,7 +143,11 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
                                      std::span<const double> qpos) {
   drives.check(model);
   check_size("qpos", qpos.size(), model.nq);
-  if (!(dt > 0 && dt <= 1e6)) throw ValueError("dt", number_text(dt), "a positive number of seconds, at most 1e6");
+  if (!(dt >= 1e-9 && dt <= 1e6)) throw ValueError("dt", number_text(dt), "1e-9 to 1e6 seconds");
+  for (const auto* gains : {&drives.kp, &drives.kd}) {
+    if (const auto most = std::ranges::max_element(*gains); most != gains->end() && *most > 1e100)
+      throw ValueError("gains", number_text(*most), "1e100 at most");
+  }
   Data data(model);
   factor<double>(model, data, qpos, model.armature);
   const std::vector<RigidInertia<double>> composite = composite_inertias(model, data);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -267,7 +268,72 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
               {"scene balls:2.5", 2, "whole numbers"},
               {"scene slope:95", 2, "degrees from 0 to below 90"},
               {"gains models/pendulum.xml --dt 0", 2, "dt: is 0"},
-              {"gains models/pendulum.xml --dt 1e300", 2, "dt: is 1e+300"}});
+              {"gains models/pendulum.xml --dt 1e300", 2, "dt: is 1e+300"},
+              {"gains models/pendulum.xml --dt 1e-300", 2, "dt: is 1e-300"},
+              {"gains models/pendulum.xml --gains 1e308,1", 2, "gains: is 1e+308"}});
+}
+
+TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string out = " --out " + (folder.path() / "x.npz").string();
+  expect_all({{"run models/loops/ring.xml --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"},
+              {"scene balls:20:20 --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"}});
+#ifndef TARSUS_SANITIZED
+  // The sanitizers reserve much more.
+  const std::string bodies = folder.path() / "bodies.xml";
+  std::ofstream(bodies)
+      << "<mujoco><worldbody><replicate count='50000' offset='1 0 0'><body><joint/><geom size='.1'/></body>"
+      << "</replicate></worldbody></mujoco>";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"run models/humanoid.xml --quiet --duration 1e5" + out,
+       "for 3000000 steps of 34 degrees of freedom and their rec"},
+      {"run " + bodies + " --no-record", "for the model " + bodies},
+      {"check " + bodies, "for the model " + bodies},
+      {"scene balls:150:150 --quiet", "for the scene balls:150:150"},
+      {"md chain:2000000 --quiet", "for chain:2000000"},
+      {"bench batch --worlds 300000 --threads 1 --steps 1 --settle 0", "for 300000 worlds of models/humanoid.xml"}};
+  for (const auto& [arguments, expected] : cases) {
+    const std::string line = "cd '" TARSUS_SOURCE_DIR "' && ulimit -v 100000 && '" + tarsus::test::kProgram + "' ";
+    const std::string text = folder.path() / "text";
+    EXPECT_EQ(WEXITSTATUS(std::system((line + arguments + " > " + text + " 2>&1").c_str())), 1) << arguments;
+    std::ifstream file(text);
+    const std::string said{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_NE(said.find("error: not enough memory"), said.npos) << arguments << said;
+    EXPECT_NE(said.find(expected), said.npos) << arguments << said;
+  }
+  const std::string many =
+      "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
+  EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
+#endif
+}
+
+TEST(Command, OutputsAreNoInputs) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string at = folder.path().string() + "/", root = TARSUS_SOURCE_DIR "/models/";
+  const std::string humanoid = "run models/humanoid.xml --duration 0.1 ";
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"pendulum.xml", "p.xml"}, {"clips/humanoid_walk.json", "c.npz"}, {"clips/humanoid_walk.json", "c.json"}})
+    std::filesystem::copy_file(root + from, at + to);
+  std::filesystem::create_symlink(at + "c.npz", at + "link.npz");
+  std::ofstream(at + "g.html") << "{\"default\": [100, 10]}";
+  ASSERT_EQ(tarsus_command("md water1 --steps 1 --quiet --out " + at + "w.xyz --final " + at + "w.sys").code, 0);
+  std::map<std::string, std::string> before;
+  const auto bytes = [&](const std::string& name) {
+    std::ifstream file(at + name, std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  for (const char* name : {"p.xml", "c.npz", "c.json", "g.html", "w.xyz", "w.sys"}) before[name] = bytes(name);
+  expect_all(
+      {{humanoid + "--clip " + at + "c.npz --out " + at + "c.npz", 2, "expected another file than that of --clip"},
+       {humanoid + "--clip " + at + "c.npz --out " + at + "link.npz", 2, "another file than that of --clip"},
+       {humanoid + "--gains " + at + "g.html --no-record --page " + at + "g.html", 2, "than that of --gains"},
+       {"convert " + at + "p.xml " + at + "./p.xml", 2, "expected another file than that of from"},
+       {"map " + at + "c.json models/humanoid.xml --clip-out " + at + "c.json", 2, "than that of the clip"},
+       {"md " + at + "w.xyz --forces none --out " + at + "w.xyz", 2, "than that of the system"},
+       {"md " + at + "w.sys --forces none --final " + at + "w.sys", 2, "than that of the system"}});
+  for (const auto& [name, content] : before) EXPECT_EQ(bytes(name), content) << name;
 }
 
 TEST(Command, OptionsThatWouldDoNothingAreRefused) {
@@ -283,6 +349,8 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {run + "--loops shake", 2, "--loops shake: is given, expected a model with equality constraints"},
               {"info models/clips/humanoid_walk.json --floating-base", 2, "expected a model file"},
               {run + "--ctrl 1", 2, "--ctrl: is given, expected a model with actuators"},
+              {run + "--actuation explicit", 2, "--actuation explicit: is given, expected a model with actuators"},
+              {run + "--gains 1,1 --force-limit model", 2, "is model, expected a model with limits"},
               {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 2, "no --actuation off"},
               {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 2, "that of --out"},
               {"scene box_stack:2 --lenient", 2, "expected a model file"}});
@@ -298,6 +366,8 @@ TEST(Command, BuiltInScenesAreModels) {
               {"info slope:20", 0, "slope"},
               {"convert slope:20 " + file, 0, ""},
               {"run " + file + " --duration 0.1 --no-record", 0, "status                ok"}});
+  // MuJoCo refuses a plane whose grid has no spacing, and so warns the reader.
+  EXPECT_EQ(tarsus_command("check " + file).text.find("spacing"), std::string::npos);
 }
 
 TEST(Command, AFileInAnothersPlaceIsSaid) {
@@ -396,6 +466,23 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "--targets nan", 2, "--targets"},
               {few + "--force-limit -1", 2, "--force-limit"},
               {few + "nosuch.xml", 1, "no such file"}});
+}
+
+TEST(Command, ABenchmarkOfFailedWorldsFails) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string bench = "bench batch --worlds 2 --threads 1 --precision double --settle 0 ";
+  expect_all({
+      {bench + "--steps 2 --gains 1e308,1e308", 3, "failed in every world"},
+  });
+  const Outcome other = tarsus_command(bench + "--isa baseline --gains 1,2,3");  // in a process of its own
+  EXPECT_NE(other.code, 0);
+  EXPECT_TRUE(other.text.starts_with("error: ")) << other.text;
+  // Targets that are held for ever are set once: the mean energy of these steps is that of any longer time.
+  const auto energy = [&](const std::string& hold) {
+    const Outcome run = tarsus_command(bench + "--steps 20 --json --hold " + hold, "2>/dev/null");
+    return nlohmann::json::parse(run.text)["rows"][0]["energy_mean_j"]["after"];
+  };
+  EXPECT_EQ(energy("1e308"), energy("1000"));
 }
 
 TEST(Command, ABenchmarkStartsWithAllOfAKeyframe) {

@@ -351,8 +351,8 @@ TEST(MdCommand, ARefusedRunLeavesNoFile) {
 
 TEST(MdCommand, ARefusedRunLeavesTheFilesThatAreThere) {
   TARSUS_NEEDS_PROGRAM();
-  const std::string file = scratch("kept.sys");
-  ASSERT_EQ(md("chain:4 --steps 0 --quiet --final " + file).code, 0);
+  const std::string system = scratch("chain.sys"), file = scratch("kept.sys");
+  for (const std::string& to : {system, file}) ASSERT_EQ(md("chain:4 --steps 0 --quiet --final " + to).code, 0);
   const auto size = std::filesystem::file_size(file);
   // A contradiction is found when the start is prepared; the format has no place for a plane.
   const std::string contradiction = scratch("contradiction.json"), plane = scratch("plane.json");
@@ -360,7 +360,7 @@ TEST(MdCommand, ARefusedRunLeavesTheFilesThatAreThere) {
   std::ofstream(plane) << R"({"planes": [[0, 0, 0, 0, 0, 0, 1]], "gravity": [0, 0, -1]})";
   for (const std::string& wrong :
        {std::string("--forces none --thermostat 0"), "--setup " + contradiction, "--setup " + plane}) {
-    const Outcome run = md(file + " --steps 100000000 --final " + file + " " + wrong);
+    const Outcome run = md(system + " --steps 100000000 --final " + file + " " + wrong);
     EXPECT_EQ(run.code, wrong.ends_with(contradiction) ? 1 : 2) << run.text;
     EXPECT_EQ(std::filesystem::file_size(file), size) << run.text;
   }

@@ -51,6 +51,26 @@ TEST(GainReport, SmallStepsDeliverWhatWasAskedFor) {
   }
 }
 
+TEST(GainReport, TheLeastStepsDeliverItToo) {
+  for (const double h : {1e-7, 1e-8, 1e-9}) {
+    const GainReport r = analyse_gains(60, 10, 1, false, h);
+    EXPECT_NEAR(r.step_frequency / r.frequency, 1, 1e-6) << h;
+    EXPECT_NEAR(r.step_damping_ratio / r.damping_ratio, 1, 1e-5) << h;
+  }
+  EXPECT_THROW(report_gains(one_slider(1), {{1}, {1}}, 1e-10, std::vector<double>(1)), ValueError);
+  EXPECT_THROW(report_gains(one_slider(1), {{1e308}, {1}}, 0.01, std::vector<double>(1)), ValueError);
+}
+
+TEST(GainReport, WithoutDampingTheLagIsThatOfTheLeastDamping) {
+  for (const double kp : {1., 2., 3., 7., 100., 300., 1000.}) {
+    for (const double m : {60., 0.406, 0.0177, 0.00245}) {
+      const double lag = analyse_gains(m, kp, 0, false, 1e-3).phase_lag;
+      EXPECT_NEAR(lag, analyse_gains(m, kp, 1e-4 * std::sqrt(kp * m), false, 1e-3).phase_lag, 1) << kp << " " << m;
+      EXPECT_LT(std::abs(lag), 45) << kp << " " << m;
+    }
+  }
+}
+
 TEST(GainReport, NumericalDampingIsOfFirstOrderInTheStep) {
   double last = 0;
   for (const double h : {4e-4, 2e-4, 1e-4}) {

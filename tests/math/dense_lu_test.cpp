@@ -18,7 +18,7 @@ void expect_solved(const Matrix& A, std::mt19937_64& random, std::normal_distrib
   std::vector<int> pivot(n);
   EXPECT_TRUE(factor_lu({factors.data(), n * n}, pivot));
   Matrix many = Matrix::NullaryExpr(A.rows(), 3, [&] { return normal(random); });
-  many.col(1) = b;
+  if (n > 0) many.col(1) = b;
   solve_lu({factors.data(), n * n}, pivot, {b.data(), n});
   if (n == 0) return;
   solve_lu({factors.data(), n * n}, pivot, {many.data(), 3 * n}, 3);

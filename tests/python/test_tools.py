@@ -94,6 +94,14 @@ def test_a_source_for_one_instruction_set_is_found():
     assert len(problems) == 2
 
 
+def test_two_classes_of_one_name_are_found(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for name in ("a", "b"):
+        write(tmp_path / f"src/math/{name}.hpp", "namespace tarsus {\nnamespace {\nstruct Own {\n};\n}  // namespace\n\n"
+              "struct Rows final : Base {\n};\n}  // namespace tarsus\n")
+    assert lint_text.check_definitions(tmp_path)[0] == ["tarsus::Rows is defined in src/math/a.hpp and src/math/b.hpp"]
+
+
 JUNIT = """<testsuite><testcase classname="a" name="ran"/><testcase classname="a" name="b"><skipped message="{}"/></testcase></testsuite>"""
 
 

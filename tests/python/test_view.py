@@ -843,6 +843,26 @@ def test_files_of_particles_are_for_particles(tmp_path, capsys):
         assert (tmp_path / file).stat().st_size > 0
 
 
+def test_outputs_are_no_inputs(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    file = tmp_path / "w.xyz"
+    assert main(["view", "water1", "--export", str(file), "--duration", "0.05"]) == 0
+    before = file.read_bytes()
+    assert main(["view", str(file), "--export", str(tmp_path / "." / "w.xyz"), "--duration", "0.05"]) == 2
+    assert "which is read, expected another file" in capsys.readouterr().err and file.read_bytes() == before
+
+
+def test_a_file_that_is_no_recording_is_not_to_be_unpickled(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    file = tmp_path / "x.npz"
+    file.write_bytes(bytes(range(256)) * 20)
+    assert main(["view", str(file), "--export", str(tmp_path / "x.html")]) == 1
+    err = capsys.readouterr().err
+    assert "this is no .npz file" in err and "pickle" not in err
+
+
 def test_outputs_are_tried_before_the_run(tmp_path, capsys):
     from tarsus.view.command import main
 

@@ -197,8 +197,11 @@ def write_files(source, arguments, duration):
                                   ("--video", arguments.video, (".mp4",))):
         if file is not None and Path(file).suffix.lower() not in endings:
             raise ValueError(f"{option}: {file!r} does not end in {' or '.join(endings)}")
-    for file in (arguments.export, arguments.screenshot, arguments.video):
-        if file:
+    read = [Path(file).resolve() for name in ("what", "clip", "mapping", "model") if (file := getattr(arguments, name, None))]
+    for option in FILES:
+        if file := getattr(arguments, option):
+            if Path(file).resolve() in read:
+                raise ValueError(f"--{option}: is {file!r}, which is read, expected another file")
             check_output(file)
     if suffix == ".mcap":
         mcap_writer()

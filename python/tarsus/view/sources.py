@@ -405,7 +405,8 @@ def open_recording(path, model=None, reading=None):
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
-        raise tarsus.InputError(f"{path}: is not a recording or is incomplete: {error}") from None
+        reason = error if zipfile.is_zipfile(path) else "this is no .npz file"  # NumPy advises to unpickle it
+        raise tarsus.InputError(f"{path}: is not a recording or is incomplete: {reason}") from None
     missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
     if missing:
         raise tarsus.InputError(f"{path}: is not a recording: the array \"{missing[0]}\" is missing")
