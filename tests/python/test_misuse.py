@@ -646,6 +646,23 @@ def test_a_recording_lasts_for_a_while(wrong):
         record(ModelSource(tarsus.Model.load(MODELS / "pendulum.xml")), **wrong)
 
 
+def test_what_the_viewer_cannot_show_is_named(model):
+    from tarsus.view import ModelSource, open_source
+    from tarsus.view.page import record
+
+    with pytest.raises(TypeError, match="what: is of type Batch, expected a tarsus.Model or"):
+        open_source(tarsus.Batch(model, 2))
+    with pytest.raises(TypeError, match="model: is of type int, expected a tarsus.Model"):
+        ModelSource(3)
+    with pytest.raises(TypeError, match="duration: is of type str"):
+        record(ModelSource(model), "1")
+    calls = {"duration": lambda: record(ModelSource(model), -1), "nowhere": lambda: open_source("nowhere"), "dt": lambda: ModelSource(
+        model, stepper=tarsus.Stepper(tarsus.Data(model)), dt=0.1), "plain": lambda: ModelSource(model, plain=True)}
+    for name, call in calls.items():
+        with pytest.raises(tarsus.Error, match=name):
+            call()
+
+
 def test_an_environment_that_does_not_render_says_so():
     import tarsus.gym
 

@@ -217,5 +217,5 @@ SCENES = {
 
 def open_scene(name):
     if name not in SCENES:
-        raise ValueError(f"no scene has the name {name!r}, only {', '.join(SCENES)}")
+        raise tarsus.ValueError(f"no scene has the name {name!r}, only {', '.join(SCENES)}")
     return SCENES[name].open()
