@@ -162,6 +162,8 @@ def walk():
         (lambda: tarsus.Shape.height_field([[0.0]], 1.0, 1.0, 1.0), TypeError, "heights: is of type list"),
         (lambda: tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), box=[1]), TypeError, "box"),
         (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
+        (lambda: tarsus.RigidWorld(compliance=-1), ValueError, "compliance: is -1, expected finite, not negative"),
+        (lambda: tarsus.RigidWorld().add_surface(compliance=-3), ValueError, "compliance: is -3, expected finite"),
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
         (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
         (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "degrees from 0 to below 90"),
