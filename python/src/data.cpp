@@ -3,7 +3,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
+
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
 
 namespace tarsus::python {
@@ -245,7 +248,10 @@ void bind_data(nb::module_& m) {
       c, "joint_inertia", [](auto& d) { return std::pair(&d.joint_inertia, d.nv()); },
       "[nv] K of maba(), written by step(); initially the armature [kg m² | kg].");
   const auto time = [](AnyData& any) { return any.visit([](auto& d) { return d.time; }); };
-  const auto set_time = [](AnyData& any, double t) { any.visit([&](auto& d) { d.time = t; }); };
+  const auto set_time = [](AnyData& any, double t) {
+    if (!std::isfinite(t)) throw ValueError("time", number_text(t), "a finite time in seconds");
+    any.visit([&](auto& d) { d.time = t; });
+  };
   c.def_prop_rw("time", time, set_time, "Simulated time [s], the same for all worlds.");
   c.def_prop_ro(
       "model", [](AnyData& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
