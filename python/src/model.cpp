@@ -147,8 +147,9 @@ nb::object view_of(const std::vector<double>& values, nb::handle self) {
 }
 
 void bind_joint(nb::module_& m) {
-  nb::class_<JointRef>(m, "Joint", "A joint of a model. It moves the link of the same index. SI units, radians.")
-      .def_ro("id", &JointRef::id, "Index in model.joints, and index of the link that it moves.")
+  nb::class_<JointRef> c(m, "Joint", "A joint of a model. It moves the link of the same index. SI units, radians.");
+  copies_are_itself(c);
+  c.def_ro("id", &JointRef::id, "Index in model.joints, and index of the link that it moves.")
       .def_prop_ro(
           "name", [](const JointRef& j) { return j->name; }, "Name in the file; may be empty.")
       .def_prop_ro(
@@ -206,8 +207,9 @@ void bind_joint(nb::module_& m) {
 }
 
 void bind_body(nb::module_& m) {
-  nb::class_<BodyRef>(m, "Body", "A body of a model. SI units.")
-      .def_ro("id", &BodyRef::id, "Index in model.bodies; the world is 0.")
+  nb::class_<BodyRef> c(m, "Body", "A body of a model. SI units.");
+  copies_are_itself(c);
+  c.def_ro("id", &BodyRef::id, "Index in model.bodies; the world is 0.")
       .def_prop_ro(
           "name", [](const BodyRef& b) { return b->name; }, "Name in the file; may be empty.")
       .def_prop_ro(

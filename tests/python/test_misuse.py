@@ -7,6 +7,7 @@ import copy
 import gc
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -108,6 +109,8 @@ def test_every_object_has_a_repr_that_says_something(model):
 def test_copies_of_pythons_kind(model):
     for same in (model, walk(), tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json"), tarsus.tasks.make("CartPole")):
         assert copy.copy(same) is same and copy.deepcopy([same])[0] is same  # they never change
+    for part in (model.joint("chest"), model.body("head")):
+        assert copy.copy(part) is part and copy.deepcopy([part])[0] is part
     data, batch, drives = tarsus.Data(model), tarsus.Batch(model, 2), tarsus.Drives.uniform(model, kp=7.0)
     data.qpos[0] = batch.qpos[:, 0] = 3.0
     for new in (copy.copy, copy.deepcopy):
@@ -118,6 +121,21 @@ def test_copies_of_pythons_kind(model):
         data.qpos[0] = batch.qpos[:, 0] = 4.0
         assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()
         data.qpos[0] = batch.qpos[:, 0] = 3.0
+
+
+def test_what_a_file_has_wrong_is_pickled(tmp_path):
+    """As processes hand on what one of them raises."""
+    name = os.fsencode(tmp_path) + b"/odd\xe9.xml"
+    with open(name, "wb") as file:
+        file.write(b"<mujoco>\n<foo/></mujoco>")
+    with pytest.raises(tarsus.InputError) as caught:
+        tarsus.Model.load(os.fsdecode(name))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is tarsus.InputError and str(again) == str(caught.value)
+    names = ("severity", "message", "other_law", "file", "line", "column", "element")
+    for mine, theirs in zip(again.diagnostics, caught.value.diagnostics, strict=True):
+        assert [getattr(mine, name) for name in names] == [getattr(theirs, name) for name in names]
+    assert copy.deepcopy(again.diagnostics[0]) is again.diagnostics[0]
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
