@@ -27,9 +27,6 @@ struct PyEqualities {
 /// @throws ValueError if it was made for another model
 PyEqualities& equalities_for(const Model& model, nb::handle equalities);
 
-/// By name or index; not checked against the model where it is a number. @throws ValueError for a name that is none
-int joint_index(const Model& model, nb::handle joint);
-
 /// The one world in double that an algorithm without lanes works on. @throws ValueError for others
 BasicData<double>& single_world(AnyData& any, const Model& model);
 

@@ -37,25 +37,29 @@ struct BodyRef {
   const Body* operator->() const { return &model->bodies[id]; }
 };
 
+/// @throws nb::type_error
+long long whole_number(nb::handle key, const char* kind) {
+  long long id = 0;
+  if (nb::try_cast(key, id)) return id;
+  throw nb::type_error(
+      (std::string(kind) + ": is of type " + nb::type_name(key.type()).c_str() + ", expected a name or an index")
+          .c_str());
+}
+
 int index_of(nb::handle key, const char* kind, int n, int (Model::*find)(std::string_view) const, const Model& model) {
   if (nb::isinstance<nb::str>(key)) return (model.*find)(nb::cast<std::string>(key));
-  long long id = 0;
-  if (!nb::try_cast(key, id)) {
-    throw nb::type_error(
-        (std::string(kind) + ": is of type " + nb::type_name(key.type()).c_str() + ", expected a name or an index")
-            .c_str());
-  }
+  const long long id = whole_number(key, kind);
   if (id < 0 || id >= n) throw ValueError(kind, std::to_string(id), "an index from 0 and below " + std::to_string(n));
   return int(id);
 }
 
 JointRef joint(nb::handle self, nb::handle key) {
   const Model& model = nb::cast<const Model&>(self);
-  return {nb::borrow(self), &model, index_of(key, "joint", model.njoint(), &Model::joint_id, model)};
+  return {nb::borrow(self), &model, joint_index(model, key)};
 }
 BodyRef body(nb::handle self, nb::handle key) {
   const Model& model = nb::cast<const Model&>(self);
-  return {nb::borrow(self), &model, index_of(key, "body", model.nbody(), &Model::body_id, model)};
+  return {nb::borrow(self), &model, body_index(model, key)};
 }
 
 ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
@@ -324,8 +328,7 @@ nb::tuple keyframe(const Model& model, nb::handle which) {
 const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
   const std::vector<KeyframeSpec>& all = model.spec.keyframes;
   const bool by_name = nb::isinstance<nb::str>(which);
-  if (!by_name && !nb::isinstance<nb::int_>(which)) throw nb::type_error("keyframe: expected a name or an index");
-  const std::string name = by_name ? nb::cast<std::string>(which) : nb::str(which).c_str();
+  const std::string name = by_name ? nb::cast<std::string>(which) : std::to_string(whole_number(which, "keyframe"));
   std::string names;
   for (std::size_t i = 0; i < all.size(); ++i) {
     names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : all[i].name);
@@ -336,6 +339,9 @@ const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
 
 int body_index(const Model& model, nb::handle body) {
   return index_of(body, "body", model.nbody(), &Model::body_id, model);
+}
+int joint_index(const Model& model, nb::handle joint) {
+  return index_of(joint, "joint", model.njoint(), &Model::joint_id, model);
 }
 
 void bind_model(nb::module_& m) {

@@ -158,6 +158,10 @@ def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
 
 
+def couple(polynomial, joint="right_knee"):
+    return tarsus.Equalities(humanoid(), own=False).add_joint("c", "left_knee", joint, polynomial)
+
+
 AT, STILL = humanoid().qpos0, np.zeros(humanoid().nv)
 
 
@@ -198,6 +202,11 @@ def walk():
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=np.nan), ValueError, "tolerance: is nan"),
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=0.0), ValueError, "tolerance: is 0"),
         (lambda: tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), solver="x"), ValueError, "newton_general"),
+        (lambda: couple([]), ValueError, 'polynomial of "c": is 0 numbers, expected 1 to 5 coefficients, the constant first'),
+        (lambda: couple([0, 1, 0, 0, 0, 0]), ValueError, 'polynomial of "c": is 6 numbers'),
+        (lambda: couple([0, 1], joint=99), ValueError, "joint: is 99, expected an index from 0 and below 13"),
+        (lambda: couple([0, 1], joint=-1), ValueError, "joint: is -1, expected an index from 0"),
+        (lambda: couple([0, 1], joint=1.5), TypeError, "joint: is of type float, expected a name or an index"),
         (lambda: weld([0.0] * 9), ValueError, "rotation: is off by .*, expected a rotation matrix"),
         (lambda: weld([1, 0, 0, 0, 1, 0, 0, 0, -1.0]), ValueError, "rotation: is off by 2"),
         (lambda: weld([np.nan] * 9), ValueError, "rotation: is off by nan"),
@@ -321,8 +330,13 @@ def test_keyframes_are_poses_by_name_and_number():
     for wrong in ("away", 2, -1):
         with pytest.raises(ValueError, match="one of: home, 1"):
             model.keyframe(wrong)
-    with pytest.raises(TypeError, match="keyframe"):
+    with pytest.raises(TypeError, match="keyframe: is of type float"):
         model.keyframe(1.0)
+    data, batch = tarsus.Data(model), tarsus.Batch(model, 2)
+    for number in (np.int64(1), np.uint8(1)):
+        assert model.keyframe(number)[1].tolist() == [2]
+        data.reset(number), batch.reset(keyframe=number)
+        assert data.qvel == 2 and (batch.qvel == 2).all()
 
 
 def test_too_many_worlds_are_an_error_about_worlds(model):
