@@ -162,6 +162,8 @@ def couple(polynomial, joint="right_knee"):
     return tarsus.Equalities(humanoid(), own=False).add_joint("c", "left_knee", joint, polynomial)
 
 
+FIXED = """<mujoco><worldbody><body name="base"><geom size=".1"/><body><joint/><geom size=".1"/></body></body>
+  <body name="hand" mocap="true"><body name="palm"><geom size=".1"/></body></body></worldbody></mujoco>"""
 AT, STILL = humanoid().qpos0, np.zeros(humanoid().nv)
 
 
@@ -259,6 +261,8 @@ def walk():
         (lambda: tarsus.Batch(humanoid(), 4).rollout(2**31 - 1), ValueError, "steps: is 2147483647, expected fewer: what they leave does not fit"),
         (lambda: tarsus.Data(humanoid()).apply_force(0, np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Batch(humanoid(), 2).apply_force("world", np.ones(3)), ValueError, "body: is 0, the world"),
+        *[(lambda make=make, b=b: make(tarsus.Model.from_xml_string(FIXED)).apply_force(b, np.ones(3)), ValueError, f"body: is [1-4], {b}, which no joint moves")
+          for make in (tarsus.Data, lambda model: tarsus.Batch(model, 2)) for b in ("base", "hand", "palm")],
         (lambda: tarsus.Drives.uniform(tarsus.Model.load(MODELS / "pendulum.xml"), 1, 1, root_kd=5), ValueError, "root_kd: is 5, expected 0 or None for a model without"),
         (lambda: tarsus.Batch(humanoid(), 2).measure(3), TypeError, "what: is of type int, expected a list of names: position"),
         (lambda: tarsus.Batch(humanoid(), 2).measure("energy"), TypeError, "what: is of type str"),
