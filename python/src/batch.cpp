@@ -690,7 +690,9 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "set_drives",
       [](AnyBatch& any, std::optional<Drives> drives) { any.alone([&](auto& b) { b.set_drives(drives); }); },
       "drives"_a.none(), nb::sig("def set_drives(self, drives: Drives | None) -> None"),
-      "Replaces the drives; they are copied. None: the model's actuators act instead.");
+      "Replaces the drives; they are copied. None: the model's actuators act instead. Factors of set_parameters() on "
+      "gains and force limits\n"
+      "go with the new drives; those on what they lack are dropped.");
 }
 
 }  // namespace

@@ -303,6 +303,8 @@ const KeyframeSpec& keyframe_of(const Model& model, nb::handle which);
 
 /// A body by index or by name. @throws ValueError, nb::type_error
 int body_index(const Model& model, nb::handle body);
+/// A joint likewise.
+int joint_index(const Model& model, nb::handle joint);
 
 inline nb::object to_numpy(const Vec3d& v) { return new_array(std::array{v.x, v.y, v.z}, {3}); }
 inline nb::object to_numpy(const Mat3d& m) {

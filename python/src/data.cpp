@@ -139,7 +139,7 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
   const Model& model = any.model();
   const int index = body_index(model, body);
-  if (index == 0) throw ValueError("body", "0, the world", "a body other than the world");
+  const LinkFrame com = movable_frame(model, index);
   const std::vector<double> f = numbers("force", force, {3});
   std::vector<double> p;
   if (!point.is_none()) p = numbers("point", point, {3});
@@ -149,7 +149,6 @@ void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle poi
     Data pose(model);
     std::copy(data.qpos.begin(), data.qpos.end(), pose.qpos.begin());
     kinematics<double>(model, pose, pose.qpos);
-    const LinkFrame com = inertial_frame(model, index);
     const Vec3d at = p.empty() ? world_point(pose.links(), com) : Vec3d{p[0], p[1], p[2]};
     add_generalized_force(model, pose.links(), com.link, at, {f[0], f[1], f[2]}, {0, 0, 0}, 1, pose.tau.data());
     for (int i = 0; i < model.nv; ++i) data.tau[i] += R(pose.tau[i]);

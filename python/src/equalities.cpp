@@ -33,10 +33,6 @@ PyEqualities& equalities_for(const Model& model, handle equalities) {
   return e;
 }
 
-int joint_index(const Model& model, handle joint) {
-  return nb::isinstance<nb::str>(joint) ? model.joint_id(nb::cast<std::string>(joint)) : nb::cast<int>(joint);
-}
-
 namespace {
 
 using Point = std::array<double, 3>;
@@ -249,9 +245,12 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
           },
           "index"_a, "compliance"_a, "damping_steps"_a,
           "Sets the compliance and damping time (in steps) of SPOOK for constraint `index`. Steps use them.")
-      .def("rows", &py_rows, "data"_a, "qpos"_a.none(), "qvel"_a.none() = nb::none(),
-           nb::sig("def rows(self, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray | None = None) -> dict"),
-           "phi [nrow], J [nrow][nv], rate (J qvel) and bias (dJ/dt qvel) at one configuration.");
+      .def(
+          "rows", &py_rows, "data"_a, "qpos"_a.none(), "qvel"_a.none() = nb::none(),
+          nb::sig("def rows(self, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray | None = None) -> dict"),
+          "phi [nrow], J [nrow][nv], rate (J qvel) and bias (dJ/dt qvel) at one configuration. Rates of a connect or "
+          "weld that is open\n"
+          "between two links are taken in a frame that turns with both: J is the derivative of phi where phi is zero.");
 }
 
 void bind_additions(nb::class_<PyEqualities>& c) {
@@ -282,13 +281,19 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           "Keeps a point of body a in a plane fixed to body b: one row.")
       .def(
           "add_joint",
-          [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 5>& polynomial) {
+          [](PyEqualities& e, const std::string& name, handle a, handle b, const std::vector<double>& polynomial) {
+            std::array<double, 5> c{};
+            if (polynomial.empty() || polynomial.size() > c.size())
+              throw ValueError("polynomial of \"" + name + "\"", std::to_string(polynomial.size()) + " numbers",
+                               "1 to 5 coefficients, the constant first");
+            std::ranges::copy(polynomial, c.begin());
             return e.growing(name).add_joint(name, joint_index(e.set.model(), a),
-                                             b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
+                                             b.is_none() ? -1 : joint_index(e.set.model(), b), c);
           },
           "name"_a, "joint_a"_a, "joint_b"_a.none(), "polynomial"_a,
-          "Keeps q_a - ref_a = sum c_k (q_b - ref_b)^k. With joint_b None, q_a - ref_a is the constant c_0. "
-          "One row.")
+          "Keeps q_a - ref_a = sum c_k (q_b - ref_b)^k, with up to five coefficients c_0, c_1, … With joint_b None, "
+          "q_a - ref_a is the\n"
+          "constant c_0. One row.")
       .def(
           "add_weld",
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,

@@ -28,9 +28,6 @@ struct PyEqualities {
 /// @throws ValueError if it was made for another model
 PyEqualities& equalities_for(const Model& model, nb::handle equalities);
 
-/// Index of a joint given by name or index. An index is not checked. @throws ValueError for an unknown name
-int joint_index(const Model& model, nb::handle joint);
-
 /// Data of one world in double, for algorithms without SIMD lanes. @throws ValueError for other data
 BasicData<double>& single_world(AnyData& any, const Model& model);
 

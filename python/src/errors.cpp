@@ -1,6 +1,8 @@
 // C++ exceptions as the Python classes of tarsus/errors.py, and diagnostics as objects.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
+#include <tuple>
 #include <typeinfo>
 
 #include "bindings.hpp"
@@ -56,7 +58,19 @@ nb::list to_python(const Diagnostics& diagnostics) {
 
 void bind_errors(nb::module_& m) {
   nb::register_exception_translator(translate);
-  nb::class_<Diagnostic>(m, "Diagnostic", "One finding about a user's file.")
+  nb::class_<Diagnostic> c(m, "Diagnostic", "One finding about a user's file.");
+  copies_are_itself(c);
+  c.def("__getstate__",
+        [](const Diagnostic& d) {
+          return nb::make_tuple(int(d.severity), nb::bytes(d.where.file.data(), d.where.file.size()), d.where.line,
+                                d.where.column, d.where.element, d.message, d.other_law);
+        })
+      .def("__setstate__",
+           [](Diagnostic& d, const std::tuple<int, nb::bytes, int, int, std::string, std::string, bool>& s) {
+             const auto& [severity, file, line, column, element, message, other_law] = s;
+             new (&d) Diagnostic{
+                 Severity(severity), {{file.c_str(), file.size()}, line, column, element}, message, other_law};
+           })
       .def_prop_ro(
           "severity", [](const Diagnostic& d) { return severity_name(d.severity); }, "'note', 'warning' or 'error'.")
       .def_ro("message", &Diagnostic::message, "What was found, and what was expected.")

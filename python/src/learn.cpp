@@ -227,7 +227,7 @@ void bind_tasks(nb::module_& m) {
       "relative_action"_a = d.relative_action,
       "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. "
       "end_effectors: (body, x, y, z),\n"
-      "points in the body's frame [m]. feet: bodies that may touch the ground. reward: 'deepmimic' or "
+      "points in the body's frame [m]. feet: indices of bodies that may touch the ground. reward: 'deepmimic' or "
       "'mimickit'. weights: those of\n"
       "the reward's terms; empty: the published ones. control_dt, time_limit, start (time in the clip; "
       "negative: random) [s];\n"
@@ -323,7 +323,7 @@ void bind_tasks(nb::module_& m) {
       "command_interval"_a = w.command_interval, "standing"_a = w.standing, "keyframe"_a = w.keyframe,
       "action_scale"_a = w.action_scale, "weights"_a = w.weights, "noise"_a = w.noise, "tilt_limit"_a = w.tilt_limit,
       "control_dt"_a = w.control_dt, "substeps"_a = w.substeps, "time_limit"_a = w.time_limit,
-      "feet: bodies. command_low, command_high: bounds of the command: forward and left [m/s], turning "
+      "feet: indices of bodies. command_low, command_high: bounds of the command: forward and left [m/s], turning "
       "[rad/s]. command_interval [s]:\n"
       "time between commands. standing: fraction of commands that are zero. keyframe: the stance. weights: "
       "those of the reward's terms.\n"

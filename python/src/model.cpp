@@ -36,25 +36,29 @@ struct BodyRef {
   const Body* operator->() const { return &model->bodies[id]; }
 };
 
+/// @throws nb::type_error
+long long whole_number(nb::handle key, const char* kind) {
+  long long id = 0;
+  if (nb::try_cast(key, id)) return id;
+  throw nb::type_error(
+      (std::string(kind) + ": is of type " + nb::type_name(key.type()).c_str() + ", expected a name or an index")
+          .c_str());
+}
+
 int index_of(nb::handle key, const char* kind, int n, int (Model::*find)(std::string_view) const, const Model& model) {
   if (nb::isinstance<nb::str>(key)) return (model.*find)(nb::cast<std::string>(key));
-  long long id = 0;
-  if (!nb::try_cast(key, id)) {
-    throw nb::type_error(
-        (std::string(kind) + ": is of type " + nb::type_name(key.type()).c_str() + ", expected a name or an index")
-            .c_str());
-  }
+  const long long id = whole_number(key, kind);
   if (id < 0 || id >= n) throw ValueError(kind, std::to_string(id), "an index from 0 and below " + std::to_string(n));
   return int(id);
 }
 
 JointRef joint(nb::handle self, nb::handle key) {
   const Model& model = nb::cast<const Model&>(self);
-  return {nb::borrow(self), &model, index_of(key, "joint", model.njoint(), &Model::joint_id, model)};
+  return {nb::borrow(self), &model, joint_index(model, key)};
 }
 BodyRef body(nb::handle self, nb::handle key) {
   const Model& model = nb::cast<const Model&>(self);
-  return {nb::borrow(self), &model, index_of(key, "body", model.nbody(), &Model::body_id, model)};
+  return {nb::borrow(self), &model, body_index(model, key)};
 }
 
 ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
@@ -144,8 +148,9 @@ nb::object view_of(const std::vector<double>& values, nb::handle self) {
 }
 
 void bind_joint(nb::module_& m) {
-  nb::class_<JointRef>(m, "Joint", "A joint of a model. It moves the link of the same index. SI units, radians.")
-      .def_ro("id", &JointRef::id, "Index in model.joints, and index of the link that it moves.")
+  nb::class_<JointRef> c(m, "Joint", "A joint of a model. It moves the link of the same index. SI units, radians.");
+  copies_are_itself(c);
+  c.def_ro("id", &JointRef::id, "Index in model.joints, and index of the link that it moves.")
       .def_prop_ro(
           "name", [](const JointRef& j) { return j->name; }, "Name in the file; may be empty.")
       .def_prop_ro(
@@ -203,8 +208,9 @@ void bind_joint(nb::module_& m) {
 }
 
 void bind_body(nb::module_& m) {
-  nb::class_<BodyRef>(m, "Body", "A body of a model. SI units.")
-      .def_ro("id", &BodyRef::id, "Index in model.bodies; the world is 0.")
+  nb::class_<BodyRef> c(m, "Body", "A body of a model. SI units.");
+  copies_are_itself(c);
+  c.def_ro("id", &BodyRef::id, "Index in model.bodies; the world is 0.")
       .def_prop_ro(
           "name", [](const BodyRef& b) { return b->name; }, "Name in the file; may be empty.")
       .def_prop_ro(
@@ -319,8 +325,7 @@ nb::tuple keyframe(const Model& model, nb::handle which) {
 const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
   const std::vector<KeyframeSpec>& all = model.spec.keyframes;
   const bool by_name = nb::isinstance<nb::str>(which);
-  if (!by_name && !nb::isinstance<nb::int_>(which)) throw nb::type_error("keyframe: expected a name or an index");
-  const std::string name = by_name ? nb::cast<std::string>(which) : nb::str(which).c_str();
+  const std::string name = by_name ? nb::cast<std::string>(which) : std::to_string(whole_number(which, "keyframe"));
   std::string names;
   for (std::size_t i = 0; i < all.size(); ++i) {
     names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : all[i].name);
@@ -331,6 +336,9 @@ const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
 
 int body_index(const Model& model, nb::handle body) {
   return index_of(body, "body", model.nbody(), &Model::body_id, model);
+}
+int joint_index(const Model& model, nb::handle joint) {
+  return index_of(joint, "joint", model.njoint(), &Model::joint_id, model);
 }
 
 void bind_model(nb::module_& m) {

@@ -569,8 +569,9 @@ void bind_verlet(nb::module_& m) {
                 "float = 1e-12, max_iterations: int = 0, threads: int = 1) -> None"),
         "timestep 0: the default of the units. solver: 'newton', 'newton_general', 'm_shake', 'shake' or "
         "'shake_matrix'. The constraints\n"
-        "must hold: ParticleSystem.prepare() projects an initial state onto them. Results are the same to "
-        "the bit for any number of threads.");
+        "must hold and be independent: ParticleSystem.prepare() leaves out redundant ones and projects an initial "
+        "state onto the others.\n"
+        "Results are the same to the bit for any number of threads.");
   c.def("step", &Verlet::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> StepReport"),
         "Makes `steps` steps, or stops at the first that fails; the report is then false and gives the "
         "reason.");

@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <functional>
 
 #include "tarsus/base/number_text.hpp"
@@ -23,6 +24,12 @@ T cast_option(const std::string& name, handle value, const char* expected) {
   if (!nb::try_cast<T>(value, out))
     throw nb::type_error((name + ": is " + nb::type_name(value.type()).c_str() + ", expected " + expected).c_str());
   return out;
+}
+
+/// Before it is halved for one of two surfaces. @throws ValueError
+double checked_compliance(double c) {
+  if (!std::isfinite(c) || c < 0) throw ValueError("compliance", number_text(c), "finite, not negative");
+  return c;
 }
 
 /// An option, under the name of its member in RigidWorldOptions.
@@ -81,7 +88,7 @@ Setup read_keywords(RigidWorldOptions& options, const nb::kwargs& keywords) {
     else if (name == "restitution")
       setup.restitution = cast_option<double>(name, value, "a number");
     else if (name == "compliance")
-      setup.compliance = cast_option<double>(name, value, "a number [m/N]");
+      setup.compliance = checked_compliance(cast_option<double>(name, value, "a number [m/N]"));
     else
       known = false;
     for (const OptionField& f : option_fields()) {
@@ -299,7 +306,7 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
          double damping_time) {
         Surface s;
         s.friction = friction, s.torsional = torsional, s.rolling = rolling, s.restitution = restitution;
-        s.compliance = 0.5 * compliance, s.damping_time = damping_time;
+        s.compliance = 0.5 * checked_compliance(compliance), s.damping_time = damping_time;
         return w.add_surface(s);
       },
       nb::kw_only(), "friction"_a = 0.5, "torsional"_a = 0.0, "rolling"_a = 0.0, "restitution"_a = 0.0,

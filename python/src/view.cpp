@@ -176,6 +176,8 @@ void bind_motion(nb::module_& m) {
       "format", [](const MotionClip& self) { return self.format; }, "Format of the clip's file.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
   c.def_prop_ro(
+      "loop", [](const MotionClip& self) { return self.loop; }, "Whether the clip repeats.");
+  c.def_prop_ro(
       "diagnostics", [](const MotionClip& self) { return to_python(self.diagnostics); },
       nb::sig("def diagnostics(self) -> list[Diagnostic]"),
       "What was repaired, and what the file contains but is not used.");

@@ -145,6 +145,8 @@ class Batches:
         """A new object with the same worlds in the same states."""
         return Batches(*(group.copy() for group in self.groups))
 
+    __copy__ = copy  # as of a Batch: Python's own would share the groups
+
     def state_hash(self):
         """Hash of each group's state: equal hashes mean equal runs."""
         return tuple(group.state_hash() for group in self.groups)

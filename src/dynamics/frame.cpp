@@ -34,6 +34,15 @@ LinkFrame inertial_frame(const Model& model, int body) {
   return frame_on(model, body, {principal_axes(model, body), model.bodies[body].com});
 }
 
+LinkFrame movable_frame(const Model& model, int body) {
+  const LinkFrame frame = inertial_frame(model, body);
+  if (frame.link < 0) {
+    const std::string what = body == 0 ? "the world" : model.bodies[body].name + ", which no joint moves";
+    throw ValueError("body", std::to_string(body) + ", " + what, "a body that a force may move");
+  }
+  return frame;
+}
+
 int body_named(const Model& model, const std::string& name, const Location& where) {
   const int body = name == "world" ? 0 : model.find_body(name);
   if (body < 0) throw InputError(where, "there is no body named \"" + name + "\"");

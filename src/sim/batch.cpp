@@ -907,11 +907,10 @@ void Batch<R>::jacobian(int body, In<R> point, std::span<R> out) {
 
 template <class R>
 void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const std::uint8_t> mask) {
-  if (body == 0) throw ValueError("body", "0, the world", "a body that a force may move");
   check_points(body, point);
   if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
-  const LinkFrame com = inertial_frame(model_, body);
+  const LinkFrame com = movable_frame(model_, body);
   each_world([&](int world, Data& one) {
     if (!mask.empty() && !mask[at(world)]) return;
     std::fill(one.tau.begin(), one.tau.end(), 0.0);

@@ -1,5 +1,6 @@
 """Many worlds from Python: views, DLPack, resets, copies, pickles of the state, rollouts, threads, what a call costs."""
 
+import copy
 import json
 import os
 import pathlib
@@ -583,6 +584,9 @@ def test_models_side_by_side_are_their_batches(humanoid):
     both.rollout(5)
     assert twin.state_hash() == both.state_hash()
     both.groups[1].qpos_target[0, 7] = np.nan
+    for twin in (copy.copy(both), copy.deepcopy(both)):
+        twin.step()
+        assert twin.state_hash() != both.state_hash()
     assert both.step() == 1 and list(both.status) == [0, 0, 0, 1, 0]
     both.reset(both.status != 0)
     assert list(both.status) == [0] * 5 and list(both.steps) == [6, 6, 6, 0, 6]

@@ -32,6 +32,7 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
     again = tarsus.MotionClip.load(tmp_path / "again.json")
     np.testing.assert_allclose(again.frames, motion.frames, rtol=0, atol=1e-15)  # quaternions to rounding
     assert again.channels == motion.channels and again.times == motion.times
+    assert motion.loop and again.loop and clip.loop
     with pytest.raises(tarsus.Error, match="cannot be written"):
         motion.save(tmp_path / "no" / "folder.json")
 

@@ -113,6 +113,17 @@ def test_the_same_as_gymnasiums_own_vector_environment():
             for x, y in zip(a[4].get("final_obs", []), b[4].get("final_obs", [])):
                 assert (x is None) == (y is None) and (x is None or np.array_equal(x, y))
             assert ("final_obs" in a[4]) == ("final_obs" in b[4])
+            same_infos(a[4], b[4])
+
+
+def same_infos(ours, theirs):
+    """All that theirs tell of a world; ours may tell more: of worlds that have just started anew, too."""
+    for name in theirs.keys() - {"final_obs", "_final_obs"}:
+        if isinstance(theirs[name], dict):
+            same_infos(ours[name], theirs[name])
+        elif not name.startswith("_"):
+            known = theirs[f"_{name}"]
+            assert ours[f"_{name}"][known].all() and np.array_equal(ours[name][known], theirs[name][known]), name
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))

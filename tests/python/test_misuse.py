@@ -7,6 +7,7 @@ import copy
 import gc
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -108,6 +109,8 @@ def test_every_object_has_a_repr_that_says_something(model):
 def test_copies_of_pythons_kind(model):
     for same in (model, walk(), tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json"), tarsus.tasks.make("CartPole")):
         assert copy.copy(same) is same and copy.deepcopy([same])[0] is same  # they never change
+    for part in (model.joint("chest"), model.body("head")):
+        assert copy.copy(part) is part and copy.deepcopy([part])[0] is part
     data, batch, drives = tarsus.Data(model), tarsus.Batch(model, 2), tarsus.Drives.uniform(model, kp=7.0)
     data.qpos[0] = batch.qpos[:, 0] = 3.0
     for new in (copy.copy, copy.deepcopy):
@@ -118,6 +121,21 @@ def test_copies_of_pythons_kind(model):
         data.qpos[0] = batch.qpos[:, 0] = 4.0
         assert other.qpos[0] == 3 and (others.qpos[:, 0] == 3).all()
         data.qpos[0] = batch.qpos[:, 0] = 3.0
+
+
+def test_what_a_file_has_wrong_is_pickled(tmp_path):
+    """As processes hand on what one of them raises."""
+    name = os.fsencode(tmp_path) + b"/odd\xe9.xml"
+    with open(name, "wb") as file:
+        file.write(b"<mujoco>\n<foo/></mujoco>")
+    with pytest.raises(tarsus.InputError) as caught:
+        tarsus.Model.load(os.fsdecode(name))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is tarsus.InputError and str(again) == str(caught.value)
+    names = ("severity", "message", "other_law", "file", "line", "column", "element")
+    for mine, theirs in zip(again.diagnostics, caught.value.diagnostics, strict=True):
+        assert [getattr(mine, name) for name in names] == [getattr(theirs, name) for name in names]
+    assert copy.deepcopy(again.diagnostics[0]) is again.diagnostics[0]
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
@@ -140,6 +158,12 @@ def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
 
 
+def couple(polynomial, joint="right_knee"):
+    return tarsus.Equalities(humanoid(), own=False).add_joint("c", "left_knee", joint, polynomial)
+
+
+FIXED = """<mujoco><worldbody><body name="base"><geom size=".1"/><body><joint/><geom size=".1"/></body></body>
+  <body name="hand" mocap="true"><body name="palm"><geom size=".1"/></body></body></worldbody></mujoco>"""
 AT, STILL = humanoid().qpos0, np.zeros(humanoid().nv)
 
 
@@ -162,6 +186,8 @@ def walk():
         (lambda: tarsus.Shape.height_field([[0.0]], 1.0, 1.0, 1.0), TypeError, "heights: is of type list"),
         (lambda: tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), box=[1]), TypeError, "box"),
         (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
+        (lambda: tarsus.RigidWorld(compliance=-1), ValueError, "compliance: is -1, expected finite, not negative"),
+        (lambda: tarsus.RigidWorld().add_surface(compliance=-3), ValueError, "compliance: is -3, expected finite"),
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
         (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
         (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "degrees from 0 to below 90"),
@@ -178,6 +204,11 @@ def walk():
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=np.nan), ValueError, "tolerance: is nan"),
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=0.0), ValueError, "tolerance: is 0"),
         (lambda: tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), solver="x"), ValueError, "newton_general"),
+        (lambda: couple([]), ValueError, 'polynomial of "c": is 0 numbers, expected 1 to 5 coefficients, the constant first'),
+        (lambda: couple([0, 1, 0, 0, 0, 0]), ValueError, 'polynomial of "c": is 6 numbers'),
+        (lambda: couple([0, 1], joint=99), ValueError, "joint: is 99, expected an index from 0 and below 13"),
+        (lambda: couple([0, 1], joint=-1), ValueError, "joint: is -1, expected an index from 0"),
+        (lambda: couple([0, 1], joint=1.5), TypeError, "joint: is of type float, expected a name or an index"),
         (lambda: weld([0.0] * 9), ValueError, "rotation: is off by .*, expected a rotation matrix"),
         (lambda: weld([1, 0, 0, 0, 1, 0, 0, 0, -1.0]), ValueError, "rotation: is off by 2"),
         (lambda: weld([np.nan] * 9), ValueError, "rotation: is off by nan"),
@@ -230,10 +261,13 @@ def walk():
         (lambda: tarsus.Batch(humanoid(), 4).rollout(2**31 - 1), ValueError, "steps: is 2147483647, expected fewer: the results do not fit"),
         (lambda: tarsus.Data(humanoid()).apply_force(0, np.ones(3)), ValueError, "body: is 0, the world"),
         (lambda: tarsus.Batch(humanoid(), 2).apply_force("world", np.ones(3)), ValueError, "body: is 0, the world"),
+        *[(lambda make=make, b=b: make(tarsus.Model.from_xml_string(FIXED)).apply_force(b, np.ones(3)), ValueError, f"body: is [1-4], {b}, which no joint moves")
+          for make in (tarsus.Data, lambda model: tarsus.Batch(model, 2)) for b in ("base", "hand", "palm")],
         (lambda: tarsus.Drives.uniform(tarsus.Model.load(MODELS / "pendulum.xml"), 1, 1, root_kd=5), ValueError, "root_kd: is 5, expected 0 or None for a model without"),
         (lambda: tarsus.Batch(humanoid(), 2).measure(3), TypeError, "what: is of type int, expected a list of names: position"),
         (lambda: tarsus.Batch(humanoid(), 2).measure("energy"), TypeError, "what: is of type str"),
         (lambda: tarsus.Batch(humanoid(), 2).measure(["mass"]), ValueError, 'what: is "mass", expected position'),
+        (lambda: setattr(tarsus.Data(humanoid()), "time", np.nan), ValueError, "time: is nan, expected finite [s]"),
         (lambda: setattr(tarsus.Data(humanoid()), "qpos", ["a"]), TypeError, r"qpos: is of type list with <U1 in it, expected an array or a list of real"),
         (lambda: setattr(tarsus.Data(humanoid()), "qvel", [1j] * 34), TypeError, "qvel: is of type list with complex128 in it"),
         (lambda: setattr(tarsus.Data(humanoid()), "tau", [[1], [1, 2]]), TypeError, "tau: is of type list with rows of different lengths"),
@@ -300,8 +334,13 @@ def test_keyframes_are_poses_by_name_and_number():
     for wrong in ("away", 2, -1):
         with pytest.raises(ValueError, match="one of: home, 1"):
             model.keyframe(wrong)
-    with pytest.raises(TypeError, match="keyframe"):
+    with pytest.raises(TypeError, match="keyframe: is of type float"):
         model.keyframe(1.0)
+    data, batch = tarsus.Data(model), tarsus.Batch(model, 2)
+    for number in (np.int64(1), np.uint8(1)):
+        assert model.keyframe(number)[1].tolist() == [2]
+        data.reset(number), batch.reset(keyframe=number)
+        assert data.qvel == 2 and (batch.qvel == 2).all()
 
 
 def test_too_many_worlds_are_an_error_about_worlds(model):
@@ -644,6 +683,23 @@ def test_a_recording_lasts_for_a_while(wrong):
 
     with pytest.raises(ValueError, match=f"{list(wrong)[-1]}: is .*positive"):
         record(ModelSource(tarsus.Model.load(MODELS / "pendulum.xml")), **wrong)
+
+
+def test_what_the_viewer_cannot_show_is_named(model):
+    from tarsus.view import ModelSource, open_source
+    from tarsus.view.page import record
+
+    with pytest.raises(TypeError, match="what: is of type Batch, expected a tarsus.Model or"):
+        open_source(tarsus.Batch(model, 2))
+    with pytest.raises(TypeError, match="model: is of type int, expected a tarsus.Model"):
+        ModelSource(3)
+    with pytest.raises(TypeError, match="duration: is of type str"):
+        record(ModelSource(model), "1")
+    calls = {"duration": lambda: record(ModelSource(model), -1), "nowhere": lambda: open_source("nowhere"), "dt": lambda: ModelSource(
+        model, stepper=tarsus.Stepper(tarsus.Data(model)), dt=0.1), "plain": lambda: ModelSource(model, plain=True)}
+    for name, call in calls.items():
+        with pytest.raises(tarsus.Error, match=name):
+            call()
 
 
 def test_an_environment_that_does_not_render_says_so():

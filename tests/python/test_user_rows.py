@@ -122,7 +122,7 @@ def test_errors_say_whose_they_are(bead):
         eq.add_user("short", lambda q, v: (0.0, [1.0]))
     with pytest.raises(tarsus.ValueError, match='J of "narrow".*DoF 1'):
         eq.add_user("narrow", lambda q, v: (0.0, [1.0, 1.0]), joints=["x"])
-    with pytest.raises(tarsus.ValueError, match="index below 2"):
+    with pytest.raises(tarsus.ValueError, match="an index from 0 and below 2"):
         eq.add_user("far", circle, joints=[7])
     with pytest.raises(tarsus.ValueError, match="joints"):
         eq.add_user("nowhere", lambda q, v: (0.0, [0.0, 0.0]), joints=[])

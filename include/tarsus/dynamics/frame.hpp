@@ -23,6 +23,8 @@ LinkFrame body_frame(const Model& model, int body);
 /// computed from the moments.
 Mat3d principal_axes(const Model& model, int body);
 LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
+/// The same, of a body that a force may move. @throws ValueError for one that is fixed to the world or to a mocap body
+LinkFrame movable_frame(const Model& model, int body);
 
 /// A site or geom and its frame.
 template <class Spec>

@@ -225,7 +225,7 @@ class Batch {
   /// overwritten.
   /// @param force [worlds][3] or [3] [N]  @param point [worlds][3] or [3] [m]; empty: the centre of mass
   /// @param mask [worlds]; empty: all
-  /// @throws ShapeError; ValueError for a body that does not exist
+  /// @throws ShapeError; ValueError for a body that does not exist or that no joint moves
   void apply_force(int body, In<R> force, In<R> point = {}, std::span<const std::uint8_t> mask = {});
 
  private:

@@ -111,20 +111,25 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         if (chosen & ~given).any():
             self.worlds.reset(chosen & ~given)
 
+    def _infos(self, of):
+        """What a single environment's info has, for the worlds `of` [num_envs] bool."""
+        terms, names = self._array(self.worlds.terms), self.task.terms
+        columns = {name: terms[:, k] for k, name in enumerate(names)} | {f"_{name}": of for name in names}
+        return {"terms": columns, "_terms": of, "bad": self._array(self.worlds.bad), "_bad": of}
+
     def step(self, actions):
         worlds = self.worlds
         worlds.step(_actions(actions, self._dtype))
         terminated, truncated = self._array(worlds.terminated), self._array(worlds.truncated)
-        infos = {"bad": self._array(worlds.bad), "_bad": np.ones(self.num_envs, dtype=bool)}
+        infos = self._infos(np.ones(self.num_envs, dtype=bool))
         if self._mode == AutoresetMode.SAME_STEP:
             ended = terminated | truncated
             if ended.any():
                 final = np.full(self.num_envs, None, dtype=object)
-                information = np.full(self.num_envs, None, dtype=object)
                 which = np.flatnonzero(ended)
                 for i, observation in zip(which, worlds.final_observation[which]):
-                    final[i], information[i] = observation, {}
-                infos |= {"final_obs": final, "_final_obs": ended, "final_info": {}, "_final_info": ended}
+                    final[i] = observation
+                infos |= {"final_obs": final, "_final_obs": ended, "final_info": self._infos(ended), "_final_info": ended}
         return self._array(worlds.observation), self._array(worlds.reward), terminated, truncated, infos
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import element_mass
+from .. import ValueError, element_mass  # noqa: A004 (the C++ name)
 from .page import STEPS_A_SECOND
 
 FLOAT, UINT = 5126, 5125

@@ -217,5 +217,5 @@ SCENES = {
 
 def open_scene(name):
     if name not in SCENES:
-        raise ValueError(f"unknown scene {name!r}, expected one of {', '.join(SCENES)}")
+        raise tarsus.ValueError(f"unknown scene {name!r}, expected one of {', '.join(SCENES)}")
     return SCENES[name].open()

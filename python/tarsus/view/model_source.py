@@ -25,27 +25,28 @@ class ModelSource(Source):
 
     def __init__(self, model, data=None, *, stepper=None, clip=None, dt=None, contacts=None, loops="spook", gains=None, plain=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
+        expect("model", model, tarsus.Model)
         if stepper is not None:
             if expect("stepper", stepper, tarsus.Stepper).data is not (data or stepper.data):
-                raise ValueError("stepper: uses other data, expected a stepper of the data that are shown")
+                raise tarsus.ValueError("stepper: uses other data, expected a stepper of the data that are shown")
             if dt is not None:
-                raise ValueError(f"dt: is {dt}, expected None together with a stepper, which has a time step")
+                raise tarsus.ValueError(f"dt: is {dt}, expected None together with a stepper, which has a time step")
             data, dt = stepper.data, stepper.dt
         if data is not None:
             expect("data", data, tarsus.Data)
             tarsus.kinematics(model, data, data.qpos, data.qvel)  # refuses data of another model
             if worlds not in (1, data.worlds):
-                raise ValueError(f"worlds: is {worlds}, expected {data.worlds}, the number of worlds of data")
+                raise tarsus.ValueError(f"worlds: is {worlds}, expected {data.worlds}, the number of worlds of data")
             if keyframe is not None:
-                raise ValueError(f"keyframe: is {keyframe!r}, expected None together with data, whose state is shown")
+                raise tarsus.ValueError(f"keyframe: is {keyframe!r}, expected None together with data, whose state is shown")
         if gains is not None and isinstance(expect("gains", gains, tuple, list, str, PathLike), (tuple, list)):
             if len(gains) not in (2, 4):
-                raise ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
+                raise tarsus.ValueError(f"gains: has {len(gains)} numbers, expected (KP, KD) or (KP, KD, ROOT_KP, ROOT_KD)")
             gains = ",".join(repr(float(x)) for x in gains)
         if not (clip is None or hasattr(clip, "sample")):
             expect("clip", clip, tarsus.Clip)
         if clip is not None and clip.sample(0.0)[0].shape != (model.nq,):
-            raise ValueError(f"clip: is bound to another model, with nq {clip.sample(0.0)[0].size}, expected one with nq {model.nq}")
+            raise tarsus.ValueError(f"clip: is bound to another model, with nq {clip.sample(0.0)[0].size}, expected one with nq {model.nq}")
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -63,7 +64,7 @@ class ModelSource(Source):
         self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model should reach
         for option, value in (("plain", plain), ("force_limit", force_limit)):
             if value and not driven:
-                raise ValueError(f"{option}: is {value}, which needs drives, expected it together with a clip or gains")
+                raise tarsus.ValueError(f"{option}: is {value}, which needs drives, expected it together with a clip or gains")
         if driven:
             self.drives.plain = plain
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
@@ -100,7 +101,7 @@ class ModelSource(Source):
         side = int(np.ceil(np.sqrt(self.worlds)))
         spacing = 1.2 * max(extent, 0.5) if spacing is None else finite("spacing", spacing)
         if not spacing > 0:
-            raise ValueError(f"spacing: is {spacing}, expected a positive number of metres")
+            raise tarsus.ValueError(f"spacing: is {spacing}, expected a positive number of metres")
         at = np.arange(self.worlds)
         grid = np.stack([at % side - (side - 1) / 2, at // side - (side - 1) / 2, np.zeros(self.worlds)], 1)
         self.offsets = (spacing * grid if self.worlds > 1 else 0 * grid).astype(np.float32)[:, None, :]
@@ -256,7 +257,7 @@ class ModelSource(Source):
 
     def push(self, body, world, point, target):
         if not (0 < body < self.model.nbody and 0 <= world < self.worlds):
-            raise ValueError(f"there is no body {body} in world {world}")
+            raise tarsus.ValueError(f"there is no body {body} in world {world}")
         self.held = body, world, np.array(point, float), np.array(target, float)
 
     def release(self):
@@ -301,10 +302,10 @@ class ModelSource(Source):
     def control(self, name, value):
         known = {c["name"]: c for c in self.controls()}
         if name not in known:
-            raise ValueError(f"unknown control {name!r}, expected one of {', '.join(known)}")
+            raise tarsus.ValueError(f"unknown control {name!r}, expected one of {', '.join(known)}")
         if "choices" in known[name]:
             if value not in known[name]["choices"]:
-                raise ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")
+                raise tarsus.ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")
         else:
             value = float(np.clip(finite(name, value), known[name]["low"], known[name]["high"]))
         if name in self.scales:
@@ -333,7 +334,7 @@ class ModelSource(Source):
         if limit == "model":
             return self.drives.take_force_limits(self.model)
         if not finite("force_limit", limit) > 0:
-            raise ValueError(f"force_limit: is {limit}, expected a positive number of N m")
+            raise tarsus.ValueError(f"force_limit: is {limit}, expected a positive number of N m")
         self.force_limit = limit
         limits = np.full(self.model.nv, float(limit))
         for joint in self.model.joints:

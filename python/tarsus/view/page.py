@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..errors import ValueError, expect  # noqa: A004 (the C++ name)
+
 PAGE = Path(__file__).with_name("page.html")
 STEPS_A_SECOND = 240  # for particles: steps shown per second
 MOST_ARROWS = 400  # beyond this number, contacts hide the bodies
@@ -102,7 +104,7 @@ def write_page(path, recording):
 def record(source, duration, fps=60.0, progress=None):
     """Plays a source from its present state and keeps frames at least 1/fps s apart."""
     for name, value in (("duration", duration), ("fps", fps)):
-        if not 0 < value < float("inf"):
+        if not 0 < expect(name, value, int, float, np.number) < float("inf"):
             raise ValueError(f"{name}: is {value}, expected positive and finite")
     recording = Recording(source.scene, source.series, [source.frame()])
     begin = last = source.time

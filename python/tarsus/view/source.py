@@ -2,6 +2,8 @@
 
 import math
 
+from ..errors import ValueError  # noqa: A004 (the C++ name)
+
 
 def slider(name, value, low, high, unit="", log=False, label=None):
     return {"name": name, "label": label or name, "value": value, "low": low, "high": high, "unit": unit, "log": log}

@@ -3,6 +3,7 @@
 import json
 import zipfile
 import zlib
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ class RigidSource(Source):
         """Index in the rigid world of a body of the scene."""
         link = self.model.bodies[body].link
         if link < 0:
-            raise ValueError(f"body {body} does not move")
+            raise tarsus.ValueError(f"body {body} does not move")
         return link
 
     def _pull(self):
@@ -83,7 +84,7 @@ class RigidSource(Source):
 
     def push(self, body, world, point, target):
         if world != 0 or not 0 < body < len(self.scene["bodies"]):
-            raise ValueError(f"there is no body {body} in world {world}")
+            raise tarsus.ValueError(f"there is no body {body} in world {world}")
         self._index(body)
         self.held = body, np.array(point, float), np.array(target, float)
 
@@ -307,7 +308,7 @@ def refuse(kind, options, known=None, unknown=()):
     """Raises ValueError for an option without effect on this kind: one in `unknown`, or one not in `known`."""
     for name, value in options.items():
         if value is not None and (name in unknown if known is None else name not in known):
-            raise ValueError(f"{name}: has no effect on {kind}" + (f", which takes {', '.join(known)}" if known else ""))
+            raise tarsus.ValueError(f"{name}: has no effect on {kind}" + (f", which takes {', '.join(known)}" if known else ""))
 
 
 def open_source(what, data=None, *, model=None, clip=None, mapping=None, **options):
@@ -321,6 +322,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
     if isinstance(what, Source):
         refuse("what is a source already", given, ())
         return what
+    expect("what", what, tarsus.Model, tarsus.ParticleSystem, Source, str, PathLike)
     text, suffix = str(what), "" if isinstance(what, (tarsus.Model, tarsus.ParticleSystem)) else Path(what).suffix.lower()
     if isinstance(what, tarsus.Model) or suffix in MODELS:
         refuse("a model", given, unknown=("model",))
@@ -342,7 +344,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
         return ParticleSource(what if isinstance(what, tarsus.ParticleSystem) else text, **options)
     refuse("a scene of free bodies", given, unknown=NOT_OF_SCENES)
     if name not in [entry[0].split(":")[0] for entry in tarsus.builtin_scenes()]:
-        raise ValueError(f"{text!r} is neither a file that can be shown ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) nor the name of a scene or "
+        raise tarsus.ValueError(f"{text!r} is neither a file that can be shown ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) nor the name of a scene or "
                          f"system: {', '.join([entry[0] for entry in tarsus.builtin_scenes()] + particle_names())}")
     return RigidSource(tarsus.Model.load(text), text, **options)
 

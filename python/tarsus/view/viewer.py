@@ -64,6 +64,9 @@ class Viewer:
             self.thread.join(5)
         self.server.close()
 
+    def __repr__(self):
+        return f"<tarsus.Viewer of {self.source.scene['name']!r} at {self.url}>"
+
     def _repr_html_(self):
         return f'<iframe src="{self.url}" width="100%" height="480" style="border:0"></iframe>'
 
@@ -225,13 +228,13 @@ class Viewer:
             elif what == "open" and self.on_open:
                 self.replace(self.on_open(str(order["name"])))
             else:
-                raise ValueError(f"unknown command {what!r}")
+                raise tarsus.ValueError(f"unknown command {what!r}")
             self._tell_state()
 
     def _push(self, order):
         point, target = (np.array([float(x) for x in order[key]]) for key in ("point", "target"))
         if point.shape != (3,) or target.shape != (3,) or not np.isfinite([point, target]).all():
-            raise ValueError("push: point and target have three finite numbers")
+            raise tarsus.ValueError("push: point and target have three finite numbers")
         self.source.push(int(order["body"]), int(order["world"]), point, target)
 
     def _single_steps(self, n):
