@@ -360,10 +360,11 @@ TEST(Mjcf, KeyframesMayBeShortAndTheirQuaternionsOfAnyLength) {
   const auto key = [&](const std::string& attributes) {
     return parse(world + "<key " + attributes + "/></keyframe>").keyframes.at(0);
   };
-  // As in MuJoCo 4 the remaining values are those of the model's initial pose.
+  // As in MuJoCo 4 the remaining values are those of the model's initial pose. A mocap body gets all of its numbers or
+  // none.
   EXPECT_EQ(key("qpos='7 8'").qpos, (std::vector<double>{7, 8, 3, 1, 0, 0, 0, kPi / 2}));
   EXPECT_EQ(key("qvel='7 8'").qvel, (std::vector<double>{7, 8, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(key("mpos='7'").mocap_position, (std::vector<double>{7, 5, 6}));
+  EXPECT_EQ(key("mpos='7'").mocap_position, (std::vector<double>{4, 5, 6}));
   EXPECT_TRUE(key("qpos=''").qpos.empty());
   EXPECT_EQ(key("qpos='0 0 0 0 0 0 0 0'").qpos, (std::vector<double>{0, 0, 0, 1, 0, 0, 0, 0}));
   EXPECT_EQ(key("qpos='0 0 0 0 0 3 4 0'").qpos, (std::vector<double>{0, 0, 0, 0, 0, 0.6, 0.8, 0}));

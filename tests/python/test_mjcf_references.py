@@ -271,6 +271,16 @@ def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
 
 
+@pytest.mark.parametrize("part", ['body="b"', 'frame="f"'])
+def test_what_is_replicated_is_not_attached_by_the_name_of_its_original(part, tmp_path):
+    (tmp_path / "c.xml").write_text('<mujoco><worldbody><replicate count="2"><body name="b"><frame name="f"><geom size=".1"/></frame></body></replicate></worldbody></mujoco>')
+    (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="c" file="c.xml"/></asset><worldbody>\n<attach model="c" {part} prefix="p"/></worldbody></mujoco>')
+    with pytest.raises(ValueError, match="could not find"):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+    with pytest.raises(tarsus.InputError, match=r":2:\d+: error: model 'c' has no (body|frame) named"):
+        tarsus.Model.load(tmp_path / "main.xml")
+
+
 def test_attached_names_have_a_prefix(tmp_path):
     (tmp_path / "arm.xml").write_text(ARM)
     main = tmp_path / "main.xml"
@@ -309,6 +319,21 @@ def test_whole_worlds_are_attached_in_order_or_as_a_body(attached, body, tmp_pat
     ours = written(main.read_text(), tmp_path)
     for array in ("body_parentid", "body_pos", "eq_type", "eq_obj1id", "eq_obj2id", "exclude_signature", "sensor_objtype", "sensor_objid"):
         np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), rtol=0, atol=1e-12, err_msg=array)
+
+
+@pytest.mark.parametrize("outer", ["true", "false"])
+@pytest.mark.parametrize("inner", ["true", "false"])
+@pytest.mark.parametrize("folder", ["", 'meshdir="b"'])
+def test_files_of_attached_models_are_where_the_main_one_says(outer, inner, folder, tmp_path):
+    for k, place in enumerate([".", "a", "sub", "sub/a", "sub/b", "sub/b/a"]):
+        (tmp_path / place).mkdir(exist_ok=True)
+        size = 0.1 * (k + 1)
+        (tmp_path / place / "m.obj").write_text(f"v 0 0 0\nv {size} 0 0\nv 0 {size} 0\nv 0 0 {size}\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    text = """<mujoco><compiler strippath="{}" {}/><asset><mesh name="m" file="a/m.obj"/>{}</asset><worldbody><body name="b"><joint/><geom type="mesh" mesh="m"/></body>{}</worldbody></mujoco>"""
+    (tmp_path / "sub/c.xml").write_text(text.format(inner, folder, "", ""))
+    (tmp_path / "main.xml").write_text(text.format(outer, "", '<model name="c" file="sub/c.xml"/>', '<attach model="c" prefix="p"/>'))
+    theirs, model = mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml")), tarsus.Model.load(tmp_path / "main.xml")
+    np.testing.assert_allclose(model.body_mass, theirs.body_mass, rtol=1e-6)
 
 
 @pytest.mark.parametrize("outer", ["true", "false"])

@@ -175,7 +175,7 @@ void Builder::add_geom(const Task& task) {
   }
   if (state.ends && !place_between(e, *state.ends, geom.type, geom.size, geom.position, geom.orientation)) return;
   if (!geom.mesh.empty() && geom.type != GeomType::mesh)
-    fit_to_mesh(e, *body_compiler_.front(), state.fit_scale, geom);  // as in MuJoCo, the main model's fitaabb applies
+    fit_to_mesh(e, source.compiler(), state.fit_scale, geom);
   else if (!check_size(e, geom.type, geom.size))
     return;
   if (!is_identity(task.frame)) {

@@ -20,6 +20,11 @@ class Source {
   /// Reads the includes, the compiler settings and the default classes.
   Source(XmlDocument main, std::filesystem::path directory, const ReadOptions& options, DiagnosticSink& sink);
 
+  /// What an attached model takes from the main one's compiler, as in MuJoCo.
+  void follow(const Compiler& main) {
+    compiler_.fit_bounding_box = main.fit_bounding_box, compiler_.strip_path = main.strip_path;
+  }
+
   XmlElement root() const { return documents_.front().root(); }
   const std::filesystem::path& directory() const { return directory_; }
   const Compiler& compiler() const { return compiler_; }

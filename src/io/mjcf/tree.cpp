@@ -228,6 +228,7 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
       return nullptr;
     }
     place->second = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
+    place->second->follow(*body_compiler_.front());
   } catch (const InputError& error) {
     for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
   }
