@@ -309,6 +309,8 @@ void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) {
     e.set("mesh", geom.mesh);
   else if (geom.type == GeomType::height_field)
     e.set("hfield", geom.height_field);
+  else if (geom.type == GeomType::plane && geom.size.z == 0)
+    e.set("size", Vec3d{geom.size.x, geom.size.y, 1});  // the spacing of its grid, which MuJoCo needs
   else
     e.set("size", geom.size);
   e.set_place(geom.position, geom.orientation);

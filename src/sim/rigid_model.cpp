@@ -145,7 +145,6 @@ GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
     throw ValueError("surface", "restitution, compliance or damping time", "none of them");
   GeomSpec geom;
   geom.type = geom_type(shape.shape.type), geom.size = shape.shape.size;
-  if (geom.type == GeomType::plane && geom.size.z == 0) geom.size.z = 1;  // the spacing of its grid, which MJCF needs
   geom.position = shape.local.position, geom.orientation = quaternion(shape.local.rotation);
   geom.contype = shape.contype, geom.conaffinity = shape.conaffinity;
   geom.friction = {surface.friction, surface.torsional, surface.rolling};
