@@ -535,7 +535,7 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"check " + arm + " --strict", 0, "1 actuator"},
               {"check " + odd + " --strict", 2, "1 actuator that is not computed"},
               {"check " + odd, 0, "is not computed"},
-              {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
+              {"check models/humanoid.xml --strict", 0, "default softness are stiffer here"}});
 }
 
 /// A chain of so many hinges, as MJCF.

@@ -1485,7 +1485,7 @@ def test_laws_that_begin_with_a_pids_are_refused(element):
     """Numbers that a <pid> left in its class are not those that other laws begin with."""
     text = (f"<mujoco><default><pid/></default><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody>"
             f"<actuator><{element} joint='j'/></actuator></mujoco>")
-    with pytest.raises(tarsus.InputError, match="a <general> of a class with <pid> is not read"):
+    with pytest.raises(tarsus.InputError, match="the default class of this <general> contains a <pid>"):
         tarsus.Model.from_xml_string(text)
 
 
