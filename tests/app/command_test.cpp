@@ -306,12 +306,12 @@ TEST(Command, AFileInAnothersPlaceIsSaid) {
   const std::string recording = folder.path() / "run.npz", clip = "models/clips/humanoid_walk.json";
   ASSERT_EQ(tarsus_command("run models/pendulum.xml --duration 0.1 --out " + recording).code, 0);
   const std::string json =
-      "humanoid_walk.json:1:1: error: no model, which is MJCF or URDF, but JSON, as clips are: a clip "
-      "goes beside a model, as --clip";
+      "humanoid_walk.json:1:1: error: expected a model (MJCF or URDF), but this is a JSON file (a clip?): give a clip "
+      "with a model, as tarsus run MODEL --clip CLIP";
   expect_all({{"run " + clip, 1, json},
               {"check " + clip, 1, json},
               {"map models/humanoid.xml " + clip, 1, json},
-              {"check " + recording, 1, "run.npz: error: no model, which is MJCF or URDF, but an .npz, as recordings"},
+              {"check " + recording, 1, "run.npz: error: expected a model (MJCF or URDF), but this is an .npz file"},
               {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is no motion clip"},
               {"run models/humanoid.xml --clip " + clip + " --policy " + recording, 1, "is no policy"},
               {"replay " + recording + " --floating-base", 2, "a recording has the options of its run"}});

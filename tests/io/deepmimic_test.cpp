@@ -193,11 +193,11 @@ TEST(DeepMimicBadInput, Json) {
   refuses_deepmimic("[1, 2", "the text ends");
   refuses_deepmimic("{\"Frames\": [[1 2]]}", "is expected");
   refuses_deepmimic("{\"Frames\": [[1,]]}", "is expected");
-  refuses_deepmimic("{\"Frames\": [1], \"Frames\": [2]}", "here twice");
+  refuses_deepmimic("{\"Frames\": [1], \"Frames\": [2]}", "given twice");
   refuses_deepmimic("{\"Frames\": [1]} x", "after the end");
   refuses_deepmimic("{\"Frames", "never ends");
-  refuses_deepmimic("{\"Fr\\qames\": 1}", "not an escape");
-  refuses_deepmimic("{\"\\ud800\": 1}", "half a surrogate");
+  refuses_deepmimic("{\"Fr\\qames\": 1}", "not an escape sequence");
+  refuses_deepmimic("{\"\\ud800\": 1}", "one half of a surrogate");
   refuses_deepmimic(std::string("{\"a\": 1\0}", 9), "", 1);
   refuses_deepmimic("{\"Loop\": \"wrap\"}", "no motion clip");
   refuses_deepmimic("3", "no motion clip");

@@ -194,7 +194,7 @@ TEST(ParticleSetup, FaultsAreNamedWithTheirPlaceAndLeaveTheSystem) {
            Case{R"({"pinned": [0, 7]})", "7 is no particle"},
            Case{R"({"pinned": "all"})", "an array of particles"},
            Case{R"({"gravity": [0, 1]})", "3 numbers is expected, not 2"},
-           Case{R"({"gravity": [0, 0, "x"]})", "3 numbers is expected, not one that holds something else"},
+           Case{R"({"gravity": [0, 0, "x"]})", "3 numbers is expected, not one with other elements"},
            Case{R"({"gravity": [0, 1, 1e999]})", "setup.json:1"},
            Case{R"({"gravity": [0, 1, NaN]})", "setup.json:1"},
        }) {
