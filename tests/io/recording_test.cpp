@@ -180,7 +180,7 @@ TEST(Recording, ReaderNamesFileAndMember) {
   };
   expect_recording_refused(meta("{", "["), "meta", ":1:");
   expect_recording_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
-  expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "version 2");
+  expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "the version is 2");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": -1"), "meta/nq", "whole number");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": 1.5"), "meta/nq", "whole number");
   expect_recording_refused(meta("\"frames\": 2", "\"frames\": 999999999"), "time", "expected (999999999,)");

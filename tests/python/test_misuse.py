@@ -668,5 +668,5 @@ def test_a_clip_says_what_it_does_not_drive(tmp_path):
     assert {d.severity for d in clip.diagnostics} >= {"warning"} and isinstance(tarsus.MotionClip.load(file).diagnostics, list)
     mapping = tmp_path / "mapping.json"
     mapping.write_text('{"format": "tarsus-clip-mapping", "version": 1, "source": {"format": "tarsus"}, "scale": -1, "joints": {"neck": {"from": "nek"}}}')
-    with pytest.raises(tarsus.InputError, match="a scale of -1, expected a positive one"):
+    with pytest.raises(tarsus.InputError, match="the scale is -1, expected a positive number"):
         tarsus.Clip.load(file, model, mapping, partial=True)
