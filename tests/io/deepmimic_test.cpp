@@ -107,7 +107,7 @@ TEST(DeepMimic, RepairsAreRecorded) {
       return d.message.find(part) != std::string::npos && d.where.line > 0 && d.where.column > 0;
     });
   };
-  EXPECT_TRUE(told("brought to unit length, the worst off by 0.118"));
+  EXPECT_TRUE(told("were normalised; the largest error of their length was 0.118"));
   EXPECT_TRUE(told("flips 1 times"));
   EXPECT_TRUE(told("the last frame has duration 0"));
 }

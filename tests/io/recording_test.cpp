@@ -167,7 +167,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST(Recording, ReaderNamesFileAndMember) {
   expect_recording_refused([](Parts&) {}, "", "");  // as it stands it is good
-  expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "no recording");
+  expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "not a recording");
   expect_recording_refused([](Parts& p) { p.has_qvel = false; }, "qvel", "no array of this name");
   expect_recording_refused([](Parts& p) { p.int_time = true; }, "time", "int64");
   expect_recording_refused([](Parts& p) { p.qpos_shape = {1, 2}; }, "qpos", "(1, 2); expected (2, 1)");

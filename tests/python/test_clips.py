@@ -153,7 +153,7 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # it was looked at
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
-    assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: model 'pendulum' has no two legs")
+    assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: no two legs were found in model 'pendulum'")
 
 
 def test_feet_that_are_welded_to_their_shins(tmp_path):

@@ -300,7 +300,7 @@ def test_particles_on_top_of_each_other_are_named():
     s = tarsus.ParticleSystem(np.ones(3), np.array([[5.0, 0, 0], [0, 0, 0], [0, 0, 0]]))
     s.setup({"molecule": ["A"], "exclude": "none", "types": {"A": {"epsilon": 1, "sigma": 1}}, "lennard_jones": {"cutoff": 2.5}})
     report = tarsus.VelocityVerlet(s, 0.001).step()
-    assert not report and "not finite at particle 1: particles that overlap" in report.message
+    assert not report and "not finite at particle 1: particles overlap" in report.message
 
 
 def test_forth_and_back():
