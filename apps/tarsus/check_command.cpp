@@ -220,7 +220,7 @@ void add_check_command(CLI::App& app) {
       "not act on the motion, and the\n"
       "parts that are simulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict: it loads, "
       "with warnings of parts without\n"
-      "effect. The warning that constraints of default softness are harder here than in MuJoCo does not "
+      "effect. The warning that constraints of default softness are stiffer here than in MuJoCo does not "
       "count.\n"
       "\n"
       "  tarsus check models/humanoid.xml --notes\n"

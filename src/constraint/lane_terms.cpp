@@ -228,17 +228,18 @@ struct LaneTerms<R>::Tables {
 
 template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
-  if (!options.user_limits.empty()) return "users' limits are not in lanes yet";
+  if (!options.user_limits.empty()) return "user-defined limits are not supported in SIMD lanes";
   for (const Joint& joint : model.joints) {
     if (options.joints && moves_freely(joint.type) && joint.friction_loss > 0)
-      return "dry friction of a free joint is not in lanes yet";
+      return "dry friction of a free joint is not supported in SIMD lanes";
   }
   if (!geometry) return {};
-  if (geometry->crowded()) return "so many pairs of shapes that a broad phase finds them are not in lanes yet";
+  if (geometry->crowded())
+    return "models with so many pairs of shapes that contacts need a broad phase are not supported in SIMD lanes";
   for (const BodyPair& pair : geometry->pairs()) {
     const ContactSurface surface = geometry->surface_of(pair);
     if (surface.directional() && surface.dimension < 6)
-      return "friction that depends on the direction is not in lanes yet";
+      return "friction that depends on the direction is not supported in SIMD lanes";
   }
   return {};
 }

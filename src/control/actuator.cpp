@@ -225,7 +225,7 @@ void ActuatorSet::require_computed() const {
     if (a.computed || !enabled_) continue;
     errors.push_back({Severity::error, a.where,
                       "the law of actuator \"" + a.name +
-                          "\" is not computed here; without actuators (actuation off, or drives) the model steps"});
+                          "\" is not computed; the model can be stepped without actuators (actuation off, or drives)"});
   }
   if (!errors.empty()) throw InputError(errors);
 }

@@ -85,10 +85,10 @@ void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& w
     v[0] = last.w, v[1] = last.x, v[2] = last.y, v[3] = last.z;
   }
   if (normalised > 0) {
-    clip.diagnostics.push_back(
-        {worst > 0.01 ? Severity::warning : Severity::note, where(worst_frame, channel.column),
-         fmt::format("channel '{}': {} of {} quaternions brought to unit length, the worst off by {:.3g} (frame {})",
-                     channel.name, normalised, clip.frame_count(), worst, worst_frame)});
+    clip.diagnostics.push_back({worst > 0.01 ? Severity::warning : Severity::note, where(worst_frame, channel.column),
+                                fmt::format("channel '{}': {} of {} quaternions were normalised; the largest error of "
+                                            "their length was {:.3g} (frame {})",
+                                            channel.name, normalised, clip.frame_count(), worst, worst_frame)});
   }
   if (flipped > 0) {
     clip.diagnostics.push_back(

@@ -195,7 +195,7 @@ class ClipBinder {
 
   template <class Refuse>
   bool fits_slide(Plan& plan, Refuse refuse) {
-    if (plan.from.size() != 1) return refuse("takes one source channel");
+    if (plan.from.size() != 1) return refuse("needs exactly one source channel");
     const ClipChannel& source = *plan.from[0];
     if (is_rotational(source.kind))
       return refuse(fmt::format("channel '{}' is a {}", source.name, tarsus::name(source.kind)));
@@ -324,7 +324,7 @@ class ClipBinder {
       where.file = clip_.file;
       remark(Severity::note, where,
              fmt::format("the last frame differs from the first by up to {:.3g} rad (joint '{}') and {:.3g} m of the "
-                         "root; closed over the last {:.2g} s of the cycle",
+                         "root; the gap is closed over the last {:.2g} s of the cycle",
                          worst_turn_, worst_joint_, worst_shift_, window()));
     }
   }
@@ -443,9 +443,9 @@ class ClipBinder {
     for (const Plan& plan : plans_) {
       if (plan.lost > 0.05) {
         remark(Severity::note, plan.item->where,
-               fmt::format(
-                   "hinge '{}' follows its source about its own axis only: up to {:.2g} rad about others are dropped",
-                   plan.joint->name, plan.lost));
+               fmt::format("hinge '{}' follows its source about its own axis only: rotations of up to {:.2g} rad about "
+                           "other axes are lost",
+                           plan.joint->name, plan.lost));
       }
       if (plan.joint->limited) report_range(plan);
     }
@@ -463,7 +463,8 @@ class ClipBinder {
     // The author of a mapping knows what it omits; channels that match by name are not the user's choice.
     const Severity severity = mapping_.file == clip_.file ? Severity::warning : Severity::note;
     if (!rest.empty()) {
-      remark(severity, mapping_where(), fmt::format("not driven, at rest: {}", listed(rest, self)));
+      remark(severity, mapping_where(),
+             fmt::format("joints that are not driven and stay at rest: {}", listed(rest, self)));
     }
     if (!unused.empty()) {
       remark(severity, mapping_where(), fmt::format("channels not used: {}", listed(unused, self)));

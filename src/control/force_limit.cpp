@@ -52,7 +52,7 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
                             In<R> qpos_target, In<R> qvel_target, In<R> tau, Out<R> qacc) {
   const int nq = model_.nq, nv = model_.nv, w = width_;
   if (data.width() != w || data.size(nv) != demand_.size())
-    throw ValueError("data", "of another size", "the one it was made with");
+    throw ValueError("data", "of another size", "data of the size that the drives were made for");
   check_size("kp", drives.kp.size(), nv);
   check_size("kd", drives.kd.size(), nv);
   if (!drives.force_limit.empty()) check_size("force_limit", drives.force_limit.size(), nv);

@@ -50,18 +50,20 @@ void warn(GainReport& r, bool plain, double h) {
   if (r.kp == 0 && r.kd == 0) return;
   if (r.growth > 1 + 1e-9) {
     r.warnings.push_back(
-        text("unstable: grows %.3g times a step; stable below %.4g s, or with the law at the end of the step", r.growth,
-             r.largest_stable_step));
+        text("unstable: grows by a factor %.3g per step; stable for steps below %.4g s, or with the law at the end of "
+             "the step",
+             r.growth, r.largest_stable_step));
     return;
   }
   const double resolved = r.frequency * h;  // cycles per step
   if (r.kp > 0 && resolved > 0.5) {
-    r.warnings.push_back(text(
-        "%.3g Hz was asked for, a step of this size shows %.3g Hz at most: the step sets the response, not the gains",
-        r.frequency, 0.5 / h));
+    r.warnings.push_back(
+        text("the gains give %.3g Hz, but steps of this size resolve at most %.3g Hz: the step sets the response, not "
+             "the gains",
+             r.frequency, 0.5 / h));
   } else if (r.kp > 0 && r.step_frequency < 0.8 * r.frequency) {
     r.warnings.push_back(
-        text("answers at %.3g Hz, not at the %.3g Hz that was asked for", r.step_frequency, r.frequency));
+        text("the step responds at %.3g Hz instead of the %.3g Hz of the gains", r.step_frequency, r.frequency));
   }
   if (r.kp > 0 && r.numerical_damping > std::max(0.1, 0.2 * r.damping_ratio)) {
     r.warnings.push_back(
@@ -69,12 +71,12 @@ void warn(GainReport& r, bool plain, double h) {
   }
   if (r.kp > 0 && resolved <= 0.5 && std::abs(r.phase_lag) > 20) {
     r.warnings.push_back(text(r.phase_lag > 0 ? "the step adds %.0f degrees of lag at %.3g Hz"
-                                              : "the step takes %.0f degrees off the lag at %.3g Hz",
+                                              : "the step reduces the lag by %.0f degrees at %.3g Hz",
                               std::abs(r.phase_lag), r.frequency));
   }
   if (!plain) return;
   if (r.largest_stable_step < 1.2 * h)
-    r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
+    r.warnings.push_back(text("close to instability: stable for steps below %.4g s", r.largest_stable_step));
 }
 
 /// [njoint] composite inertias about the joints' origins, in world axes. Poses must be set. O(njoint)

@@ -52,10 +52,10 @@ double symmetry(const Points& p) {
 
 ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
   if (clip.skeleton.empty())
-    throw InputError(Location{clip.file, 0, 0, {}},
-                     fmt::format("the clip (format '{}') does not say what its skeleton is: it cannot "
-                                 "be retargeted without a mapping file",
-                                 clip.format));
+    throw InputError(
+        Location{clip.file, 0, 0, {}},
+        fmt::format("the clip (format '{}') contains no skeleton: it cannot be retargeted without a mapping file",
+                    clip.format));
   std::vector<Vec3d> positions = rest_positions(clip);
   FoundPoints source = find_points(source_nodes(clip, positions), clip.up);
   if (!has_legs(source)) {  // in some files the rest pose is not a real pose; use the first frame
@@ -66,13 +66,13 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
   const FoundPoints target = find_points(figure.nodes(), {0, 0, 1});
   if (!has_legs(source)) {
     throw InputError(Location{clip.file, 0, 0, {}},
-                     "the clip's skeleton has no two legs that can be told by names or places: write a mapping file "
+                     "no two legs were found in the clip's skeleton, by names or positions: write a mapping file "
                      "(docs/clips.md). Its joints: " +
                          names_of(source_nodes(clip, positions)));
   }
   if (!has_legs(target)) {
     throw InputError(Location{model.spec.bodies.back().where.file, 0, 0, {}},
-                     fmt::format("model '{}' has no two legs that can be told by names or places: write a mapping file "
+                     fmt::format("no two legs were found in model '{}', by names or positions: write a mapping file "
                                  "(docs/clips.md). Its bodies: {}",
                                  model.name, names_of(figure.nodes())));
   }

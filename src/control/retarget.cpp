@@ -562,7 +562,8 @@ class Retargeter {
 std::string text(const RetargetReport& r) {
   return fmt::format(
       "retargeted at scale {:.4g}: segments {:.1f} degrees from the source's on average ({} {:.1f}); feet "
-      "slide {:.1f} cm a stance on average, {:.1f} cm at most, over {} stances, and sink {:.1f} cm at most",
+      "slide {:.1f} cm per stance on average, {:.1f} cm at most, over {} stances, and penetrate the ground by {:.1f} "
+      "cm at most",
       r.scale, r.direction_error * 180 / kPi, r.worst, r.direction_worst * 180 / kPi, 100 * r.slide_mean,
       100 * r.slide_max, r.stances, 100 * r.sink_max);
 }

@@ -49,10 +49,10 @@ double rate_of(NpzReader& file, const std::string& name) {
     if (!file.has(key)) continue;
     const double rate = file.read_number(key);
     if (rate > 0 && std::isfinite(rate)) return rate;
-    throw InputError(Location{name, 0, 0, {}}, fmt::format("\"{}\" is {}: a rate must be positive", key, rate));
+    throw InputError(Location{name, 0, 0, {}}, fmt::format("\"{}\" is {}, expected a positive rate", key, rate));
   }
   throw InputError(Location{name, 0, 0, {}},
-                   "the motion does not say its rate: there is no \"mocap_framerate\" or \"mocap_frame_rate\"");
+                   "the frame rate is missing: there is no \"mocap_framerate\" or \"mocap_frame_rate\"");
 }
 
 /// Rotation vectors of the joints, in frames of `width` numbers as in the file. The first 22 joints are used.
@@ -78,8 +78,8 @@ SmplPoses smpl_poses(NpzReader& file, const std::string& name) {
     std::string names;
     for (const std::string& n : file.names()) names += (names.empty() ? "" : ", ") + n;
     throw InputError(Location{name, 0, 0, {}},
-                     "this .npz is no motion of AMASS: neither \"poses\" nor \"root_orient\" and \"pose_body\" is in "
-                     "it, only " +
+                     "this .npz is not an AMASS motion: expected \"poses\", or \"root_orient\" and \"pose_body\"; it "
+                     "contains " +
                          names);
   }
   const std::vector<double> root = file.read_real("root_orient", {NpzReader::kAny, 3});
@@ -109,7 +109,7 @@ MotionClip read_amass(NpzReader& file, const std::string& name) {
     clip.add_channel(joint.name, ChannelKind::rotation);
   }
   if (poses.frames * std::size_t(clip.width) > kMaxBvhNumbers) {
-    throw InputError(Location{name, 0, 0, {}}, fmt::format("{} frames, more than the {} that are read", poses.frames,
+    throw InputError(Location{name, 0, 0, {}}, fmt::format("{} frames, expected at most {}", poses.frames,
                                                            kMaxBvhNumbers / std::size_t(clip.width)));
   }
   for (std::size_t i = 0; i < poses.frames; ++i) {
@@ -120,8 +120,9 @@ MotionClip read_amass(NpzReader& file, const std::string& name) {
       clip.push_rotation({v[0], v[1], v[2]});
     }
   }
-  clip.diagnostics.push_back(
-      {Severity::note, {name, 0, 0, {}}, "the body's shape is not used: the skeleton has an average adult's lengths"});
+  clip.diagnostics.push_back({Severity::note,
+                              {name, 0, 0, {}},
+                              "the body's shape is not used: the skeleton has the lengths of an average adult"});
   clean_clip(clip, [&](int frame, int) { return Location{name, 0, 0, fmt::format("frame {}", frame)}; });
   return clip;
 }

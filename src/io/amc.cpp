@@ -168,7 +168,8 @@ class AsfReader {
         b.axes = turned(lines_.vector(1), axis_order(lines_.words().size() > 4 ? lines_.words()[4] : "XYZ"));
       if (key == "dof") b.freedoms = freedoms();
       if (std::any_of(b.freedoms.begin(), b.freedoms.end(), [](const AmcFreedom& f) { return !f.rotates; }))
-        lines_.fail(fmt::format("bone {} changes its length or moves along itself: not supported", quote(b.name)));
+        lines_.fail(fmt::format("bone {} has a degree of freedom that is not a rotation, which is not supported",
+                                quote(b.name)));
     }
     throw InputError(from, "the file ends inside this bone: end is missing");
   }
@@ -183,7 +184,7 @@ class AsfReader {
       if (child < 0) lines_.fail(fmt::format("there is no bone {}", quote(lines_.words()[i])));
       if (bones_[child].placed) lines_.fail(fmt::format("bone {} has two parents", quote(lines_.words()[i])));
       for (int above = parent; above >= 0; above = bones_[above].parent) {
-        if (above == child) lines_.fail(fmt::format("bone {} hangs on itself", quote(lines_.words()[i])));
+        if (above == child) lines_.fail(fmt::format("bone {} is its own ancestor", quote(lines_.words()[i])));
       }
       bones_[child].parent = parent, bones_[child].placed = true;
     }
@@ -194,7 +195,7 @@ class AsfReader {
     for (std::size_t i = 1; i < lines_.words().size(); ++i) {
       const std::string f = lower_case(lines_.words()[i]);
       const bool good = f.size() == 2 && (f[0] == 't' || f[0] == 'r') && f[1] >= 'x' && f[1] <= 'z';
-      if (!good && f != "l") lines_.fail(fmt::format("{} is not a degree of freedom: tx … rz", quote(f)));
+      if (!good && f != "l") lines_.fail(fmt::format("{} is not a degree of freedom, expected tx … rz", quote(f)));
       out.push_back({good && f[0] == 'r', good ? f[1] - 'x' : 0});
     }
     return out;
@@ -265,9 +266,10 @@ class AmcReader {
     if (!any) lines_.fail("the clip has no frames");
     if (rate == 0) {
       rate = kUsualRate;
-      clip_.diagnostics.push_back({Severity::note,
-                                   {clip_.file, 0, 0, {}},
-                                   "AMC does not say how many frames a second has: 120, as in CMU's database"});
+      clip_.diagnostics.push_back(
+          {Severity::note,
+           {clip_.file, 0, 0, {}},
+           "the file does not state its frame rate: 120 frames per second are assumed, as in CMU's database"});
     }
     while (any) any = frame(rate);
     for (std::size_t i = 0; i < rows_.size(); ++i) clip_.times.push_back(double(i) / rate);
@@ -301,13 +303,13 @@ class AmcReader {
       lines_.fail(fmt::format("{} found where a frame's number is expected", quote(lines_.key())));
     if (!rows_.empty() && number.value != last_number_ + 1 && gaps_++ == 0) {  // only the first gap is reported
       clip_.diagnostics.push_back({Severity::warning, lines_.here(),
-                                   fmt::format("frame {} follows frame {}: taken as the next one, {:.3g} s later",
+                                   fmt::format("frame {} follows frame {}: it is read as the next one, {:.3g} s later",
                                                number.value, last_number_, 1 / rate)});
     }
     last_number_ = number.value;
     rows_.push_back(lines_.line());
     if (rows_.size() * std::size_t(clip_.width) > kMaxBvhNumbers)
-      lines_.fail(fmt::format("more than the {} numbers that are read", kMaxBvhNumbers));
+      lines_.fail(fmt::format("more than {} numbers", kMaxBvhNumbers));
     const std::size_t start = clip_.values.size();
     clip_.values.resize(start + std::size_t(clip_.width));
     std::vector<bool> seen(bones_.size(), false);
@@ -316,7 +318,8 @@ class AmcReader {
     for (; any && !std::isdigit(static_cast<unsigned char>(lines_.key()[0])); any = lines_.next()) {
       const auto at = index_.find(std::string(lines_.key()));
       if (at == index_.end()) lines_.fail(fmt::format("the skeleton has no bone {}", quote(lines_.key())));
-      if (seen[std::size_t(at->second)]) lines_.fail(fmt::format("bone {} twice in a frame", quote(lines_.key())));
+      if (seen[std::size_t(at->second)])
+        lines_.fail(fmt::format("bone {} is given twice in a frame", quote(lines_.key())));
       seen[std::size_t(at->second)] = true;
       bone(at->second, &clip_.values[start], start > 0);
     }
@@ -330,8 +333,8 @@ class AmcReader {
   void bone(int i, double* frame, bool has_last) {
     const AmcBone& b = bones_[std::size_t(i)];
     if (lines_.words().size() != b.freedoms.size() + 1) {
-      lines_.fail(fmt::format("bone {} has {} numbers, the skeleton says {}", quote(b.name), lines_.words().size() - 1,
-                              b.freedoms.size()));
+      lines_.fail(fmt::format("bone {} has {} numbers, but {} in the skeleton", quote(b.name),
+                              lines_.words().size() - 1, b.freedoms.size()));
     }
     Quatd turn{1, 0, 0, 0};
     Vec3d position{0, 0, 0};
@@ -401,7 +404,7 @@ MotionClip parse_amc(std::string_view motion, const std::string& name, std::stri
   for (const auto& [text, file] : {std::pair{motion, name}, std::pair{skeleton, skeleton_name}}) {
     if (text.size() > kMaxBvhBytes)
       throw InputError(Location{file, 0, 0, {}},
-                       fmt::format("{} bytes, more than the {} that are read", text.size(), kMaxBvhBytes));
+                       fmt::format("{} bytes, expected at most {}", text.size(), kMaxBvhBytes));
   }
   return AmcReader(motion, name, AsfReader(skeleton, skeleton_name).run()).run();
 }
@@ -410,11 +413,12 @@ MotionClip read_amc(const std::filesystem::path& file) {
   const std::string motion = read_file(file, kMaxBvhBytes);
   const Location where{file.string(), 0, 0, {}};
   if (lower_case(file.extension().string()) == ".asf")
-    throw InputError(where, "this is a skeleton without a motion: give the .amc file beside it");
+    throw InputError(where, "this is a skeleton without a motion: read the .amc file instead");
   const std::filesystem::path skeleton = skeleton_beside(file);
   if (skeleton.empty()) {
-    throw InputError(where, fmt::format("a motion without its skeleton: {}.asf, or one .asf file, is needed beside it",
-                                        file.stem().string()));
+    throw InputError(where,
+                     fmt::format("the skeleton of this motion is missing: put {}.asf, or a single .asf file, beside it",
+                                 file.stem().string()));
   }
   return parse_amc(motion, file.string(), read_file(skeleton, kMaxBvhBytes), skeleton.string());
 }

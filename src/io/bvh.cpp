@@ -122,7 +122,7 @@ class BvhReader {
         open.pop_back();
       } else if (key == "OFFSET") {
         bool& known = joint < 0 ? end_has_offset : joints_[joint].has_offset;
-        if (known) fail("OFFSET twice");
+        if (known) fail("OFFSET is given twice");
         known = true;
         const Vec3d offset{number("OFFSET"), number("OFFSET"), number("OFFSET")};
         if (joint >= 0) joints_[joint].offset = offset;
@@ -161,7 +161,8 @@ class BvhReader {
     const std::string rest(rest_of_line());
     const std::vector<std::string_view> found = split_blanks(rest);
     if (int(found.size()) != wanted) {
-      fail(fmt::format("CHANNELS says {}, but {} are named for joint {}", wanted, found.size(), quote(joint.name)));
+      fail(fmt::format("CHANNELS says {}, but {} channels follow for joint {}", wanted, found.size(),
+                       quote(joint.name)));
     }
     for (const std::string_view channel : found) {
       Column column;
@@ -173,7 +174,7 @@ class BvhReader {
       }
       for (const Column& other : joint.columns) {
         if (!column.rotates && !other.rotates && other.axis == column.axis)
-          fail(fmt::format("{} twice", quote(channel)));
+          fail(fmt::format("{} is given twice", quote(channel)));
       }
       joint.columns.push_back(column);
     }
@@ -215,10 +216,10 @@ class BvhReader {
     if (!(step > 0)) fail(fmt::format("Frame Time: {} is not positive", step));
     if (step >= 1) {
       clip_.diagnostics.push_back(
-          {Severity::warning, here(), fmt::format("Frame Time: {} s from frame to frame: seconds are meant", step)});
+          {Severity::warning, here(), fmt::format("Frame Time is {} s, which is long: it must be in seconds", step)});
     }
     if (const std::string_view rest = rest_of_line(); !rest.empty()) {
-      fail(fmt::format("{} follows the frame time on its line", quote(rest)));
+      fail(fmt::format("unexpected {} after the frame time", quote(rest)));
     }
     check_rows(frames, frames_at);
     clip_.values.reserve(std::size_t(frames) * clip_.width);
@@ -237,8 +238,7 @@ class BvhReader {
       throw InputError(frames_at, fmt::format("Frames: says {}, but {} rows follow", frames, rows));
     }
     if (rows * row_width_ > kMaxBvhNumbers) {
-      throw InputError(frames_at,
-                       fmt::format("{} numbers, more than the {} that are read", rows * row_width_, kMaxBvhNumbers));
+      throw InputError(frames_at, fmt::format("{} numbers, expected at most {}", rows * row_width_, kMaxBvhNumbers));
     }
   }
 
@@ -264,9 +264,9 @@ class BvhReader {
       if (token_line_ != line) at_ = at, line_start_ = line_start, line_ = at_line;
     }
     if (scratch_.size() != row_width_) {
-      throw InputError(
-          Location{clip_.file, line, 0, {}},
-          fmt::format("frame {} has {} numbers, the hierarchy {} channels", index, scratch_.size(), row_width_));
+      throw InputError(Location{clip_.file, line, 0, {}},
+                       fmt::format("frame {} has {} numbers, but the hierarchy has {} channels", index, scratch_.size(),
+                                   row_width_));
     }
     row_lines_.push_back(line);
     clip_.times.push_back(index * step);
@@ -328,8 +328,8 @@ class BvhReader {
         {Severity::note,
          {clip_.file, row_lines_[0], 0, {}},
          fmt::format(
-             "frame 0 is left out: it is {:.2f} rad from frame 1, later frames differ by {:.2f} rad at most, so "
-             "that it is a rest pose and no part of the motion",
+             "frame 0 is taken as a rest pose and left out: it differs from frame 1 by {:.2f} rad, later frames from "
+             "the next by at most {:.2f} rad",
              jump, later)});
     clip_.times.pop_back();
     clip_.values.erase(clip_.values.begin(), clip_.values.begin() + clip_.width);
@@ -352,8 +352,7 @@ class BvhReader {
 
 MotionClip parse_bvh(std::string_view text, const std::string& name) {
   if (text.size() > kMaxBvhBytes) {
-    throw InputError(Location{name, 0, 0, {}},
-                     fmt::format("{} bytes, more than the {} that are read", text.size(), kMaxBvhBytes));
+    throw InputError(Location{name, 0, 0, {}}, fmt::format("{} bytes, expected at most {}", text.size(), kMaxBvhBytes));
   }
   return BvhReader(text, name).run();
 }

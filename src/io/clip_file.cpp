@@ -88,10 +88,10 @@ class ClipReader {
     const JsonValue *even = top.get("frame_time"), *uneven = top.get("times");
     if (bool(even) == bool(uneven)) {
       sink_.add(Severity::error, document_.where(document_.root()),
-                "either \"frame_time\" or \"times\" is needed, and not both");
+                "exactly one of \"frame_time\" and \"times\" is needed");
     } else if (even) {
       if (top.read("frame_time", step) && !(step > 0))
-        top.fault(*even, "frame_time", "a frame's time must be positive");
+        top.fault(*even, "frame_time", "\"frame_time\" must be positive");
       for (std::size_t i = 0; i < count_; ++i) clip_.times.push_back(double(i) * step);
     } else if (!sink_.failed()) {
       top.read("times", clip_.times, count_);
@@ -106,9 +106,9 @@ class ClipReader {
 
 [[noreturn]] void no_clip(Location where) {
   throw InputError(std::move(where),
-                   "this is no motion clip: neither BVH (HIERARCHY), nor Acclaim's AMC beside its ASF, nor AMASS "
-                   "(.npz), nor MimicKit (.pkl), "
-                   "nor DeepMimic (\"Frames\"), nor our own (\"format\": \"tarsus-clip\")");
+                   "this is not a motion clip: expected BVH (HIERARCHY), Acclaim's AMC with its ASF beside it, AMASS "
+                   "(.npz), MimicKit (.pkl), DeepMimic (\"Frames\") or tarsus's own format (\"format\": "
+                   "\"tarsus-clip\")");
 }
 
 constexpr std::string_view kZip = "PK\x03\x04";

@@ -30,7 +30,8 @@ bool read_axis(JsonObject& object, std::string_view key, Vec3d& out) {
   const bool sign = !text.empty() && (text[0] == '+' || text[0] == '-');
   const std::string letter = text.substr(sign ? 1 : 0);
   if (letter != "x" && letter != "y" && letter != "z") {
-    object.fault(*object.get(key), key, fmt::format("{} is not an axis: \"+x\", \"-x\", … \"-z\"", quote(text)));
+    object.fault(*object.get(key), key,
+                 fmt::format("{} is not an axis, expected \"+x\", \"-x\", … \"-z\"", quote(text)));
     return false;
   }
   out = {0, 0, 0};
@@ -58,14 +59,15 @@ int read_channels(const JsonDocument& document, const JsonValue& value, const st
       if (kind == name(k)) channel.kind = k, known = true;
     }
     if (!known) {
-      item.fault(*item.get("kind"), "kind",
-                 fmt::format("{} is not a kind: position, rotation, angle, translation", quote(kind)));
+      item.fault(
+          *item.get("kind"), "kind",
+          fmt::format("{} is not a channel's kind, expected position, rotation, angle or translation", quote(kind)));
     }
     if (std::vector<double> axis; item.read("axis", axis, 3)) {
       channel.axis = {axis[0], axis[1], axis[2]};
       const double length = norm(channel.axis);
       if (!(length > 0) || !(length < kInfinity)) {
-        item.fault(*item.get("axis"), "axis", "an axis must have a length");
+        item.fault(*item.get("axis"), "axis", "the axis must have a positive, finite length");
       } else {
         channel.axis = channel.axis * (1 / length);
       }

@@ -36,7 +36,7 @@ class MappingReader {
     top.read("name", out_.name), top.read("comment", comment);
     if (const JsonValue* source = top.get("source")) read_source(*source);
     if (top.read("scale", out_.scale) && !(out_.scale > 0))
-      top.fault(*top.get("scale"), "scale", fmt::format("a scale of {}, expected a positive one", out_.scale));
+      top.fault(*top.get("scale"), "scale", fmt::format("the scale is {}, expected a positive number", out_.scale));
     if (std::vector<double> v; top.read("offset", v, 3)) out_.offset = {v[0], v[1], v[2]};
     const JsonValue *joints = top.get("joints"), *points = top.get("points");
     if (joints && points) top.fault(*points, "points", "\"joints\" and \"points\" exclude each other");
@@ -44,10 +44,11 @@ class MappingReader {
     if (points) read_points(*points);
     for (const char* key : {"scale", "offset"}) {
       if (points && top.get(key))
-        top.fault(*top.get(key), key, "has no effect beside \"points\": the scale is that of the legs' lengths");
+        top.fault(*top.get(key), key,
+                  "has no effect with \"points\": the scale is the ratio of the lengths of the legs");
     }
     if (!joints && !points) {
-      sink_.add(Severity::error, document_.where(document_.root()), "there are no \"joints\" and no \"points\"");
+      sink_.add(Severity::error, document_.where(document_.root()), "the mapping needs \"joints\" or \"points\"");
     }
     top.read("ignore", out_.ignore);
     top.done(Severity::error, "format, version, name, comment, source, scale, offset, joints, points, ignore");
@@ -63,7 +64,7 @@ class MappingReader {
     if (read_axis(source, "up", axis)) out_.up = axis;
     if (read_axis(source, "forward", axis)) out_.forward = axis;
     if (out_.up.has_value() != out_.forward.has_value()) {
-      sink_.add(Severity::error, document_.where(value, "source"), "\"up\" and \"forward\" go together");
+      sink_.add(Severity::error, document_.where(value, "source"), "\"up\" and \"forward\" must be given together");
     } else if (out_.up && dot(*out_.up, *out_.forward) != 0) {
       sink_.add(Severity::error, document_.where(value, "source"), "\"up\" and \"forward\" are the same axis");
     }
@@ -71,7 +72,7 @@ class MappingReader {
       read_channels(document_, *layout, "source/layout", sink_, out_.layout);
       // "custom" is the format of clips whose layout the mapping gives
       if (source.get("format") && out_.format != "custom") {
-        source.fault(*source.get("format"), "format", "a source with its own \"layout\" is of format \"custom\"");
+        source.fault(*source.get("format"), "format", "a source with a \"layout\" must have the format \"custom\"");
       }
       out_.format = "custom";
     }
@@ -91,7 +92,7 @@ class MappingReader {
       if (const JsonValue* post = item.get("post")) joint.post = rotation_of(*post, item.path("post"));
       if (std::vector<double> v; item.read("axis", v, 3)) joint.axis = unit(*item.get("axis"), item.path("axis"), v);
       item.read("sign", joint.sign), item.read("offset", joint.offset);
-      if (joint.sign == 0) item.fault(*item.get("sign"), "sign", "a sign of 0 leaves nothing of the source");
+      if (joint.sign == 0) item.fault(*item.get("sign"), "sign", "the sign is 0, expected a number other than 0");
       if (joint.from.empty() && joint.position.empty()) {
         sink_.add(Severity::error, joint.where, "a joint needs \"from\", \"position\" or both");
       }
@@ -125,7 +126,7 @@ class MappingReader {
   Vec3d unit(const JsonValue& at, const std::string& path, const std::vector<double>& v) {
     const double length = elementary::hypot(v[0], v[1], v[2]);
     if (length > 0 && std::isfinite(length)) return Vec3d{v[0], v[1], v[2]} * (1 / length);
-    sink_.add(Severity::error, document_.where(at, path), "an axis must have a length");
+    sink_.add(Severity::error, document_.where(at, path), "the axis must have a positive, finite length");
     return {0, 0, 1};
   }
 

@@ -196,8 +196,9 @@ class DeepMimicReader {
     }
     if (layout_.width != wanted || wanted == 0) {
       sink_.add(Severity::error, document_.where(frames.items[0], "Frames[0]"),
-                fmt::format("a frame of {} numbers is of no known layout ({}); a mapping file may name the columns",
-                            columns, known));
+                fmt::format(
+                    "a frame has {} numbers, which fits no known layout ({}); a mapping file can describe the columns",
+                    columns, known));
     }
   }
 
@@ -225,13 +226,12 @@ class DeepMimicReader {
 
   void last_duration(int i, double duration) {
     if (duration < 0) {
-      sink_.add(Severity::error, where(i, 0), fmt::format("the last frame lasts {} s", duration));
+      sink_.add(Severity::error, where(i, 0), fmt::format("the last frame lasts {} s, expected at least 0", duration));
     } else if (duration == 0) {
-      sink_.add(Severity::note, where(i, 0),
-                "the last frame has no duration: the clip ends, or its cycle closes, there");
+      sink_.add(Severity::note, where(i, 0), "the last frame has duration 0: the clip ends there, or its cycle closes");
     } else {
       sink_.add(Severity::note, where(i, 0),
-                fmt::format("the last frame's duration ({} s) is not used: the clip ends, or its cycle closes, there",
+                fmt::format("the last frame's duration ({} s) is not used: the clip ends there, or its cycle closes",
                             duration));
     }
   }

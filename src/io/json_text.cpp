@@ -173,7 +173,7 @@ class Parser {
       const std::size_t at = at_;
       if (peek() != '"') expect('"', "a key in double quotes");
       std::string key = string();
-      if (v.find(key)) fail(at, fmt::format("key {} is here twice", quote(key)));
+      if (v.find(key)) fail(at, fmt::format("key {} is given twice", quote(key)));
       if (v.keys.size() == kMostKeys) fail(at, fmt::format("more than {} keys in one object", kMostKeys));
       expect(':', "':'");
       v.items.push_back(value(depth + 1));
@@ -213,16 +213,16 @@ class Parser {
       if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_, 2) == "\\u") {
         at_ += 2;
         const unsigned low = hex4(at);
-        if (low < 0xDC00 || low > 0xDFFF) fail(at, "half a surrogate pair");
+        if (low < 0xDC00 || low > 0xDFFF) fail(at, "one half of a surrogate pair without the other");
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
       } else if (code >= 0xD800 && code < 0xE000) {
-        fail(at, "half a surrogate pair");
+        fail(at, "one half of a surrogate pair without the other");
       }
       append_utf8(out, code);
     } else if (const auto i = from.find(c); c != '\0' && i != std::string_view::npos) {
       out += to[i];
     } else {
-      fail(at, "not an escape that JSON knows");
+      fail(at, "this is not an escape sequence of JSON");
     }
   }
 
@@ -252,7 +252,7 @@ JsonDocument::JsonDocument(std::string text, std::string file, const JsonLimits&
     : text_(std::move(text)), file_(std::move(file)) {
   if (text_.size() > limits.bytes) {
     throw InputError(Location{file_, 0, 0, {}},
-                     fmt::format("{} bytes, more than the {} that are read", text_.size(), limits.bytes));
+                     fmt::format("{} bytes, expected at most {}", text_.size(), limits.bytes));
   }
   lines_.push_back(0);
   for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -318,7 +318,7 @@ bool JsonObject::read(std::string_view key, std::vector<double>& out, std::size_
   if (!v) return false;
   if (!v->is(JsonValue::Type::numbers) || v->numbers.size() != count) {
     const std::string got = v->is(JsonValue::Type::numbers) ? fmt::format("{}", v->numbers.size())
-                            : v->is_array()                 ? "one that holds something else"
+                            : v->is_array()                 ? "one with other elements"
                                                             : describe(*v);
     return fault(*v, key, fmt::format("an array of {} numbers is expected, not {}", count, got)), false;
   }
@@ -342,7 +342,7 @@ void JsonObject::done(Severity severity, const std::string& expected) {
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     if (seen_[i]) continue;
     sink_.add(severity, document_.where(value_.items[i], path(value_.keys[i])),
-              fmt::format("{} is not known here and not used; known: {}", quote(value_.keys[i]), expected));
+              fmt::format("unknown key {}: it is not used; known keys: {}", quote(value_.keys[i]), expected));
   }
 }
 

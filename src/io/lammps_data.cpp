@@ -124,7 +124,7 @@ void LammpsReader::place_atom(AtomStyle style) {
   const std::size_t words = text_.words().size(), bare = first + 3;
   if (words != bare && words != bare + 3) text_.expect_words(bare, "an atom of this style (and maybe 3 image flags)");
   const int id = text_.integer(0, "atom id", 1, 2147483647), index = static_cast<int>(index_.size());
-  if (!index_.emplace(id, index).second) text_.fail(0, fmt::format("atom {} is here twice", id));
+  if (!index_.emplace(id, index).second) text_.fail(0, fmt::format("atom {} is given twice", id));
   const bool molecules = style == AtomStyle::full || style == AtomStyle::molecular;
   if (molecules) {
     const int molecule = text_.integer(1, "molecule", 0, 2147483647);
@@ -206,7 +206,7 @@ void LammpsReader::coefficients(const std::string& name, int types, std::string_
   rows(name, types, [&] {
     const int type = text_.integer(0, "type", 1, types);
     LammpsCoefficients& to = out[type - 1];
-    if (!to.numbers.empty()) text_.fail(0, fmt::format("type {} is here twice", type));
+    if (!to.numbers.empty()) text_.fail(0, fmt::format("type {} is given twice", type));
     std::size_t word = 1;
     if (word < text_.words().size() && !parse_number(text_.words()[word]))
       to.style = std::string(text_.words()[word++]);
@@ -218,14 +218,14 @@ void LammpsReader::coefficients(const std::string& name, int types, std::string_
 
 void LammpsReader::section(const std::string& name, std::string_view hint) {
   const bool after_atoms = name != "Masses" && name != "Atoms" && !name.ends_with("Coeffs");
-  if (!sections_.insert(name).second) text_.fail(0, fmt::format("{} is here twice", name));
+  if (!sections_.insert(name).second) text_.fail(0, fmt::format("section {} is given twice", name));
   if (after_atoms && index_.empty() && counts_.atoms > 0) text_.fail(0, fmt::format("{} before Atoms", name));
   if (name == "Masses") {
     type_mass_.assign(counts_.atom_types, 0.0);
     rows(name, counts_.atom_types, [&] {
       text_.expect_words(2, "type mass");
       const int type = text_.integer(0, "atom type", 1, counts_.atom_types);
-      if (type_mass_[type - 1] > 0) text_.fail(0, fmt::format("type {} is here twice", type));
+      if (type_mass_[type - 1] > 0) text_.fail(0, fmt::format("type {} is given twice", type));
       type_mass_[type - 1] = text_.number(1, "mass");
       if (!(type_mass_[type - 1] > 0))
         text_.fail(1, fmt::format("mass is {}, expected a positive number", type_mass_[type - 1]));
@@ -237,7 +237,7 @@ void LammpsReader::section(const std::string& name, std::string_view hint) {
     rows(name, counts_.atoms, [&] {
       text_.expect_words(4, "id vx vy vz");
       const int i = index_of(0);
-      if (seen[i]++) text_.fail(0, fmt::format("atom {} is here twice", data_.id[i]));
+      if (seen[i]++) text_.fail(0, fmt::format("atom {} is given twice", data_.id[i]));
       for (int c = 0; c < 3; ++c) data_.system.velocity[3 * i + c] = text_.number(1 + c, "velocity");
     });
   } else if (name == "Bonds") {

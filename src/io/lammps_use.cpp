@@ -51,8 +51,9 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
   const auto bond_length = [&](int i, int j) {
     const auto found = rigid.find(std::minmax(i, j));
     if (found != rigid.end()) return found->second;
-    throw ValueError("rigid angle", fmt::format("atoms {} and {} have no rigid bond", data.id[i], data.id[j]),
-                     "both bonds of a rigid angle rigid");
+    throw ValueError("rigid angle",
+                     fmt::format("over atoms {} and {}, which have no rigid bond", data.id[i], data.id[j]),
+                     "two rigid bonds");
   };
   for (const LammpsTopology& angle : data.angles) {
     const auto& c = numbers_of(data, data.angle_coefficients, angle.type, "angle", {"harmonic"}, 2);
@@ -104,14 +105,14 @@ void note_own_cutoffs(LammpsData& data, const LammpsUse& use) {
   for (std::size_t type = 0; type < data.pair_coefficients.size(); ++type) {
     const LammpsCoefficients& c = data.pair_coefficients[type];
     if (c.numbers.size() > 2 && c.numbers[2] != use.cutoff) {
-      note(data, fmt::format("pair type {} has a cutoff of {} of its own, which is not used: {} is", type + 1,
+      note(data, fmt::format("pair type {} has a cutoff of {}, which is not used: the cutoff is {}", type + 1,
                              c.numbers[2], use.cutoff));
     }
   }
   const std::string& style = data.pair_coefficients[0].style;
   if (style == "lj/cut/coul/cut" && !use.reaction_field)
     note(data,
-         "pair style lj/cut/coul/cut: Coulomb is shifted to vanish at the cutoff with its force (coul/dsf, alpha 0)");
+         "pair style lj/cut/coul/cut: Coulomb energy and force are shifted to zero at the cutoff (coul/dsf, alpha 0)");
 }
 
 bool charged(const LammpsData& data) {
@@ -152,16 +153,16 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
 }  // namespace
 
 void use_lammps_data(LammpsData& data, const LammpsUse& use) {
-  if (use.reaction_field && !(use.cutoff > 0)) throw ValueError("reaction field", "given", "a cutoff beside it");
+  if (use.reaction_field && !(use.cutoff > 0)) throw ValueError("reaction field", "given", "a cutoff with it");
   for (const int type : use.rigid_bonds) {
     if (type < 1 || type > static_cast<int>(data.bond_coefficients.size()))
       throw ValueError("rigid bond type", fmt::format("{}", type),
-                       fmt::format("1 to {} with coefficients", data.bond_coefficients.size()));
+                       fmt::format("a bond type with coefficients, 1 to {}", data.bond_coefficients.size()));
   }
   for (const int type : use.rigid_angles) {
     if (type < 1 || type > static_cast<int>(data.angle_coefficients.size()))
       throw ValueError("rigid angle type", fmt::format("{}", type),
-                       fmt::format("1 to {} with coefficients", data.angle_coefficients.size()));
+                       fmt::format("an angle type with coefficients, 1 to {}", data.angle_coefficients.size()));
   }
   use_bonds(data, use);
   use_angles(data, use);

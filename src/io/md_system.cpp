@@ -69,7 +69,7 @@ void read_atoms(MdText& text, int count, ParticleSystem& system) {
     if (text.words()[0] == "constraints") text.fail(0, fmt::format("'constraints' after {} of {} atoms", row, count));
     text.expect_words(8, "an atom: index mass x y z vx vy vz");
     const int i = text.integer(0, "atom index", 0, count - 1);
-    if (seen[i]) text.fail(0, fmt::format("atom {} is here twice", i));
+    if (seen[i]) text.fail(0, fmt::format("atom {} is given twice", i));
     seen[i] = 1;
     system.mass[i] = text.number(1, "mass");
     if (!(system.mass[i] > 0)) text.fail(1, fmt::format("mass is {}, expected a positive number", system.mass[i]));
@@ -110,16 +110,16 @@ ParticleSystem parse_md_system(std::string_view content, const std::string& file
     if (key == "natoms" || key == "nconstraints") {
       text.expect_words(2, key == "natoms" ? "natoms N" : "nconstraints K");
       int& count = key == "natoms" ? header.atoms : header.constraints;
-      if (count >= 0) text.fail(0, fmt::format("{} is here twice", key));
+      if (count >= 0) text.fail(0, fmt::format("{} is given twice", key));
       count = believable(text, 1, key == "natoms" ? "natoms" : "nconstraints", content.size());
     } else if (key == "box") {
-      if (header.box) text.fail(0, "box is here twice");
+      if (header.box) text.fail(0, "box is given twice");
       header.box = true;
       read_box(text, system);
     } else if (key == "atoms") {
       text.expect_words(1, "atoms alone on its line");
       if (header.atoms < 0) text.fail(0, "atoms before natoms");
-      if (atoms_read) text.fail(0, "atoms is here twice");
+      if (atoms_read) text.fail(0, "atoms is given twice");
       atoms_read = true;
       read_atoms(text, header.atoms, system);
       system.constraints = ConstraintSet(header.atoms);
@@ -153,7 +153,7 @@ void check_md_system(const ParticleSystem& system) {
   const ConstraintSet& set = system.constraints;
   for (int k = 0; k < set.nrow(); ++k) {
     if (set.kind(k) != RowKind::distance)
-      throw ValueError("constraints", set.describe(k), "distances only: the .sys format has no other");
+      throw ValueError("constraints", set.describe(k), "only distance constraints: the .sys format has no others");
   }
   const auto massless = std::find(system.mass.begin(), system.mass.end(), 0.0);
   if (massless != system.mass.end()) {

@@ -36,9 +36,8 @@ void drop_repeated_corners(MeshData& mesh, const std::string& name) {
   mesh.triangles.resize(kept);
   if (!mesh.object.empty()) mesh.object.resize(kept);
   if (dropped > 0) {
-    mesh.diagnostics.push_back({Severity::note,
-                                {name, 0, 0, {}},
-                                fmt::format("{} triangles with two corners in one place are left out", dropped)});
+    mesh.diagnostics.push_back(
+        {Severity::note, {name, 0, 0, {}}, fmt::format("{} triangles with two equal corners are left out", dropped)});
   }
 }
 
@@ -96,7 +95,7 @@ bool LineReader::next(std::string_view& line) {
 MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string& name) {
   if (bytes.empty()) mesh_error(name, 0, "the file is empty");
   if (bytes.size() > kMaxMeshBytes)
-    mesh_error(name, 0, fmt::format("has {} bytes, the most read is {}", bytes.size(), kMaxMeshBytes));
+    mesh_error(name, 0, fmt::format("has {} bytes, expected at most {}", bytes.size(), kMaxMeshBytes));
   MeshData mesh;
   switch (format) {
     case MeshFormat::stl: mesh = parse_stl(bytes, name); break;
@@ -108,10 +107,10 @@ MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string
     try {
       mesh.triangles = convex_hull(mesh.vertices);
     } catch (const ValueError&) {
-      mesh_error(name, 0, fmt::format("has no triangle with an area ({} vertices)", mesh.vertices.size()));
+      mesh_error(name, 0, fmt::format("no triangle has a positive area ({} vertices)", mesh.vertices.size()));
     }
     mesh.diagnostics.push_back(
-        {Severity::note, {name, 0, 0, {}}, "has no triangles: the convex hull of its vertices is taken"});
+        {Severity::note, {name, 0, 0, {}}, "has no triangles: the convex hull of its vertices is used"});
   }
   return mesh;
 }
@@ -167,8 +166,8 @@ std::vector<std::string> mesh_defects(const MeshData& mesh) {
   }
   if (open > 0)
     out.push_back(fmt::format("the surface is not closed: {} edges have a triangle on one side only", open));
-  if (twice > 0) out.push_back(fmt::format("triangles are turned inconsistently at {} edges", twice));
-  if (open == 0 && twice == 0 && volume < 0) out.push_back("the triangles are turned inside out");
+  if (twice > 0) out.push_back(fmt::format("the triangles at {} edges have opposite orientations", twice));
+  if (open == 0 && twice == 0 && volume < 0) out.push_back("the triangles are oriented inside out");
   return out;
 }
 

@@ -81,7 +81,7 @@ MeshData parse_ascii(std::string_view text, const std::string& name) {
     if (words.empty()) continue;
     const std::string_view w = words[0];
     if (w == "vertex") {
-      if (corner < 0 || corner > 2) mesh_error(name, lines.number(), "a vertex outside a loop of three");
+      if (corner < 0 || corner > 2) mesh_error(name, lines.number(), "a vertex is outside a loop of three");
       if (words.size() != 4)
         mesh_error(name, lines.number(), fmt::format("'vertex' has {} numbers, expected 3", words.size() - 1));
       Vec3d v{};

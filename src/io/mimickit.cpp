@@ -33,7 +33,7 @@ PickledRows motion_rows(const PickleValue& frames, const std::string& file) {
       const std::size_t width = row.kind == PickleKind::array ? row.numbers.size() : row.items.size();
       if (i == 0) out.width = width;
       if (width != out.width)
-        refuse_motion(file, fmt::format("frame {} has {} numbers, the first {}", i, width, out.width));
+        refuse_motion(file, fmt::format("frame {} has {} numbers, but the first frame has {}", i, width, out.width));
       for (std::size_t k = 0; k < width; ++k) {
         if (row.kind != PickleKind::array && row.items[k]->kind != PickleKind::number)
           refuse_motion(file, fmt::format("frame {}: not a number", i));
@@ -41,9 +41,9 @@ PickledRows motion_rows(const PickleValue& frames, const std::string& file) {
       }
     }
   }
-  if (out.values.empty()) refuse_motion(file, "\"frames\" is no list of frames, or an empty one");
+  if (out.values.empty()) refuse_motion(file, "\"frames\" must be a list of at least one frame");
   if (out.values.size() > kMaxBvhNumbers)
-    refuse_motion(file, fmt::format("{} numbers, more than the {} that are read", out.values.size(), kMaxBvhNumbers));
+    refuse_motion(file, fmt::format("{} numbers, expected at most {}", out.values.size(), kMaxBvhNumbers));
   return out;
 }
 
@@ -89,14 +89,15 @@ MotionClip parse_mimickit(std::string_view bytes, const std::string& name) {
   const PickleValue *frames = file->find("frames"), *fps = file->find("fps"), *loop = file->find("loop_mode");
   if (!frames || !fps || !loop)
     refuse_motion(
-        name, "this pickle is no motion of MimicKit: a dict with \"frames\", \"fps\" and \"loop_mode\" is expected");
+        name, "this pickle is not a MimicKit motion: a dict with \"frames\", \"fps\" and \"loop_mode\" is expected");
   if (fps->kind != PickleKind::number || !(fps->number > 0) || !std::isfinite(fps->number))
     refuse_motion(name, "\"fps\" must be a positive number");
   if (loop->kind != PickleKind::number || (loop->number != 0 && loop->number != 1))
     refuse_motion(name, "\"loop_mode\" must be 0 (it ends) or 1 (it loops)");
   const PickledRows rows = motion_rows(*frames, name);
   if (rows.width < 7)
-    refuse_motion(name, fmt::format("frames of {} numbers: six of the root and the joints' are expected", rows.width));
+    refuse_motion(name,
+                  fmt::format("a frame has {} numbers, expected six of the root and those of the joints", rows.width));
 
   MotionClip clip;
   clip.file = name, clip.name = stem(name), clip.loop = loop->number == 1, clip.cycle_heading = false;

@@ -39,6 +39,7 @@ class MjcfWriter {
 
  private:
   void lose(const std::string& what) { ++lost_[what]; }
+  void keep(const std::string& what) { ++lost_[std::string(kKeptPrefix) + what]; }
   void check_order() const;
   void find_losses();
   void find_heavy_losses();
@@ -90,7 +91,7 @@ bool depth_first(const std::vector<BodySpec>& bodies) {
 
 void MjcfWriter::check_order() const {
   if (spec_.keyframes.empty() || depth_first(spec_.bodies)) return;
-  throw ValueError("bodies", "not in depth-first order", "that order, which keyframes depend on");
+  throw ValueError("bodies", "not in depth-first order", "depth-first order, which keyframes depend on");
 }
 
 void MjcfWriter::find_losses() {
@@ -98,10 +99,10 @@ void MjcfWriter::find_losses() {
     for (const JointSpec& joint : body.joints) {
       if (std::isfinite(joint.velocity_limit)) lose("velocity limits of joints");
       if (joint.limited && finite_range(joint.range) != joint.range)
-        lose("ends of ranges at infinity, written as 1e10");
+        lose("infinite ends of joint ranges, written as 1e10");
     }
   }
-  if (spec_.bodies[0].inertial && spec_.bodies[0].inertial->mass > 0) lose("mass of the world itself");
+  if (spec_.bodies[0].inertial && spec_.bodies[0].inertial->mass > 0) lose("mass of the world");
   for (const CosmeticSpec& c : spec_.cosmetics) {
     if (c.kind == "custom.tuple") lose("custom tuples");
   }
@@ -117,12 +118,9 @@ void MjcfWriter::find_heavy_losses() {
       const Vec3d d = eigen(body.inertial->inertia).values;
       heavy[i] |= body.inertial->mass >= 1e-15 && d.z >= 1e-15;
       if (d.y + d.z < d.x * (1 - 1e-6))
-        lose(
-            "nothing, but inertias that break the triangle inequality, which readers of MJCF refuse: --fix balance "
-            "mends them");
+        keep("inertias that violate the triangle inequality; MJCF readers refuse them, --fix balance repairs them");
     }
-    if (!body.joints.empty() && !heavy[i])
-      lose("nothing, but moving bodies without mass or inertia, which readers of MJCF refuse");
+    if (!body.joints.empty() && !heavy[i]) keep("moving bodies without mass or inertia; MJCF readers refuse them");
     if (body.joints.empty() && heavy[i]) heavy[static_cast<std::size_t>(body.parent)] = true;
   }
 }
@@ -182,9 +180,9 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
     std::transform(end.begin(), end.end(), end.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     if ((end != ".stl" && end != ".obj" && end != ".msh") || mesh.file.find("://") != std::string::npos) {
       lost_meshes_.insert(mesh.name);
-      return lose("meshes that were not read, and the shapes made of them");
+      return lose("meshes that were not read, and their geoms");
     }
-    lose("nothing, but meshes whose files were missing");
+    keep("meshes whose files are missing");
   }
   const XmlWriter e = asset.child("mesh");
   e.set_name(mesh.name);
@@ -404,7 +402,7 @@ void MjcfWriter::write_contact(const XmlWriter& root) {
   const XmlWriter contact = root.child("contact");
   for (const ContactPairSpec& pair : spec_.contact_pairs) {
     if (in(lost_geoms_, pair.geom1) || in(lost_geoms_, pair.geom2)) {
-      lose("contact pairs of what could not be written");
+      lose("contact pairs with geoms that could not be written");
       continue;
     }
     const XmlWriter e = contact.child("pair");
@@ -491,7 +489,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
   for (const ActuatorSpec& a : spec_.actuators) {
     if (a.transmission == TransmissionType::none || !a.computed()) {
       lost_actuators_.insert(a.name);
-      lose("actuators with laws that are not computed");
+      lose("actuators that are not computed");
       continue;
     }
     const XmlWriter e = section.child(!a.motor ? "general" : a.motor->electric ? "dcmotor" : "pid");
@@ -587,7 +585,7 @@ void MjcfWriter::write_sensors(const XmlWriter& root) {
              (a.first == "actuator" && in(lost_actuators_, a.second));
     };
     if (std::any_of(s.attributes.begin(), s.attributes.end(), lost)) {
-      lose("sensors of what could not be written");
+      lose("sensors that refer to elements that could not be written");
       continue;
     }
     const XmlWriter e = section.child(s.kind.c_str());

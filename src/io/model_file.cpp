@@ -22,14 +22,14 @@ void refuse_others(const std::filesystem::path& file) {
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   const char* what = nullptr;
   if (head.starts_with("PK\x03\x04"))
-    what = "an .npz, as recordings and policies are: tarsus replay takes a recording, --policy a policy";
+    what = "an .npz file (a recording or a policy): tarsus replay takes a recording, --policy a policy";
   if (head.starts_with('{') || head.starts_with('['))
-    what = "JSON, as clips are: a clip goes beside a model, as --clip in tarsus run";
-  if (head.starts_with("HIERARCHY")) what = "a BVH clip: it goes beside a model, as --clip in tarsus run";
+    what = "a JSON file (a clip?): give a clip with a model, as tarsus run MODEL --clip CLIP";
+  if (head.starts_with("HIERARCHY")) what = "a BVH clip: give it with a model, as tarsus run MODEL --clip CLIP";
   const int text = head.starts_with('P') ? 0 : 1;
   if (what)
     throw InputError(Location{file.string(), text, text, {}},
-                     fmt::format("no model, which is MJCF or URDF, but {}", what));
+                     fmt::format("expected a model (MJCF or URDF), but this is {}", what));
 }
 
 }  // namespace
@@ -50,16 +50,17 @@ ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& optio
     root = document.root().name();
     where = document.root().where();
   }
-  const auto urdf_only = [](const char* option) { throw ValueError(option, "given", "a URDF file: this one is MJCF"); };
+  const auto urdf_only = [](const char* option) {
+    throw ValueError(option, "given", "a URDF file, but this file is MJCF");
+  };
   if (root == "mujoco" && options.floating_base) urdf_only("floating_base, --floating-base");
   if (root == "mujoco" && !options.package_paths.empty()) urdf_only("package_paths, --package-path");
   if (root == "mujoco") return read_mjcf(file, options);
   if (root == "robot") return read_urdf(file, options);
   if (root == "sdf" || root == "gazebo")
-    throw InputError(where, "this is SDF, which is not read; models are MJCF or URDF");
+    throw InputError(where, "SDF files are not supported; models are MJCF or URDF");
   if (root == "COLLADA") throw InputError(where, "this is a Collada mesh, not a model; models are MJCF or URDF");
-  if (root == "mujocoinclude")
-    throw InputError(where, "this is a part of an MJCF model, made to be included, not a model");
+  if (root == "mujocoinclude") throw InputError(where, "this is a part of an MJCF model, to be included by a model");
   throw InputError(where,
                    fmt::format("the root element {} is neither <mujoco> (MJCF) nor <robot> (URDF)", quote(root)));
 }

@@ -106,7 +106,7 @@ NpzType element_type(std::string_view descr) {
   const char order = descr.empty() ? '\0' : descr[0];
   const std::string_view code = order == '<' || order == '>' || order == '|' || order == '=' ? descr.substr(1) : descr;
   if (!code.empty() && code[0] == 'O') {
-    throw Error("it holds Python objects: those are pickled, can run code when read, and are never read here");
+    throw Error("it contains pickled Python objects, which can run code when read and are therefore not read");
   }
   for (const TypeRow& r : kTypes) {
     if (code != r.code) continue;
@@ -115,7 +115,7 @@ NpzType element_type(std::string_view descr) {
     return r.type;
   }
   throw Error(
-      fmt::format("its element type {} is none of those read here (f8 f4 i8 i4 i2 i1 u8 u4 u2 u1 b1)", quoted(descr)));
+      fmt::format("its element type {} is not supported (f8 f4 i8 i4 i2 i1 u8 u4 u2 u1 b1 are)", quoted(descr)));
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ NpyExtent npy_extent(std::string_view first) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto byte = [&](std::size_t i) { return std::size_t(static_cast<unsigned char>(first[i])); };
   if (first.substr(0, kMagic.size()) != kMagic || first.size() < 10)
-    throw Error("it is no .npy array: the first bytes are not \\x93NUMPY");
+    throw Error("it is not a .npy array: the first bytes are not \\x93NUMPY");
   const std::size_t major = byte(6), minor = byte(7);
   NpyExtent extent;
   if (major == 1 && minor == 0) {
@@ -167,7 +167,7 @@ NpyExtent npy_extent(std::string_view first) {
     if (first.size() < 12) throw Error("its header is cut off");
     extent = {12, byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24};
   } else {
-    throw Error(fmt::format("its .npy format {}.{} is not known (1.0, 2.0 and 3.0 are)", major, minor));
+    throw Error(fmt::format("its .npy format {}.{} is not supported (1.0, 2.0 and 3.0 are)", major, minor));
   }
   if (extent.length > kNpyHeaderLimit)
     throw Error(fmt::format("its header claims {} bytes; at most {} are read", extent.length, kNpyHeaderLimit));
@@ -191,7 +191,7 @@ NpyHeader parse_npy_header(std::string_view text) {
     } else if (key == "shape" && !shape) {
       shape = dictionary.tuple();
     } else {
-      throw Error(fmt::format("its header is damaged: key {} is unknown or there twice", quoted(key)));
+      throw Error(fmt::format("its header is damaged: key {} is unknown or repeated", quoted(key)));
     }
     if (!dictionary.accept(',')) {
       dictionary.expect('}');

@@ -106,7 +106,7 @@ void NpzReader::State::open() {
 
 Directory NpzReader::State::find_directory() {
   if (file_size < zip::kEndSize)
-    fail({}, fmt::format("this is no .npz file: {} bytes are too few for a zip", file_size));
+    fail({}, fmt::format("this is not a .npz file: {} bytes are too few for a zip", file_size));
   const std::uint64_t tail_size = std::min<std::uint64_t>(file_size, zip::kEndSize + kCommentMost),
                       tail_start = file_size - tail_size;
   const std::string tail = bytes_at(tail_start, tail_size, {});
@@ -116,12 +116,12 @@ Directory NpzReader::State::find_directory() {
     Directory d{zip::get(tail, at + 16, 4), zip::get(tail, at + 12, 4), zip::get(tail, at + 10, 2)};
     if (d.start == zip::kMax32 || d.size == zip::kMax32 || d.count == zip::kMax16)
       return find_directory64(tail_start + at);
-    if (disk != 0 || count_here != d.count) fail({}, "a zip in several parts is not read");
+    if (disk != 0 || count_here != d.count) fail({}, "a zip in several parts is not supported");
     return d;
   }
   const bool zip_start = zip::get(bytes_at(0, 4, {}), 0, 4) == zip::kLocal;
   fail({},
-       zip_start ? "the zip is cut off: its directory is missing" : "this is no .npz file: it has no zip directory");
+       zip_start ? "the zip is cut off: its directory is missing" : "this is not a .npz file: it has no zip directory");
 }
 
 Directory NpzReader::State::find_directory64(std::uint64_t end) {
@@ -166,7 +166,7 @@ std::size_t NpzReader::State::read_entry(std::string_view data, std::size_t at, 
     fail(e.file_name, "a member's name leads out of the file (.. or an absolute path) or holds control characters");
   if (zip::get(data, at + 8, 2) & 1) fail(e.file_name, "it is encrypted");
   if (e.method != zip::kStored && e.method != zip::kDeflated) {
-    fail(e.file_name, fmt::format("its compression (method {}) is not read; stored and deflated are", e.method));
+    fail(e.file_name, fmt::format("its compression (method {}) is not supported; stored and deflated are", e.method));
   }
   if (e.offset > before || e.compressed > before - e.offset) {
     fail(e.file_name, fmt::format("it claims {} bytes at byte {} of a file of {}", e.compressed, e.offset, file_size));
@@ -204,7 +204,7 @@ void NpzReader::State::add(Entry e) {
     others.push_back(key);
     return;
   }
-  if (entries.contains(key)) fail(e.file_name, "the name is there twice");
+  if (entries.contains(key)) fail(e.file_name, "the name occurs twice");
   names.push_back(key);
   entries.emplace(key, std::move(e));
 }
@@ -244,9 +244,8 @@ class MemberStream {
   }
   void check_end() {
     char more = 0;
-    if (read(&more, 1) != 0)
-      throw Error(fmt::format("it goes on beyond the {} bytes that the zip claims", entry_.size));
-    if (crc_ != entry_.crc) throw Error("its data are damaged: the CRC does not fit");
+    if (read(&more, 1) != 0) throw Error(fmt::format("it has more than the {} bytes that the zip claims", entry_.size));
+    if (crc_ != entry_.crc) throw Error("its data are damaged: the CRC does not match");
   }
 
  private:
@@ -386,7 +385,8 @@ template <class Use>
 void NpzReader::State::with_array(std::string_view name, Use use) {
   const Entry& e = entry(name);
   const std::string local = bytes_at(e.offset, zip::kLocalSize, name);
-  if (zip::get(local, 0, 4) != zip::kLocal) fail(name, "the zip is damaged: no member where its directory says");
+  if (zip::get(local, 0, 4) != zip::kLocal)
+    fail(name, "the zip is damaged: its directory points to a place without a member");
   // The local header's name and extra fields may differ in length from the directory's.
   const std::uint64_t start = e.offset + zip::kLocalSize + zip::get(local, 26, 2) + zip::get(local, 28, 2);
   if (start > file_size || e.compressed > file_size - start)
@@ -404,9 +404,12 @@ void NpzReader::State::read(std::string_view name, const Take& take) {
   const Entry& e = entry(name);
   const std::uint64_t most = kInflatedFree + kInflatedPerByte * file_size;
   if (e.method == zip::kDeflated && (e.size > most || (inflated += e.size) > most)) {
-    fail(name, fmt::format(
-                   "compressed arrays of this file may unfold to {} bytes in all; numpy.savez writes them uncompressed",
-                   most));
+    fail(
+        name,
+        fmt::format(
+            "the compressed arrays of this file may have at most {} bytes in all when decompressed; numpy.savez writes "
+            "uncompressed arrays",
+            most));
   }
   with_array(name, [&](MemberStream& stream, const OpenArray& array) { read_pieces(stream, array.bytes, take); });
 }

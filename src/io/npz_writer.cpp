@@ -154,12 +154,14 @@ void NpzWriter::begin(std::string_view name, NpzType type, const NpzShape& shape
   if (s.open) throw ShapeError("npz: bytes still missing from the last array", s.left, 0);
   if (name.empty() || name.size() > 256 || name.find_first_of(std::string_view("/\\:\0", 4)) != name.npos ||
       name.find("..") != name.npos) {
-    throw ValueError("name", std::string(name), "a plain word, as it names a member of a zip");
+    throw ValueError("name", std::string(name),
+                     "1 to 256 characters without / \\ : and .., because it names a file in a zip");
   }
   if (!s.names.emplace(name).second)
     throw ValueError("name", std::string(name), "a name that no other array of this file has");
   std::size_t count = 0;
-  if (!element_count(shape, count)) throw ValueError("shape", text(shape), "one whose elements can be counted");
+  if (!element_count(shape, count))
+    throw ValueError("shape", text(shape), "a shape whose number of elements does not overflow");
   const std::string header = write_npy_header(type, shape);
   s.left = count * item_size(type);
   s.members.push_back({std::string(name) + ".npy", s.at, header.size() + s.left, 0});
@@ -185,7 +187,7 @@ void NpzWriter::add_text(std::string_view name, std::string_view text) {
 
 void NpzWriter::finish() {
   State& s = *state_;
-  if (!s.out) throw Error(fmt::format("{}: finished already", s.file.string()));
+  if (!s.out) throw Error(fmt::format("{}: finish() was called before", s.file.string()));
   if (s.open) throw ShapeError("npz: bytes still missing from the last array", s.left, 0);
   const std::uint64_t start = s.at;
   for (const Member& m : s.members) s.put(central_header(m));

@@ -181,7 +181,7 @@ std::string PageWriter::json() {
 
 void PageWriter::write(const std::filesystem::path& file, std::string_view page) {
   const std::size_t room = page.find(kRoom);
-  if (room == std::string_view::npos) throw ValueError("page", "without room for a recording", std::string(kRoom));
+  if (room == std::string_view::npos) throw ValueError("page", "without a place for the recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");
   const auto fail = [&] { throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))); };
   const std::string recording = in_script(json());

@@ -101,7 +101,7 @@ void SetupReader::rows(const char* key, std::size_t count, std::size_t indices, 
     for (std::size_t a = 0; a < indices; ++a) {
       const double i = row.numbers[a];
       if (i >= 0 && i < limit && i == std::floor(i)) continue;
-      root_.fault(row, path, fmt::format("{} is no particle; they count from 0 to {}", i, limit - 1));
+      root_.fault(row, path, fmt::format("{} is not a particle, expected 0 to {}", i, limit - 1));
       good = false;
     }
     if (!good) continue;
@@ -135,7 +135,7 @@ void SetupReader::read_molecule() {
   const int n = system_.particles();
   if (molecule_.empty() || n % static_cast<int>(molecule_.size()) != 0) {
     root_.fault(at, "molecule",
-                fmt::format("{} particles are no whole number of molecules of {}", n, molecule_.size()));
+                fmt::format("{} particles cannot be divided into molecules of {}", n, molecule_.size()));
     molecule_.clear();
     return;
   }
@@ -155,20 +155,20 @@ void SetupReader::read_types() {
     if (item.read("epsilon", epsilon) && !(epsilon >= 0))
       item.fault(types->items[t], "epsilon", fmt::format("{} is negative", epsilon));
     if (!read_positive(item, "sigma", sigma) && epsilon > 0)
-      item.fault(types->items[t], "sigma", "is missing beside epsilon");
+      item.fault(types->items[t], "sigma", "is required with epsilon");
     item.done(Severity::error, "epsilon, sigma, charge");
     type_names_.push_back(types->keys[t]);
     epsilon_.push_back(epsilon), sigma_.push_back(sigma), charge_.push_back(charge);
   }
   const std::vector<std::string>& names = molecule_.empty() ? system_.species : molecule_;
-  if (names.empty())
-    return root_.fault(*types, "types", "nobody says which particle is of which type: add \"molecule\"");
+  if (names.empty()) return root_.fault(*types, "types", "the types of the particles are not known: add \"molecule\"");
   for (int i = 0; i < system_.particles(); ++i) {
     const std::string& name = names[i % names.size()];
     type_.push_back(type_number(name));
     if (type_.back() >= 0) continue;
     type_.clear();
-    return root_.fault(*types, "types", fmt::format("particle {} is of type {}, which is not here", i, quote(name)));
+    return root_.fault(*types, "types",
+                       fmt::format("particle {} has type {}, which is not defined here", i, quote(name)));
   }
 }
 
@@ -188,7 +188,7 @@ void SetupReader::read_lennard_jones() {
     object.fault(*value, "form", fmt::format("{} is not plain, shifted or force_switch", quote(form)));
   const bool switched = lj.mode == LennardJones::Cutoff::force_switch;
   if (const bool given = read_positive(object, "switch_from", lj.switch_from); given != switched)
-    object.fault(*value, "switch_from", given ? "belongs to the form force_switch" : "is missing");
+    object.fault(*value, "switch_from", given ? "is for the form force_switch only" : "is missing");
   else if (switched && !(lj.switch_from < lj.cutoff))
     object.fault(*value, "switch_from", "is not below the cutoff");
   if (type_.empty()) object.fault(*value, "", "needs \"types\" with epsilon and sigma");
@@ -249,7 +249,7 @@ void SetupReader::read_coulomb() {
         fmt::format("{} is not plain, shifted, shifted_force, shifted_gradient or reaction_field", quote(form)));
   if (outside < 0) object.fault(*value, "epsilon_outside", fmt::format("{} is negative", outside));
   if (outside_given && form != "reaction_field")
-    object.fault(*value, "epsilon_outside", "belongs to the form reaction_field");
+    object.fault(*value, "epsilon_outside", "is for the form reaction_field only");
   coulomb.constant = system_.units.coulomb;
   read_positive(object, "constant", coulomb.constant);
   read_positive(object, "bare", coulomb.bare);
@@ -273,12 +273,14 @@ void SetupReader::read_exclusions() {
   if (word == "molecule" && !molecule_.empty())
     field_.exclude_molecules(system_.molecule);
   else if (word != "none" && value)
-    root_.fault(*value, "exclude", "expected \"molecule\" (beside \"molecule\"), \"none\" or pairs of particles");
+    root_.fault(*value, "exclude",
+                "expected \"molecule\" (needs the key \"molecule\"), \"none\" or pairs of particles");
 }
 
 void check_apart(std::initializer_list<double> particles) {
   for (auto a = particles.begin(); a != particles.end(); ++a) {
-    if (std::find(particles.begin(), a, *a) != a) throw ValueError("particle", fmt::format("{}", *a), "each only once");
+    if (std::find(particles.begin(), a, *a) != a)
+      throw ValueError("particle", fmt::format("{}", *a), "each particle only once");
   }
 }
 
@@ -322,8 +324,7 @@ void SetupReader::read_outer() {
     if (i >= 0 && i < system_.particles() && i == std::floor(i))
       system_.pinned[static_cast<std::size_t>(i)] = 1;
     else
-      root_.fault(*pinned, "pinned",
-                  fmt::format("{} is no particle; they count from 0 to {}", i, system_.particles() - 1));
+      root_.fault(*pinned, "pinned", fmt::format("{} is not a particle, expected 0 to {}", i, system_.particles() - 1));
   }
 }
 

@@ -37,7 +37,7 @@ bool is_lammps(const std::string& extension) {
 
 void refuse_lammps_options(const ParticleSource& source) {
   const auto refuse = [](const char* name) {
-    throw ValueError(name, "given", "a LAMMPS data file: elsewhere it has no meaning; a setup names cutoffs");
+    throw ValueError(name, "given", "a LAMMPS data file; for other systems a setup file defines the forces");
   };
   if (source.cutoff != 0) refuse("cutoff");
   if (source.reaction_field) refuse("reaction field");
@@ -53,7 +53,7 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
     if (const std::vector<std::string>& skipped = frames.back().skipped; !skipped.empty()) {
       notes.push_back({Severity::warning,
                        {source.system, 0, 0, ""},
-                       fmt::format("columns that are not read: {}", fmt::join(skipped, ", "))});
+                       fmt::format("columns that are not used: {}", fmt::join(skipped, ", "))});
     }
     return system_from_xyz(frames, source.system,
                            source.units.empty() ? units_angstrom_fs() : units_by_name(source.units));
@@ -86,7 +86,7 @@ int make_whole(ParticleSystem& system) {
 }
 
 std::string made_whole(int moved) {
-  return fmt::format("molecules cut by the box are made whole: {} particles moved by its length", moved);
+  return fmt::format("molecules cut by the box boundary are made whole: {} particles moved by a box length", moved);
 }
 
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) {
@@ -102,12 +102,12 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   const bool set_up = !source.setup.empty() && read_particle_setup(system, source.setup);
   if (source.cutoff != 0 && (set_up || !source.forces.empty()))
     throw ValueError("cutoff", fmt::format("{}", source.cutoff),
-                     "no other forces (--forces, --setup) beside it, which take the place of the file's");
+                     "no --forces and no --setup with it: they replace the forces of the file");
   if (set_up && !source.forces.empty())
-    throw ValueError("forces", source.forces, "no name beside a setup file that has forces of its own");
+    throw ValueError("forces", source.forces, "none, because the setup file defines forces");
   if (loses_forces && !set_up && source.forces.empty())
     throw ValueError("units", source.units,
-                     "forces named too (--forces, --setup): the forces of this system are in its own units");
+                     "--forces or --setup as well: the forces of this system are in its own units");
   if (const int moved = builtin ? 0 : make_whole(system); moved > 0) {
     notes.push_back({Severity::warning, {source.system, 0, 0, ""}, made_whole(moved)});
   }

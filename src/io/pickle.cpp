@@ -25,7 +25,7 @@ class PickleMachine {
     for (;;) {
       const auto op = static_cast<unsigned char>(take(1)[0]);
       if (op == '.') {
-        if (stack_.size() != 1) fail("the pickle ends with several values or none");
+        if (stack_.size() != 1) fail("the pickle must contain one value, but has several or none");
         return stack_[0];
       }
       step(op);
@@ -50,7 +50,7 @@ class PickleMachine {
   }
 
   Pickled made(PickleKind kind) {
-    if (++count_ > kMostPickled) fail(fmt::format("more than the {} values that are read", kMostPickled));
+    if (++count_ > kMostPickled) fail(fmt::format("more than {} values", kMostPickled));
     auto out = std::make_shared<PickleValue>();
     out->kind = kind;
     return out;
@@ -107,10 +107,10 @@ class PickleMachine {
   }
   void recall(std::uint64_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) fail("a value is used before it is there");
+    if (found == memo_.end()) fail("a reference to a value that is not defined yet");
     if (found->second->kind == PickleKind::dict ||
         found->second->kind == PickleKind::list)  // it could be put inside itself
-      fail("a list or dict that is there twice is not read");
+      fail("a list or dict that is referenced twice is not supported");
     push(found->second);
   }
 
@@ -129,7 +129,7 @@ class PickleMachine {
     if (module == "numpy" && (name == "ndarray" || name == "dtype")) return push_text(PickleKind::type, name);
     if ((core && (name == "_reconstruct" || name == "scalar")) || (numeric && name == "_frombuffer"))
       return push_text(PickleKind::function, name);
-    fail(fmt::format("the pickle needs {}.{}, which is not run: only numbers, lists and NumPy's arrays are read",
+    fail(fmt::format("the pickle needs {}.{}, which is not run: only numbers, lists and NumPy arrays are read",
                      quote(module), quote(name)));
   }
 
@@ -179,7 +179,7 @@ class PickleMachine {
       }
       case 'R': return call();
       case 'b': return build();
-      default: fail(fmt::format("opcode {:#04x} is not read", op));
+      default: fail(fmt::format("opcode {:#04x} is not supported", op));
     }
   }
 
@@ -189,7 +189,7 @@ class PickleMachine {
     add(PickleKind::dict, std::move(values));
   }
   void long_number(std::size_t width) {
-    if (width > 8) fail("a whole number of more than 64 bits");
+    if (width > 8) fail("a whole number has more than 64 bits");
     std::uint64_t bits = size(width);
     if (width > 0 && width < 8 && (bits >> (8 * width - 1)) != 0) bits |= ~std::uint64_t(0) << (8 * width);
     push_number(double(std::int64_t(bits)));
@@ -210,18 +210,18 @@ class PickleMachine {
     if (arguments->kind != PickleKind::tuple) fail("arguments are missing");
     if (function->kind == PickleKind::type && function->text == "dtype" && !a.empty())
       return push_text(PickleKind::type, a[0]->text);
-    if (function->kind != PickleKind::function) fail("a call of what is no function");
+    if (function->kind != PickleKind::function) fail("an object that is not a function is called");
     if (function->text == "_reconstruct") return push(made(PickleKind::array));
     if (function->text == "scalar" && a.size() == 2) {
       const std::vector<double> one = numbers_of(*a[0], a[1]->text);
-      if (one.size() != 1) fail("a number of another size than its type's");
+      if (one.size() != 1) fail("a number does not have the size of its type");
       return push_number(one[0]);
     }
     if (function->text == "_frombuffer" && a.size() >= 3) {
-      if (a.size() > 3 && a[3]->text != "C") fail("an array in Fortran's order is not read");
+      if (a.size() > 3 && a[3]->text != "C") fail("arrays in Fortran order are not supported");
       return push_array(*a[1], *a[2], a[0]->text);
     }
-    fail("arguments that NumPy does not write");
+    fail("a call has arguments that NumPy does not write");
   }
 
   /// Applies NumPy's state: (version, shape, type, Fortran order, bytes) of an array, (version, byte order, …) of a
@@ -231,11 +231,12 @@ class PickleMachine {
     const std::vector<Pickled>& s = state->items;
     if (stack_.empty() || state->kind != PickleKind::tuple) fail("a state is missing");
     if (stack_.back()->kind == PickleKind::type) {
-      if (s.size() > 1 && s[1]->text == ">") fail("big-endian arrays are not read");
+      if (s.size() > 1 && s[1]->text == ">") fail("big-endian arrays are not supported");
       return;
     }
-    if (stack_.back()->kind != PickleKind::array || s.size() != 5) fail("a state of what has none");
-    if (s[3]->number != 0) fail("an array in Fortran's order is not read");
+    if (stack_.back()->kind != PickleKind::array || s.size() != 5)
+      fail("a state is set on an object that is not an array");
+    if (s[3]->number != 0) fail("arrays in Fortran order are not supported");
     stack_.pop_back();
     const Pickled shape = s[1];
     push_array(*s[2], *shape, s[4]->text);
@@ -246,10 +247,10 @@ class PickleMachine {
     out->numbers = numbers_of(type, bytes);
     double count = 1;
     for (const Pickled& n : shape.items) {
-      if (!(n->number >= 0 && n->number < 1e9)) fail("an array's shape is not one");
+      if (!(n->number >= 0 && n->number < 1e9)) fail("the shape of an array contains an invalid size");
       out->shape.push_back(std::size_t(n->number)), count *= n->number;
     }
-    if (count != double(out->numbers.size())) fail("an array whose bytes do not fit its shape");
+    if (count != double(out->numbers.size())) fail("the bytes of an array do not match its shape");
     push(std::move(out));
   }
 
@@ -257,7 +258,7 @@ class PickleMachine {
     std::string name = type.text;
     if (!name.empty() && (name[0] == '<' || name[0] == '=' || name[0] == '|')) name.erase(0, 1);
     const auto as = [&]<class E>(E value) {
-      if (bytes.size() % sizeof value != 0) fail("an array whose bytes do not fit its type");
+      if (bytes.size() % sizeof value != 0) fail("the bytes of an array do not match its type");
       std::vector<double> out(bytes.size() / sizeof value);
       for (std::size_t i = 0; i < out.size(); ++i) {
         std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
@@ -269,7 +270,7 @@ class PickleMachine {
     if (type.kind == PickleKind::type && name == "f4") return as(float());
     if (type.kind == PickleKind::type && name == "i8") return as(std::int64_t());
     if (type.kind == PickleKind::type && name == "i4") return as(std::int32_t());
-    fail(fmt::format("an array of type {}; f8, f4, i8 and i4 are read", quote(type.text)));
+    fail(fmt::format("arrays of type {} are not supported; f8, f4, i8 and i4 are", quote(type.text)));
   }
 
   std::string_view bytes_;

@@ -180,7 +180,7 @@ class RecordingParser {
   }
 
   void read_meta() {
-    if (!npz_.has("meta")) fail("meta", "there is no array of this name: this is no recording");
+    if (!npz_.has("meta")) fail("meta", "there is no array of this name: this is not a recording");
     out_.meta = npz_.read_text("meta");
     const JsonDocument document(out_.meta, out_.file + "/meta");
     const JsonValue& root = document.root();
@@ -190,7 +190,7 @@ class RecordingParser {
     if (!format || string_value("format", *format) != kFormat)
       fail("meta/format", fmt::format("expected \"{}\"", kFormat));
     if (const int version = size_value(root, "version"); version != kVersion) {
-      fail("meta/version", fmt::format("version {} is not known; {} is", version, kVersion));
+      fail("meta/version", fmt::format("the version is {}, expected {}", version, kVersion));
     }
     if (const JsonValue* model = root.find("model")) out_.model = string_value("model", *model);
     out_.nq = size_value(root, "nq"), out_.nv = size_value(root, "nv");

@@ -33,7 +33,7 @@ Pose read_origin(const XmlElement& owner) {
   if (origin.read("rpy", rpy)) {
     pose.orientation = from_rpy(rpy);
     for (int i = 0; i < 3; ++i) {
-      if (std::abs(rpy[i]) > 1e6) origin.error("an angle beyond 1e6 radians", "rpy");
+      if (std::abs(rpy[i]) > 1e6) origin.error("an angle is larger than 1e6 radians", "rpy");
     }
   }
   report_rest(origin);
@@ -107,8 +107,8 @@ void Reader::read_parts() {
                                   [](const XmlElement& e) { return e.name().substr(0, 6) == "xacro:"; });
   if (macros) {  // other findings would concern unexpanded text
     return robot_.error(
-        "this is xacro, a language of macros: expand it with \"xacro FILE.xacro > FILE.urdf\" (ROS's package xacro, or "
-        "pip install xacro) and read what comes out");
+        "this is a xacro file, which contains macros: expand it with \"xacro FILE.xacro > FILE.urdf\" (ROS's package "
+        "xacro, or pip install xacro) and read the result");
   }
   robot_.ignore({"version", "xmlns:xacro", "xmlns:drake", "xmlns:xsi", "xsi:schemaLocation", "xmlns"});
   Materials materials;
@@ -141,7 +141,8 @@ void Reader::add_world() {
   if (std::any_of(links_.begin(), links_.end(), is_world)) return;
   const auto joint = std::find_if(joints_.begin(), joints_.end(), [](const Joint& j) { return j.parent == "world"; });
   if (joint == joints_.end()) return;
-  sink_.add(Severity::note, joint->where, "there is no link named 'world': the world is meant");
+  sink_.add(Severity::note, joint->where,
+            "there is no link named 'world': the joint's parent is taken to be the world");
   Link world;
   world.body.name = "world";
   world.body.where = joint->where;
@@ -184,7 +185,7 @@ void Reader::add_body(int index, int parent, bool parent_is_static) {
   if (link.parent_joint < 0) {
     if (body.name == "world") {
       if (options_.floating_base)
-        sink_.add(Severity::warning, body.where, "the link named 'world' is the world: it does not float");
+        sink_.add(Severity::warning, body.where, "the link named 'world' is the world, which cannot float");
       body.parent = -1;
       spec_.bodies[0] = std::move(body);
       return;
@@ -267,7 +268,7 @@ void Reader::check_mimic_loops(const std::unordered_map<std::string, const Joint
       at = next == joints.end() || next->second == at ? nullptr : next->second;
     }
     if (at && at->mimic && seen[at] == walk)
-      sink_.add(Severity::error, at->mimic->where, "joints mimic each other in a loop");
+      sink_.add(Severity::error, at->mimic->where, "these joints mimic each other in a loop");
   }
 }
 
@@ -277,10 +278,11 @@ void Reader::check_negative() {
   for (const auto& [body, message] : negative_) {
     const WeldedInertia welded = welded_inertia(spec_, body);
     const bool good = !welded.moves || welded.positive();
-    sink_.add(good ? Severity::warning : Severity::error, spec_.bodies[body].inertial->where,
-              message + (!welded.moves ? "; the link does not move, kept as it is"
-                         : good        ? "; with the links that are fixed to it it is, kept as it is"
-                                       : " (--fix balance makes all three moments their mean)"));
+    sink_.add(
+        good ? Severity::warning : Severity::error, spec_.bodies[body].inertial->where,
+        message + (!welded.moves ? "; it is kept, because the link does not move"
+                   : good ? "; it is kept, because the total inertia with the links fixed to it is positive definite"
+                          : " (--fix balance makes all three moments their mean)"));
   }
 }
 
@@ -297,9 +299,10 @@ void Reader::check_masses() {
     if (massive[i]) {
       sink_.add(Severity::note, body.where, fmt::format("link {} moves and {}", quote(body.name), what));
     } else {
-      sink_.add(Severity::warning, body.where,
-                fmt::format("link {} moves and {}, nor does anything below it: forward dynamics are singular",
-                            quote(body.name), what));
+      sink_.add(
+          Severity::warning, body.where,
+          fmt::format("link {} moves and {}, and the links below it have no mass either: forward dynamics are singular",
+                      quote(body.name), what));
     }
   }
 }
@@ -311,7 +314,7 @@ void Reader::check_geom_names() {
     for (GeomSpec& geom : body.geoms) {
       if (geom.name.empty() || seen.insert(geom.name).second) continue;
       sink_.add(Severity::note, geom.where,
-                fmt::format("a second shape named {}: left without a name", quote(geom.name)));
+                fmt::format("a second shape is named {}: the name of this one is dropped", quote(geom.name)));
       geom.name.clear();
     }
   }

@@ -24,7 +24,8 @@ Vec3d read_axis(const XmlElement& joint) {
     element.error("the axis has no direction", "xyz");
     return {1, 0, 0};
   }
-  if (std::abs(length - 1) > 1e-6) element.note(fmt::format("the axis has length {:.6g}: normalised", length), "xyz");
+  if (std::abs(length - 1) > 1e-6)
+    element.note(fmt::format("the axis has length {:.6g} and was normalised", length), "xyz");
   report_rest(element);
   return length == 1 ? axis : axis * (1 / length);
 }
@@ -33,7 +34,7 @@ void read_limit(const XmlElement& joint, std::string_view type, JointSpec& out) 
   const bool ranged = type == "revolute" || type == "prismatic";
   const XmlElement element = joint.child("limit");
   if (!element) {
-    if (ranged) joint.warn(fmt::format("a {} joint without <limit>: taken as not limited", type));
+    if (ranged) joint.warn(fmt::format("a {} joint without <limit> is read as not limited", type));
     return;
   }
   double low = 0, high = 0, effort = kInfinity, velocity = kInfinity;
@@ -45,25 +46,27 @@ void read_limit(const XmlElement& joint, std::string_view type, JointSpec& out) 
   const bool has_low = read("lower", low), has_high = read("upper", high);
   if (ranged && (has_low || has_high)) {
     if (low >= high) {
-      element.warn(fmt::format("lower {} is not below upper {}: taken as not limited", low, high), "lower");
+      element.warn(fmt::format("lower {} is not below upper {}: the joint is read as not limited", low, high), "lower");
     } else {
       out.limited = std::isfinite(low) || std::isfinite(high);
       out.range = {low, high};
     }
   } else if (ranged) {
-    element.warn(fmt::format("a {} joint without lower and upper: taken as not limited", type));
+    element.warn(fmt::format("a {} joint without lower and upper is read as not limited", type));
   } else if ((has_low && low != 0) || (has_high && high != 0)) {
     element.note(fmt::format("a {} joint has no range: lower and upper are not used", type));
   }
   if (read("effort", effort)) {
-    if (effort < 0) element.error(fmt::format("is negative: {}", effort), "effort");
-    if (effort == 0) element.warn("effort 0 would allow no force at all: taken as not limited", "effort");
+    if (effort < 0) element.error(fmt::format("attribute 'effort' is {}, expected at least 0", effort), "effort");
+    if (effort == 0) element.warn("effort 0 would allow no force: the effort is read as not limited", "effort");
     if (effort > 0 && std::isfinite(effort)) out.force_limited = true, out.force_range = {-effort, effort};
   }
   if (read("velocity", velocity)) {
-    if (velocity < 0) element.error(fmt::format("is negative: {}", velocity), "velocity");
+    if (velocity < 0)
+      element.error(fmt::format("attribute 'velocity' is {}, expected at least 0", velocity), "velocity");
     if (velocity > 0) out.velocity_limit = velocity;
-    if (velocity == 0) element.warn("velocity 0 would allow no motion: taken as not limited", "velocity");
+    if (velocity == 0)
+      element.warn("velocity 0 would allow no motion: the velocity is read as not limited", "velocity");
   }
   report_rest(element);
 }
@@ -72,7 +75,8 @@ void read_dynamics(const XmlElement& joint, JointSpec& out) {
   const XmlElement element = joint.child("dynamics");
   if (!element) return;
   for (const auto& [name, value] : {std::pair{"damping", &out.damping}, {"friction", &out.friction_loss}}) {
-    if (element.read(name, *value) && *value < 0) element.error(fmt::format("is negative: {}", *value), name);
+    if (element.read(name, *value) && *value < 0)
+      element.error(fmt::format("attribute '{}' is {}, expected at least 0", name, *value), name);
   }
   report_rest(element);
 }
@@ -96,7 +100,7 @@ void make_screw(const XmlElement& element, JointSpec spec, Joint& out) {
   if (!thread) {
     element.error("a screw joint without <drake:screw_thread_pitch>");
   } else if (require(thread, "value", pitch) && pitch == 0) {
-    thread.error("a pitch of 0 is no screw", "value");
+    thread.error("the pitch of a screw joint cannot be 0", "value");
   }
   if (thread) report_rest(thread);
   Diagnostics none;  // stays empty: the axis is a unit vector
@@ -181,7 +185,7 @@ void attach(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink
     }
     Link& link = links[child->second];
     if (link.parent_joint >= 0) {
-      error(fmt::format("link {} has two parents: joint {} in line {} too", quote(joint.child),
+      error(fmt::format("link {} has two parent joints: joint {} in line {} is the other", quote(joint.child),
                         quote(joints[link.parent_joint].name), joints[link.parent_joint].where.line));
       continue;
     }
@@ -217,7 +221,7 @@ Joint read_joint(const XmlElement& element) {
   if (std::find(types.begin(), types.end(), joint.type) == types.end()) {
     const auto word = [&](std::string_view type) { return type == joint.type; };
     if (!drake && std::any_of(std::begin(kDrakeTypes), std::end(kDrakeTypes), word)) {
-      element.error(fmt::format("type {} is one of <drake:joint>'s", quote(joint.type)), "type");
+      element.error(fmt::format("a joint of type {} must be written as <drake:joint>", quote(joint.type)), "type");
     } else if (!joint.type.empty()) {
       element.error(fmt::format("unknown joint type {}; known are {}", quote(joint.type), fmt::join(types, ", ")),
                     "type");
@@ -245,12 +249,13 @@ int connect(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink
     if (links[i].parent_joint < 0) roots.push_back(static_cast<int>(i));
   }
   if (roots.empty()) {
-    sink.add(Severity::error, robot, fmt::format("there is no root link: {} is a loop", loop_text(links, joints, 0)));
+    sink.add(Severity::error, robot,
+             fmt::format("there is no root link: the links {} form a loop", loop_text(links, joints, 0)));
     return -1;
   }
   for (std::size_t k = 1; k < roots.size(); ++k) {
     sink.add(Severity::error, links[roots[k]].body.where,
-             fmt::format("a second root: no joint has link {} as its child (the first root is {})",
+             fmt::format("there is a second root: no joint has link {} as its child (the first root is {})",
                          quote(links[roots[k]].body.name), quote(links[roots[0]].body.name)));
   }
   std::vector<int> open = roots;
@@ -265,7 +270,7 @@ int connect(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink
   if (lost != reached.end()) {
     const int i = static_cast<int>(lost - reached.begin());
     sink.add(Severity::error, links[i].body.where,
-             fmt::format("link {} does not hang on the root: {} is a loop", quote(links[i].body.name),
+             fmt::format("link {} is not connected to the root: the links {} form a loop", quote(links[i].body.name),
                          loop_text(links, joints, i)));
   }
   return sink.failed() ? -1 : roots[0];

@@ -30,28 +30,28 @@ void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix, s
   if (most < kLeastInertia) {  // exporters write rounding errors, even negative moments, for zero
     if (inertial.mass > 0) {
       element.warn(fmt::format("the inertia is {}: the link is a point mass",
-                               most == 0 ? "zero" : "under 1e-15 kg m², taken as zero"));
+                               most == 0 ? "zero" : "below 1e-15 kg m² and read as zero"));
     }
     inertial.inertia = {0, 0, 0, 0, 0, 0};
     return;
   }
   if (most > kMostInertia)
-    return element.error(fmt::format("the inertia is beyond {:g} kg m²: {}", kMostInertia, moments));
+    return element.error(fmt::format("the inertia is larger than {:g} kg m²: {}", kMostInertia, moments));
   const bool negative = d.z < -kSlack * most, flat = d.z <= kSlack * kSlack * most,
              unbalanced = d.y + d.z < d.x * (1 - kSlack);
   if (!negative && !flat && !unbalanced) return;
   if (fix && mean > 0) {
     inertial.inertia = diagonal3(mean, mean, mean);
     return element.warn(
-        fmt::format("no body has this inertia ({}): balanced, all three moments are now {:.6g}", moments, mean));
+        fmt::format("no body can have this inertia ({}): balanced, all three moments are now {:.6g}", moments, mean));
   }
   if (negative) {
     negative_found = fmt::format("the inertia is not positive definite: {}", moments);
     return;
   }
   if (unbalanced)
-    return element.warn(fmt::format("the inertia breaks the triangle inequality: {}; kept as it is", moments));
-  element.warn(fmt::format("the inertia is singular: {}; kept as it is", moments));
+    return element.warn(fmt::format("the inertia violates the triangle inequality: {}; it is kept", moments));
+  element.warn(fmt::format("the inertia is singular: {}; it is kept", moments));
 }
 
 /// Reads <inertial>. Without <mass> it warns and returns nothing.
@@ -63,7 +63,8 @@ std::optional<InertialSpec> read_inertial(const XmlElement& element, bool fix, s
   if (const XmlElement mass = element.child("mass")) {
     if (require(mass, "value", out.mass)) {
       if (out.mass < 0) mass.error(fmt::format("the mass is negative: {}", out.mass), "value");
-      if (out.mass > kMostMass) mass.error(fmt::format("the mass is beyond {:g} kg: {}", kMostMass, out.mass), "value");
+      if (out.mass > kMostMass)
+        mass.error(fmt::format("the mass is larger than {:g} kg: {}", kMostMass, out.mass), "value");
     }
     report_rest(mass);
   } else {
@@ -82,7 +83,7 @@ std::optional<InertialSpec> read_inertial(const XmlElement& element, bool fix, s
     if (good) check_tensor(tensor, out, fix, negative);
     out.inertia = rotate(rotation(pose.orientation), i);
   } else {
-    element.warn("<inertial> without <inertia>: taken as zero, the link is a point mass");
+    element.warn("<inertial> without <inertia>: the inertia is read as zero, the link is a point mass");
   }
   report_rest(element);
   return out;
@@ -95,7 +96,7 @@ bool extends(const XmlElement& shape, const char* attribute, double length) {
   if (length == 0) {
     shape.warn("a size of zero: the shape is left out", attribute);
   } else {
-    shape.error(fmt::format("must be greater than 0, is {}", length), attribute);
+    shape.error(fmt::format("attribute '{}' is {}, expected a positive number", attribute, length), attribute);
   }
   return false;
 }
@@ -138,7 +139,8 @@ bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
     std::string file;
     std::array<double, 4> given{1, 1, 1, 1};
     if (!shape.read("scale", given, 3)) given = {1, 1, 1, 1};
-    if (split_blanks(shape.text("scale")).size() > 3) shape.warn("three numbers are expected, not four", "scale");
+    if (split_blanks(shape.text("scale")).size() > 3)
+      shape.warn("'scale' has more than three numbers: the first three are used", "scale");
     const Vec3d scale{given[0], given[1], given[2]};
     good = extends(shape, "scale", std::min({std::abs(scale.x), std::abs(scale.y), std::abs(scale.z)}));
     good = require(shape, "filename", file) && good;
@@ -152,12 +154,13 @@ bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
     if (good)
       geom.orientation = geom.orientation * between({0, 0, 1}, normal * (1 / norm(normal)));
     else
-      shape.error("a normal must have a length", "normal");
+      shape.error("the normal has length zero", "normal");
   } else {
     good = false;
-    shape.warn(fmt::format(
-        "unknown shape {}, it touches nothing; known are box, sphere, cylinder, capsule, ellipsoid, plane, mesh",
-        quote(kind)));
+    shape.warn(
+        fmt::format("unknown shape {}: it takes no part in contact; known are box, sphere, cylinder, capsule, "
+                    "ellipsoid, plane, mesh",
+                    quote(kind)));
   }
   report_rest(shape);
   return good;
@@ -171,7 +174,7 @@ std::optional<std::array<float, 4>> read_color(const XmlElement& material) {
   if (!color.read("rgba", rgba, 3)) return {};
   std::array<float, 4> out{};
   for (int i = 0; i < 4; ++i) {
-    if (!(rgba[i] >= 0 && rgba[i] <= 1)) color.warn("a colour's component is outside 0 to 1", "rgba");
+    if (!(rgba[i] >= 0 && rgba[i] <= 1)) color.warn("a component of the colour is outside 0 to 1", "rgba");
     out[i] = static_cast<float>(std::clamp(rgba[i], 0.0, 1.0));
   }
   return out;
@@ -233,7 +236,7 @@ std::string MeshCache::name_of(const XmlElement& element, const std::string& uri
   }
   if (!known.missing.empty() && !looks && !known.told) {
     // No inertia of a URDF needs a mesh, so a missing mesh affects only contact.
-    element.warn(fmt::format("mesh without a surface, it touches nothing: {}", known.missing), "filename");
+    element.warn(fmt::format("a mesh without a surface takes no part in contact: {}", known.missing), "filename");
     known.told = true;
   } else if (!known.missing.empty() && fresh) {
     element.note(fmt::format("mesh without a surface: {}", known.missing), "filename");
@@ -254,8 +257,8 @@ MeshSpec MeshCache::read(const XmlElement& element, const std::string& uri, cons
   const auto relative = found.file.lexically_normal().lexically_relative(directory.lexically_normal());
   mesh.file = relative.empty() ? found.file.string() : relative.string();
   if (!is_mesh_file(found.file)) {
-    known.missing =
-        fmt::format("{} is not a format that is read; STL, OBJ and MSH are", quote(found.file.extension().string()));
+    known.missing = fmt::format("mesh format {} is not supported; supported are STL, OBJ and MSH",
+                                quote(found.file.extension().string()));
     return mesh;
   }
   try {
@@ -278,7 +281,7 @@ Link read_link(const XmlElement& element, const Materials& materials, MeshCache&
   if (!inertials.empty()) {
     link.body.inertial = read_inertial(inertials[0], options.fix_balance, link.negative);
     link.has_inertial = link.body.inertial.has_value();
-    if (inertials.size() > 1) inertials[1].warn("a second <inertial> is left out: the first is the link's");
+    if (inertials.size() > 1) inertials[1].warn("a second <inertial> has no effect: the first one counts");
   }
   read_shapes(element, "visual", materials, meshes, link);
   read_shapes(element, "collision", materials, meshes, link);

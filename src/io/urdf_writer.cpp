@@ -62,11 +62,13 @@ class UrdfWriter {
 
 void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
   if (joint.stiffness != 0) refuse(joint.where, "URDF has no springs: the joint's stiffness cannot be written");
-  if (joint.armature != 0) refuse(joint.where, "URDF has no armature");
-  if (turns_freely(joint.type) && joint.limited) refuse(joint.where, "URDF has no limit for a ball joint");
+  if (joint.armature != 0) refuse(joint.where, "URDF has no armature: the joint's armature cannot be written");
+  if (turns_freely(joint.type) && joint.limited)
+    refuse(joint.where, "URDF has no limit for a ball joint: this one cannot be written");
   if (joint.force_limited && joint.force_range[0] != -joint.force_range[1])
-    refuse(joint.where, "URDF's effort is the same both ways");
-  if (moves_freely(joint.type) && body.parent != 0) refuse(joint.where, "a free joint below the world's children");
+    refuse(joint.where, "URDF's effort is the same in both directions: this force range cannot be written");
+  if (moves_freely(joint.type) && body.parent != 0)
+    refuse(joint.where, "in URDF a free joint is possible only for a child of the world");
 }
 
 void UrdfWriter::check_equality(const EqualitySpec& q) {
@@ -87,8 +89,8 @@ void UrdfWriter::check() {
   for (const TendonSpec& t : spec_.tendons) refuse(t.where, "URDF has no tendons");
   const Vec3d usual = OptionSpec().gravity, &g = spec_.option.gravity;
   if (g.x != usual.x || g.y != usual.y || g.z != usual.z || !spec_.option.gravity_enabled) {
-    refuse({}, "URDF has no gravity of its own: " +
-                   (spec_.option.gravity_enabled ? to_text(g) : std::string("one that is disabled")) +
+    refuse({}, "URDF has no element for gravity: " +
+                   (spec_.option.gravity_enabled ? to_text(g) : std::string("disabled gravity")) +
                    " cannot be written");
   }
   if (!errors_.empty()) throw InputError(errors_);

@@ -37,17 +37,17 @@ void clean_ends(XmlDocument::State& state) {
   if (last == std::string::npos) text.clear();
   if (last != std::string::npos && last + 1 < text.size()) {
     state.sink->add(Severity::note, {state.file, 0, 0, {}},
-                    fmt::format("{} NUL bytes at the end are passed over", text.size() - last - 1));
+                    fmt::format("{} NUL bytes at the end are ignored", text.size() - last - 1));
     text.resize(last + 1);
   }
   if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) state.begin = 3;
   if (text.compare(0, 2, "\xFF\xFE") == 0 || text.compare(0, 2, "\xFE\xFF") == 0) {
-    throw InputError({state.file, 1, 1, {}}, "the file is UTF-16; only UTF-8 is read");
+    throw InputError({state.file, 1, 1, {}}, "the file is UTF-16, expected UTF-8");
   }
   const std::size_t word = text.find_first_not_of(" \t\r\n", state.begin);
   if (word == std::string::npos) throw InputError({state.file, 1, 1, {}}, "the file is empty");
   if (word > state.begin && text.compare(word, 5, "<?xml") == 0) {
-    state.sink->add(Severity::note, {state.file, 1, 1, {}}, "blanks before <?xml are passed over");
+    state.sink->add(Severity::note, {state.file, 1, 1, {}}, "blanks before <?xml are ignored");
   }
 }
 
@@ -74,7 +74,7 @@ std::string read_file(const std::filesystem::path& file, std::size_t most_bytes,
   if (status.type() != std::filesystem::file_type::regular) fail("is not a regular file");
   const std::uintmax_t size = std::filesystem::file_size(file, status_error);
   if (status_error) fail(status_error.message());
-  if (size > most_bytes) fail(fmt::format("has {} bytes, the most read is {}", size, most_bytes));
+  if (size > most_bytes) fail(fmt::format("has {} bytes, expected at most {}", size, most_bytes));
   std::ifstream in(file, std::ios::binary);
   if (!in) fail("cannot be opened");
   std::string text(size, '\0');
@@ -96,7 +96,7 @@ XmlDocument XmlDocument::load(const std::filesystem::path& file, DiagnosticSink&
 XmlDocument XmlDocument::parse(std::string text, const std::string& name, DiagnosticSink& sink,
                                const XmlLimits& limits) {
   if (text.size() > limits.bytes) {
-    throw InputError({name, 0, 0, {}}, fmt::format("has {} bytes, the most read is {}", text.size(), limits.bytes));
+    throw InputError({name, 0, 0, {}}, fmt::format("has {} bytes, expected at most {}", text.size(), limits.bytes));
   }
   auto state = std::make_unique<State>();
   state->file = name;
@@ -289,7 +289,7 @@ bool XmlElement::read(const char* attribute, std::string& out) const {
 bool XmlElement::is_empty(const char* attribute) const {
   const auto value = this->attribute(attribute);
   if (!value || !trimmed(*value).empty()) return !value;
-  note(fmt::format("attribute '{}' is empty: as if it were not there", attribute), attribute);
+  note(fmt::format("attribute '{}' is empty and is ignored", attribute), attribute);
   return true;
 }
 
@@ -354,7 +354,7 @@ void XmlElement::report_unread(Severity severity) const {
     const bool second = first != node && state_->read[state_->offset(first.name())];
     XmlElement(state_, node)
         .report(severity,
-                second ? fmt::format("a second <{}> in one <{}>: the first counts", its_name, name())
+                second ? fmt::format("a second <{}> in one <{}>: only the first is used", its_name, name())
                        : fmt::format("<{}> is not an element of <{}>", its_name, name()),
                 nullptr);
   }

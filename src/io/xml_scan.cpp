@@ -53,7 +53,7 @@ class Scanner {
       else if (starts("<![CDATA["))
         scan_cdata();
       else if (starts("<!"))
-        fail(at_, "a document type declaration is refused: models need none, and entities can be abused");
+        fail(at_, "a document type declaration is not accepted: models need none, and its entities can be abused");
       else if (starts("<?"))
         skip_past("?>", "processing instruction");
       else if (starts("</"))
@@ -65,7 +65,7 @@ class Scanner {
       fail(text_.size(), fmt::format("the file ends inside <{}>, opened at line {}: is it truncated?",
                                      open_.back().name, line_of(open_.back().at)));
     }
-    if (!had_root_) fail(text_.size(), "the file holds no element");
+    if (!had_root_) fail(text_.size(), "the file contains no element");
   }
 
  private:

@@ -81,13 +81,16 @@ class XmlIndentation : public pugi::xml_tree_walker {
   static constexpr int kDeepest = 20;
 };
 
+/// Prefix of an entry that is written, although other readers may refuse it or need another file.
+inline constexpr std::string_view kKeptPrefix = "kept: ";
+
 /// Lists what a document lacks, and how often, in a comment at its top. Appends the same lines to `losses`, if given.
 inline void write_losses(pugi::xml_document& document, const std::map<std::string, int>& lost,
                          std::vector<std::string>* losses) {
   std::string text;
   for (const auto& [what, count] : lost) {
     if (count == 0) continue;
-    const std::string line = fmt::format("lost: {} ({})", what, count);
+    const std::string line = fmt::format("{}{} ({})", what.starts_with(kKeptPrefix) ? "" : "lost: ", what, count);
     text += "\n  " + line;
     if (losses) losses->push_back(line);
   }

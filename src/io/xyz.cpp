@@ -66,7 +66,7 @@ std::vector<Property> properties(const Value& value, Location where) {
     else
       parts.back() += c;
   }
-  if (parts.size() % 3 != 0) throw InputError(where, "Properties must be name:type:columns, over and over");
+  if (parts.size() % 3 != 0) throw InputError(where, "Properties must be a list name:type:columns:name:type:columns…");
   std::vector<Property> out;
   for (std::size_t k = 0; k < parts.size(); k += 3) {
     const Parsed<int> columns = parse_integer(parts[k + 2]);
@@ -218,9 +218,9 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
   for (std::size_t i = 0; frame.mass.empty() && i < frame.species.size(); ++i) {
     system.mass.push_back(element_mass(frame.species[i]));
     if (system.mass.back() == 0) {
-      throw InputError(
-          {file, 0, 0, fmt::format("particle {}", i)},
-          fmt::format("{} is no element's symbol and there is no masses:R:1 column", quote(frame.species[i])));
+      throw InputError({file, 0, 0, fmt::format("particle {}", i)},
+                       fmt::format("{} is not the symbol of an element, and there is no masses:R:1 column",
+                                   quote(frame.species[i])));
     }
   }
   system.constraints = ConstraintSet(system.particles());

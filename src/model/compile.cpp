@@ -127,7 +127,7 @@ void Compiler::check_joints(const BodySpec& body) {
   const std::string name = "body \"" + body.name + "\" ";
   if (frees > 0 && body.parent != 0)
     error(body.where, name + "has a free joint, which only a child of the world may have");
-  if (frees > 0 && body.joints.size() > 1) error(body.where, name + "has a free joint and others");
+  if (frees > 0 && body.joints.size() > 1) error(body.where, name + "has a free joint and other joints");
   if (balls > 1) error(body.where, name + "has two ball joints");
   if (balls > 0 && hinges > 0) error(body.where, name + "has a ball joint and a hinge");
   if (dofs > 6) error(body.where, name + "has " + std::to_string(dofs) + " degrees of freedom, more than 6");
@@ -376,21 +376,21 @@ static void find_idle_equalities(const Model& model, ModelSpec& spec) {
     if (e.type == EqualityType::connect || e.type == EqualityType::weld) {
       const int a = body_of(e.first, e.sites), b = body_of(e.second, e.sites);
       if (a >= 0 && b >= 0 && model.bodies[std::size_t(a)].link == model.bodies[std::size_t(b)].link) {
-        drop("no effect: what it joins cannot move against each other");
+        drop("no effect: the bodies of this equality cannot move relative to each other");
         continue;
       }
       if (e.type == EqualityType::connect && a >= 0 && b >= 0 && held_at(e, a, b)) {
-        drop("no effect: the joints between what it connects hold it there");
+        drop("no effect: the joints between the connected bodies already keep them together at this point");
         continue;
       }
     }
     if (e.type == EqualityType::tendon && stays(e.first) && (e.second.empty() || stays(e.second))) {
-      drop("no effect: nothing moves the tendons that it joins");
+      drop("no effect: the tendons of this equality have constant length");
       continue;
     }
     std::vector<const EqualitySpec*>& others = acting[e.first + '\n' + e.second];
     if (std::any_of(others.begin(), others.end(), [&](const EqualitySpec* other) { return say_the_same(*other, e); }))
-      drop("no effect: an equality before it says the same");
+      drop("no effect: an earlier equality is the same");
     else
       others.push_back(&e);
   }

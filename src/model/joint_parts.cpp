@@ -15,13 +15,13 @@ std::string objection(const JointSpec& joint) {
   const JointTraits& t = traits(joint.type);
   if (!is_unit(joint.axis)) return "axis must be a unit vector";
   const bool own = !(norm(joint.second_axis) == 0);
-  if (own && t.axes < 2) return std::string("a ") + t.name + " joint has no second axis";
+  if (own && t.axes < 2) return std::string("a ") + t.name + " joint cannot have a second axis";
   if (own && (!is_unit(joint.second_axis) || std::abs(dot(joint.axis, joint.second_axis)) > 1e-9))
-    return "second axis must be a unit vector at right angles to the first";
+    return "second axis must be a unit vector perpendicular to the first";
   if (joint.reference != 0 || joint.spring_reference != 0)
-    return std::string("a ") + t.name + " joint has no reference position: its parts do";
+    return std::string("a ") + t.name + " joint cannot have a reference position: only its parts can";
   if (joint.limited && t.translations > 0 && t.translations < t.scalars)
-    return std::string("a ") + t.name + " joint has no range: of its parts, some turn and some slide";
+    return std::string("a ") + t.name + " joint cannot have a range: some of its parts turn and some slide";
   return "";
 }
 

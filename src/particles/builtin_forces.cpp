@@ -26,7 +26,7 @@ void check_pattern(const ParticleSystem& system, std::vector<double> pattern, co
   const std::size_t n = system.mass.size(), m = pattern.size();
   bool fits = n > 0 && n % m == 0;
   for (std::size_t i = 0; fits && i < n; ++i) fits = std::abs(system.mass[i] - pattern[i % m]) < 0.01 * pattern[i % m];
-  if (!fits) throw ValueError("force field", "particles of other masses or another order", order);
+  if (!fits) throw ValueError("force field", "used with particles of other masses or in another order", order);
 }
 
 std::vector<int> molecules(int particles, int size) {
@@ -139,7 +139,7 @@ ParticleSystem converted(const ParticleSystem& system, const Units& units) {
   for (int k = 0; k < system.constraints.nrow(); ++k) {
     const ConstraintSet& old = system.constraints;
     if (old.kind(k) != RowKind::distance)
-      throw ValueError("constraints", old.describe(k), "distances only, to convert units");
+      throw ValueError("constraints", old.describe(k), "only distance constraints, to convert units");
     set.add_distance(old.row_particles(k)[0], old.row_particles(k)[1],
                      length == 10 ? old.value(k) * 10 : old.value(k) / 10);
   }

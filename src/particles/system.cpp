@@ -33,9 +33,9 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
   if (!(std::isfinite(cutoff) && cutoff > 0)) throw ValueError(what, number_text(cutoff), "a positive length");
   for (int c = 0; c < 3; ++c) {
     if (box.length[c] > 0 && cutoff > 0.5 * box.length[c]) {
-      throw ValueError(
-          what, number_text(cutoff),
-          fmt::format("at most half the box, {}: a particle would see two images of another", 0.5 * box.length[c]));
+      throw ValueError(what, number_text(cutoff),
+                       fmt::format("at most half the box, {}: otherwise a particle sees two images of another",
+                                   0.5 * box.length[c]));
     }
   }
 }
@@ -166,26 +166,27 @@ void ParticleSystem::check() const {
 std::string Preparation::text(const Units& units) const {
   std::string out;
   if (!redundant.empty()) {
-    out += fmt::format("{} of {} constraints follow from the others and were left out: ", redundant.size(),
+    out += fmt::format("{} of {} constraints are implied by the others and were left out: ", redundant.size(),
                        redundant.size() + rank);
     for (std::size_t k = 0; k < redundant.size() && k < 4; ++k) out += (k ? ", " : "") + redundant[k];
     out += redundant.size() > 4 ? fmt::format(" and {} more\n", redundant.size() - 4) : "\n";
   }
   if (moved()) {
     out += fmt::format(
-        "the start violated its constraints by {:.3g} (relative); positions were projected in {} rounds and moved by "
-        "at most {:.3g} {} ({:.3g} rms)\n",
+        "the initial state violated its constraints by {:.3g} (relative); positions were projected in {} iterations "
+        "and "
+        "moved by at most {:.3g} {} ({:.3g} rms)\n",
         start_violation, iterations, moved_max, units.length, moved_rms);
   }
   if (loose[0] >= 0) {
     out += fmt::format(
-        "nothing holds particles {} and {} together, between which no pair force acts: are bonds missing? XYZ files "
-        "have "
-        "none, --setup adds some\n",
+        "nothing holds particles {} and {} together, although their pair force is excluded: are bonds missing? XYZ "
+        "files "
+        "contain none; --setup adds some\n",
         loose[0], loose[1]);
   }
   if (velocity_changed_max > 0) {
-    out += fmt::format("velocities along constraints were taken out: at most {:.3g} {}/{}\n", velocity_changed_max,
+    out += fmt::format("velocities that violate constraints were removed: at most {:.3g} {}/{}\n", velocity_changed_max,
                        units.length, units.time);
   }
   return out;
@@ -220,8 +221,8 @@ std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator
   done.rank = found.rank;
   if (found.singular_geometry) {
     throw ValueError("constraints", name_rows(set, found.dependent),
-                     "independent rows: at this geometry (points on a line, or alike) they depend on the others, "
-                     "though elsewhere they would not");
+                     "independent rows: in this geometry (such as points on a line) they depend on the others, "
+                     "although in general they do not");
   }
   for (const int row : found.dependent) done.redundant.push_back(set.describe(row));
   return found.dependent;
@@ -233,7 +234,7 @@ void check_dropped(const ConstraintSet& all, const std::vector<int>& dropped, st
   for (const int row : dropped) {
     const double violation = std::abs(all.evaluate_row(row, x, {})) / all.scale(row);
     if (!(violation <= std::max(1e3 * tolerance, 1e3 * all.rounding_floor(row, x)))) {
-      throw ValueError(all.describe(row), fmt::format("violated by {:.3g} when the others hold", violation),
+      throw ValueError(all.describe(row), fmt::format("violated by {:.3g} if the others hold", violation),
                        "constraints that do not contradict one another");
     }
   }
@@ -264,8 +265,8 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   done.loose = loose_pair(system);
   if (system.constraints.nrow() == 0) return done;
   if (const Violation first = largest_violation_at(system.constraints, system.position); !std::isfinite(first.value)) {
-    throw ValueError(system.constraints.describe(first.row), "not a number at the start",
-                     "a function and a gradient that are finite there");
+    throw ValueError(system.constraints.describe(first.row), "not a number in the initial state",
+                     "a function and a gradient that are finite in the initial state");
   }
   const std::vector<double> inverse = system.inverse_masses();
   const DiagonalMass mass(coordinate_masses(inverse));

@@ -41,7 +41,7 @@ void check_start(const ParticleSystem& system, double tolerance) {
   if (worst.value <= 1e3 * std::max(tolerance, rounding)) return;
   throw ValueError(
       "start", fmt::format("off the constraints by {:.3g} (relative), worst {}", worst.value, set.describe(worst.row)),
-      "positions at which they hold: prepare() moves a start onto them");
+      "positions that satisfy them: prepare() projects the initial positions");
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
     std::size_t bad = 0;
     while (3 * (bad + 1) < x.size() && finite_at(bad)) ++bad;
     return fail("force",
-                fmt::format("not finite at particle {}: particles that overlap, or too large a timestep", bad));
+                fmt::format("not finite at particle {}: particles overlap, or the timestep is too large", bad));
   }
   if (constrained) {
     report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve);

@@ -267,7 +267,7 @@ void Batch<R>::check_use(WorldParameter which) const {
   } else if (which == WorldParameter::friction_scale) {
     const auto& geometry = options_.step.rows.geometry;
     if (!options_.step.rows.contacts) refuse("a batch with contacts");
-    if (geometry->crowded()) refuse("a model whose pairs of shapes are found without a broad phase");
+    if (geometry->crowded()) refuse("a model with so few shapes that contacts need no broad phase");
     if (geometry->empty()) refuse("a model with shapes that may touch");
   } else if (which == WorldParameter::damping_scale) {
     const auto damped = [](const JointSpec& j) {
@@ -355,7 +355,7 @@ template <class R>
 void Batch<R>::check(const Rollout<R>& r) const {
   if (r.steps < 0) throw ValueError("steps", std::to_string(r.steps), "not negative");
   if (!r.ctrl.empty() && options_.drives)
-    throw ValueError("ctrl", "given", "none where drives act in the place of the model's own actuators");
+    throw ValueError("ctrl", "given", "none, because drives replace the actuators of the model");
   if (!options_.drives && !(r.qpos_target.empty() && r.qvel_target.empty()))
     throw ValueError(r.qpos_target.empty() ? "qvel_target" : "qpos_target", "given", "a batch with drives");
   const auto each = [&](const char* name, std::size_t got, int n) {
@@ -957,7 +957,7 @@ constexpr int kMostSweepSteps = 1000;  ///< more than a step ever sets
 template <class R>
 void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory) {
   const auto fail = [] {
-    throw ValueError("memory", "bytes of another length", "those that a batch of as many worlds saved");
+    throw ValueError("memory", "bytes of another length", "bytes that a batch with the same number of worlds saved");
   };
   const auto read = [&]<class E>(E* values, std::size_t count) {
     if (count > bytes.size() / sizeof(E)) fail();
@@ -976,11 +976,11 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
       }
     });
     if (m.terms.sweep_steps < 0 || m.terms.sweep_steps > kMostSweepSteps)
-      throw ValueError("memory", std::to_string(m.terms.sweep_steps) + " steps", "what a batch saved");
+      throw ValueError("memory", std::to_string(m.terms.sweep_steps) + " steps", "bytes that a batch saved");
     for (const TermMemory::Entry& e : m.terms.entries) {
       const bool known = e.kind < TermMemory::Kind::count;
       if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))
-        throw ValueError("memory", "bytes that are no terms", "those that a batch saved");
+        throw ValueError("memory", "bytes without valid terms", "bytes that a batch saved");
     }
   }
   if (!bytes.empty()) fail();

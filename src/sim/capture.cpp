@@ -51,8 +51,8 @@ void each_switch(Capture& c, const F& f) {
 
 Json parse(const CaptureArrays& arrays, const std::string& file) {
   Json meta = Json::parse(arrays.meta, nullptr, false);
-  if (!meta.is_object() || meta.value("format", Json()) != Json(kFormat)) fail(file, "meta", "this is no capture");
-  if (meta.value("version", Json()) != Json(1)) fail(file, "meta/version", "version 1 is known");
+  if (!meta.is_object() || meta.value("format", Json()) != Json(kFormat)) fail(file, "meta", "this is not a capture");
+  if (meta.value("version", Json()) != Json(1)) fail(file, "meta/version", "expected version 1");
   return meta;
 }
 
@@ -66,7 +66,7 @@ Json joints_of(const Model& model) {
 
 CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
   if (capture.options.step.equalities)
-    throw ValueError("equalities", "given beside the model", "the model's own in a capture");
+    throw ValueError("equalities", "given as an argument", "the model's own equalities in a capture");
   CaptureArrays out;
   Json meta{{"format", kFormat}, {"version", 1}, {"model", model.name}};
   meta["model_file"] = model.bodies[0].where.file;  // other bodies may come from included files
@@ -118,7 +118,7 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
   }
   const std::string array = meta.value("fault_array", std::string());
   const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
-  if (known == std::end(kFaultArrays)) fail(file, "meta/fault_array", "\"" + array + "\" is none of a world's arrays");
+  if (known == std::end(kFaultArrays)) fail(file, "meta/fault_array", "\"" + array + "\" is not an array of a world");
   out.fault.array = *known;
   out.memory = arrays.memory;
   return out;

@@ -15,7 +15,7 @@ std::string limits_refusal(const Model& model, const Drives& drives) {
     for (int k = 0; k < 4; ++k) {
       const int v = joint.qvel + k;
       if (std::isfinite(drives.force_limit[v]) && (drives.kp[v] > 0 || drives.kd[v] > 0))
-        return "force limits of a free joint's drive are not in lanes yet";
+        return "force limits of a free joint's drive are not supported in SIMD lanes";
     }
   }
   return {};

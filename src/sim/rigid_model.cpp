@@ -46,7 +46,7 @@ Diagnostics misfits(const Model& model) {
   for (const ContactPairSpec& p : model.spec.contact_pairs) {
     if (contact_surface(p).directional())
       refuse(p.where,
-             "friction that depends on the direction (a pair has two numbers for sliding, 1 where none is given)");
+             "friction that depends on the direction (a pair has two sliding coefficients, each 1 by default)");
     if (p.margin < 0) refuse(p.where, "a negative margin");
   }
   for (const EqualitySpec& e : model.spec.equalities) {
@@ -60,7 +60,8 @@ Diagnostics misfits(const Model& model) {
     }
   }
   if (more > 0)
-    d.push_back({Severity::error, {d[0].where.file, 0, 0, ""}, "and " + std::to_string(more) + " more of the kind"});
+    d.push_back(
+        {Severity::error, {d[0].where.file, 0, 0, ""}, "and " + std::to_string(more) + " more errors of this kind"});
   return d;
 }
 
@@ -142,7 +143,7 @@ std::array<float, 4> colour_of(int body) {
 
 GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
   if (surface.restitution != 0 || surface.compliance != 0 || surface.damping_time != 0)
-    throw ValueError("surface", "restitution, compliance or damping time", "none of them");
+    throw ValueError("surface", "with restitution, compliance or damping time", "a surface without them");
   GeomSpec geom;
   geom.type = geom_type(shape.shape.type), geom.size = shape.shape.size;
   geom.position = shape.local.position, geom.orientation = quaternion(shape.local.rotation);
@@ -162,7 +163,8 @@ GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
 }  // namespace
 
 ModelSpec scene_spec(const RigidScene& scene) {
-  if (!scene.joints.empty() || !scene.pairs.empty()) throw ValueError("scene", "joints or pairs", "bodies and shapes");
+  if (!scene.joints.empty() || !scene.pairs.empty())
+    throw ValueError("scene", "with joints or pairs", "a scene of bodies and shapes only");
   ModelSpec spec;
   spec.name = scene.name;
   spec.option.timestep = scene.options.dt, spec.option.gravity = scene.options.gravity;
@@ -170,7 +172,7 @@ ModelSpec scene_spec(const RigidScene& scene) {
   for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
     const RigidBody& body = scene.bodies[i];
     if (norm(body.velocity) + norm(body.angular_velocity) + norm(body.force) + norm(body.torque) != 0)
-      throw ValueError("body", "velocity or force", "at rest");
+      throw ValueError("body", "with a velocity or a force", "a body at rest");
     BodySpec& link = spec.bodies.emplace_back(i < scene.names.size() ? scene.names[i] : "body " + std::to_string(i));
     link.parent = 0, link.position = body.position, link.orientation = body.orientation;
     link.joints.emplace_back().type = JointType::free;
@@ -239,7 +241,7 @@ RigidModel rigid_model(const Model& model) {
     if (!acts(model, e)) continue;
     const Body& first = model.bodies[at(model.body_id(e.first))];
     const Body& second = model.bodies[at(e.second.empty() ? 0 : model.body_id(e.second))];
-    if (first.link == second.link) throw InputError(e.where, "connects a body with itself");
+    if (first.link == second.link) throw InputError(e.where, "this equality connects a body with itself");
     Vec3d anchor = first.X_LB.R * e.anchor + first.X_LB.p;  // in the link's frame, then in the world
     if (first.link >= 0) {
       const ShapePose& frame = r.com_frame[at(first.link)];

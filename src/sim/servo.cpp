@@ -42,14 +42,14 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
     if (!a.active) continue;
-    if (a.plain && a.gain[2] != 0) return "actuators whose damping is their control are not in lanes yet";
+    if (a.plain && a.gain[2] != 0) return "actuators whose control is a damping are not supported in SIMD lanes";
     const bool drives = a.plain && falls(a.stiffness(0), a.damping(0));
     for (const int v : a.dofs) (drives ? servo : other)[at(v)] = 1;
   }
   for (const Joint& joint : model.joints) {
     const std::size_t v = at(joint.qvel);
     if (joint.nv() == 1 && joint.force_limited && servo[v] && other[v])
-      return "servos and other actuators within one joint's actuatorfrcrange are not in lanes yet";
+      return "a joint with actuatorfrcrange and both servos and other actuators is not supported in SIMD lanes";
   }
   return {};
 }

@@ -77,8 +77,9 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   const std::string why = servos_refusal(model, actuation, actuated);
   if (!why.empty()) return why;
   const bool paths = !actuation.passive().empty() || (actuated && !actuation.actuators().plain());
-  if (paths && options.integrator == Integrator::rk4) return "forces along paths are not in lanes under rk4";
-  if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
+  if (paths && options.integrator == Integrator::rk4)
+    return "forces along paths with rk4 are not supported in SIMD lanes";
+  if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not supported in SIMD lanes";
   const bool servos = actuated && implicit_servos(options);
   const std::string limits = drives ? drives_refusal(model, options, *drives, paths)
                              : servos

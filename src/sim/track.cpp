@@ -112,7 +112,7 @@ double ErrorMeter::measure(std::span<const double> qpos, std::span<const double>
 
 PoseSource follow(const Model& model, const ClipBinding& clip) {
   if (clip.nq() != model.nq || clip.nv() != model.nv)
-    throw ValueError("clip", "bound to another model", "bound to this one");
+    throw ValueError("clip", "bound to another model", "a clip that is bound to this model");
   return [&clip](double t, std::span<double> qpos, std::span<double> qvel) { clip.sample(t, qpos, qvel); };
 }
 

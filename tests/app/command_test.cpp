@@ -185,13 +185,13 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
   expect_all({{"run nosuch.xml", 1, "no such file"},
               {"run models", 1, "is a directory"},
               {"run models/clips/humanoid_walk.json", 1, "models/clips/humanoid_walk.json:1:1"},
-              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "no motion clip"},
+              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "not a motion clip"},
               {"run models/pendulum.xml --clip models/clips/humanoid_walk.json", 1, "no mapping fits"},
               {"run models/pendulum.xml --out x.csv", 2, ".npz"},
               {"run models/pendulum.xml --out /nosuch/x.npz", 1, "cannot be written"},
               {"run models/pendulum.xml --keyframe home", 2, "a model that has keyframes"},
               {"-kkt models/loops/four_bar.xml --keyframe -3", 2, "a model that has keyframes"},
-              {"info README.md", 1, "no motion clip"},
+              {"info README.md", 1, "not a motion clip"},
               {"info nosuch.npz", 1, "no such file"},
               {"convert models/pendulum.xml x.usd", 2, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
@@ -376,13 +376,13 @@ TEST(Command, AFileInAnothersPlaceIsSaid) {
   const std::string recording = folder.path() / "run.npz", clip = "models/clips/humanoid_walk.json";
   ASSERT_EQ(tarsus_command("run models/pendulum.xml --duration 0.1 --out " + recording).code, 0);
   const std::string json =
-      "humanoid_walk.json:1:1: error: no model, which is MJCF or URDF, but JSON, as clips are: a clip "
-      "goes beside a model, as --clip";
+      "humanoid_walk.json:1:1: error: expected a model (MJCF or URDF), but this is a JSON file (a clip?): give a clip "
+      "with a model, as tarsus run MODEL --clip CLIP";
   expect_all({{"run " + clip, 1, json},
               {"check " + clip, 1, json},
               {"map models/humanoid.xml " + clip, 1, json},
-              {"check " + recording, 1, "run.npz: error: no model, which is MJCF or URDF, but an .npz, as recordings"},
-              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is no motion clip"},
+              {"check " + recording, 1, "run.npz: error: expected a model (MJCF or URDF), but this is an .npz file"},
+              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is not a motion clip"},
               {"run models/humanoid.xml --clip " + clip + " --policy " + recording, 1, "is not a policy"},
               {"replay " + recording + " --floating-base", 2, "a recording contains the options of its run"}});
 }
@@ -622,7 +622,7 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"check " + arm + " --strict", 0, "1 actuator"},
               {"check " + odd + " --strict", 2, "1 actuator that is not computed"},
               {"check " + odd, 0, "is not computed"},
-              {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
+              {"check models/humanoid.xml --strict", 0, "default softness are stiffer here"}});
 }
 
 /// A chain of `hinges` hinges, as MJCF.
@@ -686,7 +686,8 @@ TEST(Command, AClipThatFitsByAccidentIsWarnedOf) {
   TARSUS_NEEDS_PROGRAM();
   const Outcome run =
       tarsus_command("run models/humanoid.xml --clip models/clips/dog_canter.json --duration 0.1 --no-record");
-  EXPECT_NE(run.text.find("warning: not driven, at rest: chest"), std::string::npos) << run.text;
+  EXPECT_NE(run.text.find("warning: joints that are not driven and stay at rest: chest"), std::string::npos)
+      << run.text;
 }
 
 TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {

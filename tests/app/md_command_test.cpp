@@ -322,7 +322,7 @@ TEST(MdCommand, OptionsThatWouldDoNothingAreRefused) {
   for (const auto& [arguments, expected] : std::initializer_list<std::pair<std::string, std::string>>{
            {"chain:8 --skin 0.1", "--skin: is 0.1, expected pair forces"},
            {place + " --forces none --seed 3", "--seed: is given, expected --temperature or --thermostat"},
-           {atom + " --cutoff 4 --forces none", "cutoff: is 4, expected no other forces"}}) {
+           {atom + " --cutoff 4 --forces none", "cutoff: is 4, expected no --forces and no --setup"}}) {
     const Outcome run = md(arguments + " --steps 1");
     EXPECT_EQ(run.code, 2);
     EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;

@@ -129,7 +129,7 @@ TEST(GainReport, WarningsCountDegreesForwards) {
   bool said = false;
   for (const std::string& w : early.warnings) {
     EXPECT_EQ(w.find('-'), w.npos) << w;
-    said |= w.find("off the lag") != w.npos;
+    said |= w.find("reduces the lag") != w.npos;
   }
   EXPECT_TRUE(said);
   EXPECT_THROW(report_gains(one_slider(1), {{1}, {1}}, 1e300, std::vector<double>(1)), ValueError);

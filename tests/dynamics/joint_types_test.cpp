@@ -84,11 +84,11 @@ TEST(JointTypes, WhatAChainCannotMeanIsAnErrorByName) {
   JointSpec joint = chain(JointType::planar, {0, 0, 2});
   says(joint, "unit");
   joint = chain(JointType::planar), joint.limited = true, joint.range = {-1, 1};
-  says(joint, "no range");
+  says(joint, "cannot have a range");
   joint = chain(JointType::universal), joint.reference = 1;
-  says(joint, "no reference");
+  says(joint, "cannot have a reference");
   joint = chain(JointType::universal), joint.second_axis = {0, 0.6, 0.8};
-  says(joint, "right angles");
+  says(joint, "perpendicular");
   for (const JointTraits& t : kJointTraits) {
     joint = chain(t.type), joint.second_axis = {1, 0, 0};
     if (t.axes < 2) says(joint, "no second axis");

@@ -76,7 +76,7 @@ TEST(Amc, FramesThatAreMissingAreSaid) {
   gap.replace(gap.find("\n2\n"), 3, "\n4\n");
   const Diagnostics notes = parse_two(gap).diagnostics;
   ASSERT_EQ(notes.size(), 2u);  // the other is about the rate
-  EXPECT_EQ(notes[1].text(), "a.amc:8: warning: frame 4 follows frame 1: taken as the next one, 0.00833 s later");
+  EXPECT_EQ(notes[1].text(), "a.amc:8: warning: frame 4 follows frame 1: it is read as the next one, 0.00833 s later");
 }
 
 TEST(Amc, WhatIsRefusedWithItsLine) {
@@ -92,19 +92,19 @@ TEST(Amc, WhatIsRefusedWithItsLine) {
     return text.replace(text.find(from), from.size(), to);
   };
   refused(with(kAmcMotion, "shin 0\n2", "2"), kAsf, "a.amc:4: error: the frame has no line for bone 'shin'");
-  refused(with(kAmcMotion, "shin 0", "shin 0 1"), kAsf, "bone 'shin' has 2 numbers, the skeleton says 1");
+  refused(with(kAmcMotion, "shin 0", "shin 0 1"), kAsf, "bone 'shin' has 2 numbers, but 1 in the skeleton");
   refused(with(kAmcMotion, "shin 0", "tail 0"), kAsf, "no bone 'tail'");
   refused(with(kAmcMotion, "shin 0", "shin nan"), kAsf, "'shin'");
-  refused(with(kAmcMotion, "shin 0", "thigh 0 0 0"), kAsf, "bone 'thigh' twice");
+  refused(with(kAmcMotion, "shin 0", "thigh 0 0 0"), kAsf, "bone 'thigh' is given twice");
   refused(":DEGREES\n", kAsf, "no frames");
   refused("", kAsf, "no frames");
   refused(kAmcMotion, "", "no bones");
-  refused(kAmcMotion, with(kAsf, "dof rx\n", "dof rx l\n"), "changes its length");
+  refused(kAmcMotion, with(kAsf, "dof rx\n", "dof rx l\n"), "is not a rotation");
   refused(kAmcMotion, with(kAsf, "dof rx\n", "dof rq\n"), "'rq' is not a degree of freedom");
   refused(kAmcMotion, with(kAsf, "thigh shin\n", "thigh tail\n"), "there is no bone 'tail'");
   refused(kAmcMotion, with(kAsf, "thigh shin\n", ""), "bone 'shin' is not in the :hierarchy");
   refused(kAmcMotion, with(kAsf, "thigh shin\n", "thigh shin shin\n"), "two parents");
-  refused(kAmcMotion, with(kAsf, "root thigh\n", "shin thigh\n"), "hangs on itself");
+  refused(kAmcMotion, with(kAsf, "root thigh\n", "shin thigh\n"), "is its own ancestor");
   refused(kAmcMotion, kAsf.substr(0, kAsf.find("  end")), "end is missing");
 }
 
@@ -126,7 +126,7 @@ TEST(Amc, CmusFilesTrackOnTheHumanoid) {
     read_clip(shared_data() / "dm_control_walkers/suite/demos/zeros.amc");
     ADD_FAILURE();
   } catch (const InputError& e) {
-    EXPECT_NE(std::string(e.what()).find("without its skeleton"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("the skeleton of this motion is missing"), std::string::npos) << e.what();
   }
 }
 
@@ -176,7 +176,7 @@ TEST(Amass, AnglesAreTheFilesAndItTracks) {
 }
 
 TEST(Amass, WhatIsRefused) {
-  for (const auto& [what, words] : {std::pair<std::string, std::string>{"no_rate", "does not say its rate"},
+  for (const auto& [what, words] : {std::pair<std::string, std::string>{"no_rate", "the frame rate is missing"},
                                     {"no_trans", "trans"},
                                     {"flat", "expected (frames, 3 k)"}}) {
     try {
@@ -289,8 +289,8 @@ TEST(MimicKit, NothingInAPickleIsRun) {
   };
   const std::string start = "\x80\x04", list = bytes_of("5d71006800612e");  // ]q\0h\0a.
   refused(start + "cos\nsystem\n.", "'os'.'system', which is not run");
-  refused(start + list, "there twice");
-  refused(start + bytes_of("4b012e"), "no motion of MimicKit");
+  refused(start + list, "referenced twice");
+  refused(start + bytes_of("4b012e"), "not a MimicKit motion");
   refused(start + "N", "ends within");
   refused(start + "e.", "a mark is missing");
   refused(start + "b.", "a value is missing");

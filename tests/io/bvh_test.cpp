@@ -122,13 +122,13 @@ std::string with(std::string text, const std::string& from, const std::string& t
 TEST(Bvh, AFrameTimeInMillisecondsIsSaid) {
   const MotionClip clip = parse_bvh(with(kHead + kMotion, "Frame Time: 0.05", "Frame Time: 33.3"), "slow.bvh");
   ASSERT_EQ(clip.diagnostics.size(), 1u);
-  EXPECT_EQ(clip.diagnostics[0].message, "Frame Time: 33.3 s from frame to frame: seconds are meant");
+  EXPECT_EQ(clip.diagnostics[0].message, "Frame Time is 33.3 s, which is long: it must be in seconds");
 }
 
 TEST(BvhBadInput, IsRefusedWithItsLine) {
   const std::string good = kHead + kMotion;
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", ""), "joint 'Left Leg' has no CHANNELS", 14);
-  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 2 Xrotation"), "CHANNELS says 2, but 1 are named", 9);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 2 Xrotation"), "CHANNELS says 2, but 1 channels follow", 9);
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1 Xrotated"), "'Xrotated' is not a channel", 9);
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1e9 Xrotation"), "not in 0 to 6", 9);
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS -1 Xrotation"), "not in 0 to 6", 9);
@@ -137,7 +137,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2"), "is not a number", 9);
   refuses_bvh(with(good, "OFFSET 1 -2 3", ""), "joint 'Left Leg' has no OFFSET", 14);
   refuses_bvh(with(good, "OFFSET 0 -1 0", ""), "the End Site of joint 'Left Leg' has no OFFSET", 13);
-  refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2 3 OFFSET 1 2 3"), "OFFSET twice", 8);
+  refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2 3 OFFSET 1 2 3"), "OFFSET is given twice", 8);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT Hips"), "two joints are called 'Hips'", 6);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT"), "no name", 6);
   refuses_bvh(with(good, "Frames: 2", "Frames: 3"), "Frames: says 3, but 2 rows follow", 17);
@@ -148,7 +148,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: 0"), "not positive", 18);
   refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: -1"), "not positive", 18);
   refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: inf"), "Frame Time: 'inf' is not a finite number", 18);
-  refuses_bvh(with(good, "10 20 30 40", "10 20 30"), "frame 0 has 6 numbers, the hierarchy 7", 19);
+  refuses_bvh(with(good, "10 20 30 40", "10 20 30"), "frame 0 has 6 numbers, but the hierarchy has 7", 19);
   refuses_bvh(with(good, "11 21 31 41", "11 21 31 41 51"), "more than the 7", 20);
   refuses_bvh(with(good, "11 21 31 41", "11 21 1e999 41"), "outside the range", 20);
   refuses_bvh(with(good, "11 21 31 41", "11 21 q 41"), "frame 1: 'q' is not a number", 20);

@@ -255,14 +255,14 @@ TEST(ClipFile, BadInput) {
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1], [1, 2]]}", "1 numbers are expected");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1], [\"x\"]]}", "1 numbers are expected");
   refuses(a + c + "\"frame_time\": 0, \"frames\": [[1]]}", "must be positive");
-  refuses(a + c + "\"frames\": [[1]]}", "either \"frame_time\" or \"times\"");
+  refuses(a + c + "\"frames\": [[1]]}", "exactly one of \"frame_time\" and \"times\"");
   refuses(a + c + "\"times\": [0, 1], \"frames\": [[1]]}", "array of 1 numbers");
   refuses(a + c + "\"times\": [0, 0], \"frames\": [[1], [2]]}", "increase");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"w\"}", "is not an axis");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"x\"}", "perpendicular");
-  refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"Loop\": true}", "'Loop' is not known here");
+  refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"Loop\": true}", "unknown key 'Loop'");
   refuses(a + "\"channels\": [{\"name\": \"h\", \"kind\": \"angel\"}], \"frame_time\": 1, \"frames\": [[1]]}",
-          "'angel' is not a kind");
+          "'angel' is not a channel's kind");
   refuses(a + "\"channels\": [{\"kind\": \"angle\"}], \"frame_time\": 1, \"frames\": [[1]]}", "no name");
   refuses(a + "\"channels\": [], \"frame_time\": 1, \"frames\": [[1]]}", "expected");
 }
@@ -282,21 +282,21 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
     }
   };
   refuses("\"joints\": {\"knee\": {\"from\": 3}}}", "a string or an array of strings", "joints/knee/from");
-  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axsi\": [0, 0, 1]}}}", "'axsi' is not known here",
-          "joints/knee/axsi");
+  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axsi\": [0, 0, 1]}}}", "unknown key 'axsi'", "joints/knee/axsi");
   refuses("\"joints\": {\"knee\": {}}}", "needs \"from\"", "joints/knee");
   refuses("\"joints\": {\"knee\": 1}}", "an object is expected", "joints/knee");
-  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axis\": [0, 0, 0]}}}", "must have a length", "joints/knee/axis");
+  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axis\": [0, 0, 0]}}}", "must have a positive, finite length",
+          "joints/knee/axis");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"degrees\": 3}}}}", "a rotation is", "joints/knee/pre");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"quaternion\": [1, 1, 0, 0]}}}}", "its length is",
           "joints/knee/pre/quaternion");
-  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"sign\": 0}}}", "sign of 0", "joints/knee/sign");
+  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"sign\": 0}}}", "the sign is 0", "joints/knee/sign");
   refuses("\"joints\": [{}, \"a\"]}", "an object is expected", "joints");
   refuses("\"joints\": []}", "an object is expected", "joints");
-  refuses("\"joints\": {}, \"source\": {\"up\": \"y\"}}", "go together", "source");
-  refuses("\"joints\": {}, \"scale\": 0}", "scale of 0", "scale");
-  refuses("\"joints\": {}, \"scale\": -1}", "scale of -1", "scale");
-  refuses("\"jonts\": {}}", "there are no \"joints\"", "");
+  refuses("\"joints\": {}, \"source\": {\"up\": \"y\"}}", "must be given together", "source");
+  refuses("\"joints\": {}, \"scale\": 0}", "the scale is 0", "scale");
+  refuses("\"joints\": {}, \"scale\": -1}", "the scale is -1", "scale");
+  refuses("\"jonts\": {}}", "needs \"joints\"", "");
 }
 
 TEST(ClipMapping, AnUnknownSkeletonNeedsOnlyAMappingFile) {

@@ -108,9 +108,9 @@ TEST(DeepMimic, RepairsAreRecorded) {
       return d.message.find(part) != std::string::npos && d.where.line > 0 && d.where.column > 0;
     });
   };
-  EXPECT_TRUE(told("brought to unit length, the worst off by 0.118"));
+  EXPECT_TRUE(told("were normalised; the largest error of their length was 0.118"));
   EXPECT_TRUE(told("flips 1 times"));
-  EXPECT_TRUE(told("the last frame has no duration"));
+  EXPECT_TRUE(told("the last frame has duration 0"));
 }
 
 TEST(DeepMimic, QuadrupedClipsAreRead) {
@@ -167,8 +167,9 @@ TEST(DeepMimicBadInput, Frames) {
   refuses_deepmimic(file_of("[]"), "no known layout", 4);
   refuses_deepmimic(file_of(row() + ",\n" + row().substr(0, row().size() - 4) + "]"), "numbers in frame 1, but 44", 5);
   refuses_deepmimic(file_of(row() + ",\n[1, 2]"), "2 numbers in frame 1", 5);
-  refuses_deepmimic(file_of("[1, 2, 3]"),
-                    "a frame of 3 numbers is of no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
+  refuses_deepmimic(
+      file_of("[1, 2, 3]"),
+      "a frame has 3 numbers, which fits no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
   refuses_deepmimic(file_of(row("0") + ",\n" + row()), "frame 0 lasts 0 s", 4);
   refuses_deepmimic(file_of(row("-0.1") + ",\n" + row()), "frame 0 lasts -0.1 s", 4);
   refuses_deepmimic(file_of(row() + ",\n" + row("-1")), "the last frame lasts -1 s", 5);
@@ -194,14 +195,14 @@ TEST(DeepMimicBadInput, Json) {
   refuses_deepmimic("[1, 2", "the text ends");
   refuses_deepmimic("{\"Frames\": [[1 2]]}", "is expected");
   refuses_deepmimic("{\"Frames\": [[1,]]}", "is expected");
-  refuses_deepmimic("{\"Frames\": [1], \"Frames\": [2]}", "here twice");
+  refuses_deepmimic("{\"Frames\": [1], \"Frames\": [2]}", "given twice");
   refuses_deepmimic("{\"Frames\": [1]} x", "after the end");
   refuses_deepmimic("{\"Frames", "never ends");
-  refuses_deepmimic("{\"Fr\\qames\": 1}", "not an escape");
-  refuses_deepmimic("{\"\\ud800\": 1}", "half a surrogate");
+  refuses_deepmimic("{\"Fr\\qames\": 1}", "not an escape sequence");
+  refuses_deepmimic("{\"\\ud800\": 1}", "one half of a surrogate");
   refuses_deepmimic(std::string("{\"a\": 1\0}", 9), "", 1);
-  refuses_deepmimic("{\"Loop\": \"wrap\"}", "no motion clip");
-  refuses_deepmimic("3", "no motion clip");
+  refuses_deepmimic("{\"Loop\": \"wrap\"}", "not a motion clip");
+  refuses_deepmimic("3", "not a motion clip");
   refuses_deepmimic("\xff\xfe", "");
   refuses_deepmimic(std::string(1'000'000, '['), "nested more than", 1);
   std::string deep;

@@ -60,7 +60,7 @@ TEST(GainsText, FileByJoint) {
   std::ofstream(path) << R"({"knee": [1]})";
   EXPECT_NE(message(model, path.string()).find("expected [KP, KD]"), std::string::npos);
   std::ofstream(path) << R"({"knee": [1, 2], "knee": [3, 4]})";
-  EXPECT_NE(message(model, path.string()).find("key 'knee' is here twice"), std::string::npos);
+  EXPECT_NE(message(model, path.string()).find("key 'knee' is given twice"), std::string::npos);
   std::ofstream(path) << R"({"knee": [1e400, 2]})";
   EXPECT_NE(message(model, path.string()).find("json:1:11: error: "), std::string::npos);
   std::ofstream(path) << R"({"knee": [-1, 2]})";

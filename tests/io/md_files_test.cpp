@@ -322,9 +322,9 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
                          {"1 1 2 7", "1 1 2 2", "twice"},
                          {"1 1 7 2 9", "1 1 7 2", "5 words"},
                          {"2 0.1 0 0", "2 nan 0 0", "nan"},
-                         {"7 0 0.2 0", "2 0 0.2 0", "atom 2 is here twice"},
-                         {"2 1.008", "1 1.008", "type 1 is here twice"},
-                         {"Angles\n\n", "Bonds\n\n1 1 2 7\n2 1 2 9\n\nAngles\n\n", "Bonds is here twice"},
+                         {"7 0 0.2 0", "2 0 0.2 0", "atom 2 is given twice"},
+                         {"2 1.008", "1 1.008", "type 1 is given twice"},
+                         {"Angles\n\n", "Bonds\n\n1 1 2 7\n2 1 2 9\n\nAngles\n\n", "section Bonds is given twice"},
                          {"Velocities", "Speeds", "'Speeds'"}}) {
     try {
       parse_lammps_data(replaced(kWaterData, c.from, c.to), "w.data", units_angstrom_fs());
@@ -497,7 +497,7 @@ TEST(ParticleFiles, ColumnsOfXyzThatAreNotReadAreNamed) {
   Diagnostics notes;
   EXPECT_EQ(load_particles({.system = file}, notes).mass, std::vector<double>{17});
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0].text(), file + ": warning: columns that are not read: momenta, charge");
+  EXPECT_EQ(notes[0].text(), file + ": warning: columns that are not used: momenta, charge");
 }
 
 TEST(Xyz, UnitsAreWrittenAndRead) {

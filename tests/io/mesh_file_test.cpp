@@ -143,7 +143,7 @@ TEST(MeshFile, DefectsAreNamed) {
   open.triangles.pop_back();
   EXPECT_NE(mesh_defects(open).at(0).find("not closed: 3 edges"), std::string::npos);
   std::swap(turned.triangles[0][0], turned.triangles[0][1]);
-  EXPECT_NE(mesh_defects(turned).back().find("inconsistently at 3 edges"), std::string::npos);
+  EXPECT_NE(mesh_defects(turned).back().find("at 3 edges have opposite orientations"), std::string::npos);
   for (auto& t : inside_out.triangles) std::swap(t[0], t[1]);
   EXPECT_NE(mesh_defects(inside_out).at(0).find("inside out"), std::string::npos);
 }
@@ -160,13 +160,13 @@ TEST(MeshFile, RefusesBadStl) {
   nan[84 + 12 + 3] = '\x7f', nan[84 + 12 + 2] = '\xc0';
   expect_mesh_refused(nan, MeshFormat::stl, "triangle 1 has a corner that is not finite");
   std::string none(84, '\0');
-  expect_mesh_refused(none, MeshFormat::stl, "no triangle");
-  expect_mesh_refused("solid\nendsolid", MeshFormat::stl, "no triangle");
+  expect_mesh_refused(none, MeshFormat::stl, "no triangle has a positive area");
+  expect_mesh_refused("solid\nendsolid", MeshFormat::stl, "no triangle has a positive area");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2\n", MeshFormat::stl, "m:4: error: 'vertex' has 2 numbers");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 x\n", MeshFormat::stl, "m:4: error:");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 nan\n", MeshFormat::stl, "m:4: error:");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 1e39\n", MeshFormat::stl, "single precision");
-  expect_mesh_refused("solid\nfacet\nvertex 1 2 3\n", MeshFormat::stl, "m:3: error: a vertex outside");
+  expect_mesh_refused("solid\nfacet\nvertex 1 2 3\n", MeshFormat::stl, "m:3: error: a vertex is outside");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 3\nendloop\n", MeshFormat::stl, "m:5: error: a loop of 1");
   expect_mesh_refused("solid\nfacet\nouter loop\nouter loop\n", MeshFormat::stl, "m:4: error: a loop inside");
   expect_mesh_refused("solid\nfazet\n", MeshFormat::stl, "m:2: error: unknown word 'fazet'");
@@ -186,7 +186,7 @@ TEST(MeshFile, RefusesBadObj) {
   expect_mesh_refused("v 1 2 1e400\n", MeshFormat::obj, "m:1: error:");
   expect_mesh_refused("v 1,2 3 4\n", MeshFormat::obj, "m:1: error:");
   expect_mesh_refused("\n\n", MeshFormat::obj, "no vertex");
-  expect_mesh_refused(v + "f 1 1 2\n", MeshFormat::obj, "no triangle");
+  expect_mesh_refused(v + "f 1 1 2\n", MeshFormat::obj, "no triangle has a positive area");
   expect_mesh_refused(v + "f 1 2 3 \\", MeshFormat::obj, "continued");
 }
 
@@ -197,7 +197,7 @@ TEST(MeshFile, SaysWhatItChose) {
   const MeshData odd = parse_mesh(kObj + "f 1 1 2\no second\ncurv 1 2\nsurf 3\n", MeshFormat::obj, "m");
   ASSERT_EQ(odd.diagnostics.size(), 2u);  // the second object has no triangle
   EXPECT_NE(odd.diagnostics[0].message.find("'curv' and 1 other"), std::string::npos);
-  EXPECT_NE(odd.diagnostics[1].message.find("1 triangles with two corners"), std::string::npos);
+  EXPECT_NE(odd.diagnostics[1].message.find("1 triangles with two equal corners"), std::string::npos);
   const MeshData two = parse_mesh(kObj + "o second\nf 1 3 2\n", MeshFormat::obj, "m");
   EXPECT_NE(two.diagnostics.at(0).message.find("2 objects"), std::string::npos);
 }

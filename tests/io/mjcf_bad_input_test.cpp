@@ -97,15 +97,15 @@ TEST(MjcfBadInput, Includes) {
   folder.write("missing.xml", "<mujoco>\n<include file='none.xml'/>" + end);
   folder.refused("missing.xml", 2, "no such file");
   folder.write("self.xml", "<mujoco>\n\n<include file='self.xml'/>" + end);
-  folder.refused("self.xml", 3, "included already");
+  folder.refused("self.xml", 3, "is included twice");
   folder.write("a.xml", "<mujoco>\n<include file='b.xml'/>" + end);
   folder.write("b.xml", "<mujocoinclude>\n\n\n<include file='./sub/../a.xml'/></mujocoinclude>");
-  folder.refused("a.xml", 4, "included already");
+  folder.refused("a.xml", 4, "is included twice");
   folder.write("leaf.xml", "<mujocoinclude><worldbody/></mujocoinclude>");
   folder.write("left.xml", "<mujocoinclude>\n<include file='leaf.xml'/></mujocoinclude>");
   folder.write("right.xml", "<mujocoinclude>\n<include file='leaf.xml'/></mujocoinclude>");
   folder.write("diamond.xml", "<mujoco><include file='left.xml'/><include file='right.xml'/>" + end);
-  folder.refused("diamond.xml", 2, "included already");
+  folder.refused("diamond.xml", 2, "is included twice");
   folder.write("absolute.xml", "<mujoco>\n<include file='/etc/hostname'/>" + end);
   folder.refused("absolute.xml", 2, "not a path relative");
   folder.write("directory.xml", "<mujoco>\n<include file='.'/>" + end);
@@ -175,13 +175,14 @@ TEST(MjcfBadInput, Inertia) {
   refused(inertial("mass='1' fullinertia='1 2 3 0 0'"), 3, "has 5 numbers, expected 6");
   refused(inertial("mass='1' diaginertia='1 1 1' fullinertia='1 1 1 0 0 0'"), 3, "exclude each other");
   refused(inertial("mass='1' fullinertia='1 1 1 0 0 0' quat='0 1 0 0'"), 3, "takes no orientation");
-  refused(inertial("mass='1' diaginertia='1 1 3'"), 3, "add up to the largest");
+  refused(inertial("mass='1' diaginertia='1 1 3'"), 3, "the sum of the two smaller ones");
   refused(inertial("diaginertia='1 1 1'"), 3, "needs the attribute 'mass'");
   refused(in_body("<inertial pos='' mass='1' diaginertia='1 1 1'/>"), 3, "needs the attribute 'pos'");
-  refused(inertial("mass='0' diaginertia='0 0 0'"), 2, "moves and has no mass");
-  refused(inertial("mass='1' diaginertia='0 0 0'"), 2, "moves and has no mass or no inertia");
-  refused(inertial("mass='1'"), 2, "moves and has no mass or no inertia");
-  refused("<mujoco><worldbody>\n<body><joint/></body></worldbody></mujoco>", 2, "moves and has no mass");
+  refused(inertial("mass='0' diaginertia='0 0 0'"), 2, "nor any body welded to it has mass and inertia");
+  refused(inertial("mass='1' diaginertia='0 0 0'"), 2, "nor any body welded to it has mass and inertia");
+  refused(inertial("mass='1'"), 2, "nor any body welded to it has mass and inertia");
+  refused("<mujoco><worldbody>\n<body><joint/></body></worldbody></mujoco>", 2,
+          "nor any body welded to it has mass and inertia");
   refused(
       in_body(
           "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"),
@@ -198,7 +199,7 @@ TEST(MjcfBadInput, FixBalanceMendsAndReports) {
   fix.fix_balance = true;
   const ModelSpec balanced = parse(inertial("mass='1' diaginertia='1 1 4'"), fix);
   EXPECT_DOUBLE_EQ(balanced.bodies[1].inertial->inertia.zz, 2);
-  EXPECT_TRUE(warns(balanced, 3, "mended: principal moments 4 1 1"));
+  EXPECT_TRUE(warns(balanced, 3, "repaired: principal moments 4 1 1"));
   const ModelSpec positive = parse(inertial("mass='1' fullinertia='1 1 1 2 0 0'"), fix);
   EXPECT_TRUE(warns(positive, 3, "were not positive"));
   const Sym3d& i = positive.bodies[1].inertial->inertia;
@@ -247,7 +248,7 @@ TEST(MjcfBadInput, Trees) {
   refused(in_body("<geom class='none' size='1'/>"), 3, "default class 'none' is not defined");
   refused(in_body("<body childclass='none'/>"), 3, "default class 'none' is not defined");
   refused(at_top("<default><default><geom size='1'/></default></default>"), 2, "needs a name");
-  refused(at_top("<default><default class='a'/><default class='a'/></default>"), 2, "there already");
+  refused(at_top("<default><default class='a'/><default class='a'/></default>"), 2, "is defined twice");
   refused(at_top("<default><leg/></default>"), 2, "not an element of <default>");
   refused(at_top("<default><geom/><geom/></default>"), 2, "second <geom> in one default class");
   refused("<mujoco><worldbody>\n<body><body mocap='true'/></body></worldbody></mujoco>", 2, "child of the world");
@@ -293,7 +294,7 @@ TEST(MjcfBadInput, Constraints) {
   equality("<connect anchor='0 0 0'/>", "needs the attribute 'body1'");
   equality("<connect site1='s'/>", "needs the attribute 'site2'");
   equality("<connect site1='s' site2='none'/>", "no site named 'none'");
-  equality("<connect site1='s' body2='b'/>", "sites exclude bodies");
+  equality("<connect site1='s' body2='b'/>", "cannot be combined with 'body1'");
   equality("<joint joint1='none'/>", "no joint named 'none'");
   equality("<joint joint1='j' joint2='j'/>", "constrained to itself");
   equality("<joint joint1='f'/>", "only hinges and slides");
@@ -316,7 +317,7 @@ TEST(MjcfBadInput, Actuators) {
   };
   actuator("<motor joint='none'/>", "no joint named 'none'");
   actuator("<motor/>", "needs one of joint");
-  actuator("<motor joint='j' site='s'/>", "more than one transmission");
+  actuator("<motor joint='j' site='s'/>", "is a second transmission");
   actuator("<engine joint='j'/>", "not an element of <actuator>");
   actuator("<motor joint='j' kp='1'/>", "no attribute 'kp'");
   actuator("<position joint='j' kp='-1'/>", "'kp' is -1");
@@ -353,8 +354,8 @@ TEST(MjcfBadInput, Sensors) {
     sensor(fmt::format("<{} geom1='g' body1='b' geom2='h'/>", kind), "has only one of 'geom1' or 'body1'");
     sensor(fmt::format("<{} geom1='g' geom2='h' body2='c'/>", kind), "has only one of 'geom2' or 'body2'");
     sensor(fmt::format("<{} geom2='h'/>", kind), "needs the attribute 'geom1' or 'body1'");
-    sensor(fmt::format("<{} geom1='g' geom2='g'/>", kind), "from itself");
-    sensor(fmt::format("<{} body1='b' body2='b'/>", kind), "from itself");
+    sensor(fmt::format("<{} geom1='g' geom2='g'/>", kind), "names the same element twice");
+    sensor(fmt::format("<{} body1='b' body2='b'/>", kind), "names the same element twice");
   }
   sensor("<contact geom1='g' site='s'/>", "has at most one of 'geom1' or 'body1' or 'subtree1' or 'site'");
   sensor("<contact geom1='g' num='0'/>", "must be positive");
@@ -364,7 +365,7 @@ TEST(MjcfBadInput, Sensors) {
   sensor("<rangefinder site='s' data='dir dist'/>", "in this order");
   sensor("<jointpos joint='j' cutoff='-1'/>", "'cutoff' is negative");
   sensor("<jointpos joint='j' noise='x'/>", "attribute 'noise'");
-  sensor("<framequat objtype='body' objname='b' cutoff='1'/>", "no 'cutoff'");
+  sensor("<framequat objtype='body' objname='b' cutoff='1'/>", "cannot have a 'cutoff'");
   sensor("<touch site='s' objname='b'/>", "no attribute 'objname'");
   sensor("<framelinacc objtype='body' objname='b' reftype='body' refname='c'/>", "no attribute 'refname'");
   sensor("<clock><x/></clock>", "not an element of <clock>");
@@ -415,8 +416,8 @@ TEST(MjcfBadInput, Meshes) {
   mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' face='0 1 -1'", "index -1 is out of range");
   mesh("vertex='0 0 0 1 0 0 0 1 0 1 1 0'", "convex hull");
   mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 nan'", "not a finite number");
-  mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' scale='1 0 1'", "'scale' has a zero");
-  mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' refquat='0 0 0 0'", "'refquat' has no length");
+  mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' scale='1 0 1'", "'scale' contains zero");
+  mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' refquat='0 0 0 0'", "'refquat' has length zero");
   refused(
       "<mujoco>\n<asset><mesh name='m' builtin='sphere' params='2'/></asset><worldbody><body><joint/>\n"
       "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>",
@@ -474,8 +475,8 @@ TEST(MjcfBadInput, HeightFieldFiles) {
   refused_file("abc", "has 3 bytes");
   refused_file(bytes({2, 3}, {1, 2, 3, 4, 5}), "has 28 bytes, expected 32");
   refused_file(bytes({2, 3}, {1, 2, 3, 4, 5, 6, 7}), "has 36 bytes, expected 32");
-  refused_file(bytes({1, 3}, {1, 2, 3}), "says 1 x 3 points");
-  refused_file(bytes({-2, -3}, {1, 2, 3, 4, 5, 6}), "says -2 x -3 points");
+  refused_file(bytes({1, 3}, {1, 2, 3}), "claims 1 x 3 points");
+  refused_file(bytes({-2, -3}, {1, 2, 3, 4, 5, 6}), "claims -2 x -3 points");
   refused_file(bytes({2147483647, 2147483647}, {1}), "at most 2e7");
   refused_file(bytes({2, 2}, {1, 2, 3, std::numeric_limits<float>::quiet_NaN()}), "point 3 is nan");
   refused_file(bytes({2, 2}, {1, 2, std::numeric_limits<float>::infinity(), 4}), "point 2 is inf");
@@ -495,7 +496,7 @@ TEST(MjcfBadInput, Options) {
   option("solver='Magic'", "'Magic' is not one of");
   option("speed='1'", "no attribute 'speed'");
   refused(at_top("<compiler angle='grad'/>"), 2, "not one of");
-  refused(at_top("<compiler eulerseq='xyw'/>"), 2, "not three of");
+  refused(at_top("<compiler eulerseq='xyw'/>"), 2, "expected three of the letters");
   refused(at_top("<compiler coordinate='global'/>"), 2, "not supported");
   refused(at_top("<compiler boundmass='-1'/>"), 2, "negative");
 }
@@ -548,7 +549,7 @@ TEST(MjcfBadInput, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_TRUE(warns(parse(at_top("<asset><mesh name='m' builtin='sphere' params='2'/></asset>")), 2, "'builtin'"));
   EXPECT_TRUE(warns(parse(at_top("<asset><mesh name='m'><plugin plugin='x'/></mesh></asset>")), 2, "a plugin"));
   EXPECT_TRUE(notes(parse(at_top("<option solver='CG' tolerance='1e-9'/>")), "not used here: solver, tolerance"));
-  refused(in_body("<composite/>"), 3, "MuJoCo 4 has none");
+  refused(in_body("<composite/>"), 3, "is not supported, nor is it in MuJoCo 4");
 }
 
 }  // namespace

@@ -370,7 +370,7 @@ TEST(Mjcf, KeyframesMayBeShortAndTheirQuaternionsOfAnyLength) {
   EXPECT_EQ(key("qpos='0 0 0 0 0 3 4 0'").qpos, (std::vector<double>{0, 0, 0, 0, 0, 0.6, 0.8, 0}));
   const ModelSpec spec = parse(world + "<key qpos='0 0 0 0 0 0 0 0'/></keyframe>");
   EXPECT_EQ(std::count_if(spec.diagnostics.begin(), spec.diagnostics.end(),
-                          [](const Diagnostic& d) { return d.message.find("has no length") != std::string::npos; }),
+                          [](const Diagnostic& d) { return d.message.find("has length zero") != std::string::npos; }),
             1);
 }
 

@@ -300,9 +300,9 @@ TEST(Npz, RefusesWhatItDoesNotRead) {
 
 TEST(Npz, RefusesDamagedHeaders) {
   const auto with = [](const std::string& data) { return make_zip({stored("a.npy", data)}); };
-  expect_npz_refused(with("hello, this is text"), "a", "no .npy array");
-  expect_npz_refused(with(""), "a", "no .npy array");
-  expect_npz_refused(with(npy(dict("'<f8'", "(2, 3)"), raw(kSix), 9)), "a", "9.0 is not known");
+  expect_npz_refused(with("hello, this is text"), "a", "not a .npy array");
+  expect_npz_refused(with(""), "a", "not a .npy array");
+  expect_npz_refused(with(npy(dict("'<f8'", "(2, 3)"), raw(kSix), 9)), "a", "9.0 is not supported");
   expect_npz_refused(with(good_array().substr(0, 30)), "a", "cut off");
   expect_npz_refused(with(good_array().substr(0, good_array().size() - 1)), "a", "needs 48 bytes");
   expect_npz_refused(with(good_array() + "x"), "a", "needs 48 bytes");
@@ -352,7 +352,7 @@ TEST(Npz, SizesThatLieAreRefused) {
   expect_npz_refused(make_zip({bomb}), "a.npy", "compressed bytes can hold");
   TestMember more = deflated("a.npy", good_array() + std::string(100, 'x'));
   more.size = good_array().size();
-  expect_npz_refused(make_zip({more}), "a", "goes on beyond");
+  expect_npz_refused(make_zip({more}), "a", "has more than");
   TestMember wrong_crc = stored("a.npy", good_array());
   wrong_crc.crc ^= 1;
   expect_npz_refused(make_zip({wrong_crc}), "a", "CRC");
@@ -360,7 +360,7 @@ TEST(Npz, SizesThatLieAreRefused) {
   const std::size_t count = 9'000'000;
   const std::string huge = make_zip(
       {deflated("a.npy", npy(dict("'<f8'", "(" + std::to_string(count) + ",)"), std::string(8 * count, '\0')))});
-  expect_npz_refused(huge, "a", "may unfold to", [&](NpzReader& r) { r.read_real("a", {count}); });
+  expect_npz_refused(huge, "a", "when decompressed", [&](NpzReader& r) { r.read_real("a", {count}); });
 }
 
 TEST(Npz, FilesThatAreNone) {

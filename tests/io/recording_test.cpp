@@ -167,7 +167,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST(Recording, ReaderNamesFileAndMember) {
   expect_recording_refused([](Parts&) {}, "", "");  // valid without changes
-  expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "no recording");
+  expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "not a recording");
   expect_recording_refused([](Parts& p) { p.has_qvel = false; }, "qvel", "no array of this name");
   expect_recording_refused([](Parts& p) { p.int_time = true; }, "time", "int64");
   expect_recording_refused([](Parts& p) { p.qpos_shape = {1, 2}; }, "qpos", "(1, 2); expected (2, 1)");
@@ -180,7 +180,7 @@ TEST(Recording, ReaderNamesFileAndMember) {
   };
   expect_recording_refused(meta("{", "["), "meta", ":1:");
   expect_recording_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
-  expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "version 2");
+  expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "the version is 2");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": -1"), "meta/nq", "whole number");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": 1.5"), "meta/nq", "whole number");
   expect_recording_refused(meta("\"frames\": 2", "\"frames\": 999999999"), "time", "expected (999999999,)");

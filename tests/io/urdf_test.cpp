@@ -185,21 +185,21 @@ TEST(Urdf, Shapes) {
   const auto geometry = [](const std::string& shape) {
     return robot(link("a", "<collision><geometry>" + shape + "</geometry></collision>"));
   };
-  expect_urdf_refused(geometry("<box size='-1 1 1'/>"), "must be greater than 0");
+  expect_urdf_refused(geometry("<box size='-1 1 1'/>"), "attribute 'size' is -1, expected a positive number");
   expect_urdf_refused(geometry("<box size='1 1'/>"), "'size'");
   expect_urdf_refused(geometry("<box/>"), "attribute 'size' is missing");
-  expect_urdf_refused(geometry("<sphere radius='-1'/>"), "must be greater than 0");
+  expect_urdf_refused(geometry("<sphere radius='-1'/>"), "attribute 'radius' is -1, expected a positive number");
   expect_urdf_refused(geometry("<sphere radius='nan'/>"), "'radius'");
   expect_urdf_refused(geometry("<cylinder radius='1'/>"), "attribute 'length' is missing");
-  expect_told(parse(geometry("<torus/>")), Severity::warning, "unknown shape 'torus', it touches nothing");
+  expect_told(parse(geometry("<torus/>")), Severity::warning, "unknown shape 'torus': it takes no part in contact");
   EXPECT_TRUE(parse(geometry("<torus/>")).bodies.at(1).geoms.empty());
   const ModelSpec plane = parse(geometry("<plane normal='0 2 0'/>"));
   ASSERT_EQ(plane.bodies.at(1).geoms.size(), 1u);
   EXPECT_EQ(plane.bodies[1].geoms[0].type, GeomType::plane);
   EXPECT_NEAR(norm(rotate(plane.bodies[1].geoms[0].orientation, {0, 0, 1}) - Vec3d{0, 1, 0}), 0, 1e-15);
-  expect_urdf_refused(geometry("<plane normal='0 0 0'/>"), "must have a length");
+  expect_urdf_refused(geometry("<plane normal='0 0 0'/>"), "the normal has length zero");
   const ModelSpec scaled = parse(geometry("<mesh filename='none.stl' scale='2 3 4 1'/>"));
-  expect_told(scaled, Severity::warning, "three numbers are expected");
+  expect_told(scaled, Severity::warning, "has more than three numbers");
   EXPECT_EQ(scaled.meshes.at(0).scale.z, 4);
   expect_urdf_refused(geometry(""), "without a shape");
 }
@@ -226,7 +226,7 @@ TEST(Urdf, MeshesThatCannotBeReadAreNamed) {
   const std::string both =
       "<mesh filename='none.stl'/></geometry></visual><collision><geometry><mesh "
       "filename='none.stl'/></geometry></collision><visual><geometry><sphere radius='1'/>";
-  expect_told(parse(with_shape("visual", both)), Severity::warning, "it touches nothing");
+  expect_told(parse(with_shape("visual", both)), Severity::warning, "takes no part in contact");
 }
 
 TEST(Urdf, NothingInVisualIsFatal) {
@@ -260,7 +260,7 @@ TEST(Urdf, TheWorldNeedsNoLink) {
   EXPECT_EQ(spec.bodies[1].name, "a");
   EXPECT_EQ(spec.bodies[1].parent, 0);
   EXPECT_EQ(spec.bodies[1].joints.size(), 1u);
-  expect_told(spec, Severity::note, "the world is meant");
+  expect_told(spec, Severity::note, "is taken to be the world");
 }
 
 // Class 4.
@@ -273,7 +273,7 @@ TEST(UrdfBadInput, Inertia) {
   expect_urdf_refused(with("<mass value='-1'/>", good), "r.urdf:3:32: error: the mass is negative: -1");
   expect_urdf_refused(with("<mass value='nan'/>", good), "'value'");
   expect_urdf_refused(with("<mass value='1e400'/>", good), "'value'");
-  expect_urdf_refused(with("<mass value='1e30'/>", good), "beyond 1e+12 kg");
+  expect_urdf_refused(with("<mass value='1e30'/>", good), "larger than 1e+12 kg");
   expect_urdf_refused(with("<mass/>", good), "attribute 'value' is missing");
   expect_told(parse(with("", good)), Severity::warning, "<inertial> without <mass> is left out");
   EXPECT_FALSE(parse(with("", good)).bodies.at(2).inertial.has_value());
@@ -300,10 +300,10 @@ TEST(UrdfBadInput, Inertia) {
               Severity::note, "has no <inertial>");
   const std::string heavy = "<inertial><mass value='7'/><inertia ixx='1' iyy='1' izz='1'/></inertial>";
   const ModelSpec twice = parse(robot(link("a", kMass + heavy)));
-  expect_told(twice, Severity::warning, "a second <inertial> is left out");
+  expect_told(twice, Severity::warning, "a second <inertial> has no effect");
   EXPECT_EQ(twice.bodies.at(1).inertial->mass, 1);  // urdfdom and with it Pinocchio and ROS take the first
   expect_told(parse(pair_of("revolute", "<limit lower='-1' upper='1'/><limit lower='-2' upper='2'/>")),
-              Severity::warning, "a second <limit> in one <joint>: the first counts");
+              Severity::warning, "a second <limit> in one <joint>: only the first is used");
   ReadOptions fix;
   fix.fix_balance = true;
   const ModelSpec mended = parse(with(one, "<inertia ixx='1' iyy='1' izz='4'/>"), fix);
@@ -321,7 +321,8 @@ TEST(Urdf, NegativeMomentsCountWithWhatIsFixedToThem) {
     return robot(link("a") + link("b") + link("c", inside) + joint("j", "continuous", "a", "b") +
                  joint("k", type, "b", "c", "<origin xyz='0 0 1' rpy='0.3 0.2 0.1'/>"));
   };
-  expect_told(parse(robot_with("fixed", negative(1))), Severity::warning, "with the links that are fixed to it it is");
+  expect_told(parse(robot_with("fixed", negative(1))), Severity::warning,
+              "the total inertia with the links fixed to it is positive definite");
   expect_urdf_refused(robot_with("continuous", negative(1)), "--fix balance");
   // 1 of the link that it is fixed to, 0.1 · 1/1.1 of their distance, -2 of its own: still negative.
   expect_urdf_refused(
@@ -342,18 +343,18 @@ TEST(UrdfBadInput, Joints) {
                       "attribute 'type' is missing");
   expect_urdf_refused(robot(link("a") + "<joint name='j' type='fixed'><parent link='a'/></joint>"),
                       "<joint> without <child>");
-  expect_urdf_refused(pair_of("continuous", "<dynamics damping='-1'/>"), "is negative: -1");
-  expect_urdf_refused(pair_of("continuous", "<dynamics friction='-1'/>"), "is negative: -1");
-  expect_urdf_refused(pair_of("continuous", "<limit effort='-1'/>"), "is negative: -1");
-  expect_urdf_refused(pair_of("continuous", "<limit velocity='-1'/>"), "is negative: -1");
+  expect_urdf_refused(pair_of("continuous", "<dynamics damping='-1'/>"), "attribute 'damping' is -1");
+  expect_urdf_refused(pair_of("continuous", "<dynamics friction='-1'/>"), "attribute 'friction' is -1");
+  expect_urdf_refused(pair_of("continuous", "<limit effort='-1'/>"), "attribute 'effort' is -1");
+  expect_urdf_refused(pair_of("continuous", "<limit velocity='-1'/>"), "attribute 'velocity' is -1");
   expect_urdf_refused(pair_of("revolute", "<limit lower='-1.57.' upper='1'/>"), "'-1.57.'");
-  expect_urdf_refused(pair_of("revolute", "<origin rpy='1e30 0 0'/>"), "beyond 1e6 radians");
+  expect_urdf_refused(pair_of("revolute", "<origin rpy='1e30 0 0'/>"), "larger than 1e6 radians");
   const ModelSpec told =
       parse(pair_of("revolute", "<axis xyz='1 1 0'/><limit lower='1' upper='-1' effort='0' velocity='0'/>"));
   EXPECT_FALSE(told.bodies.at(2).joints[0].limited);
   EXPECT_FALSE(told.bodies[2].joints[0].force_limited);
   EXPECT_NEAR(norm(told.bodies[2].joints[0].axis), 1, 1e-15);
-  expect_told(told, Severity::note, "the axis has length 1.41421: normalised");
+  expect_told(told, Severity::note, "the axis has length 1.41421 and was normalised");
   expect_told(told, Severity::warning, "lower 1 is not below upper -1");
   expect_told(told, Severity::warning, "effort 0");
   expect_told(parse(pair_of("revolute", "")), Severity::warning, "without <limit>");
@@ -367,13 +368,13 @@ TEST(UrdfBadInput, Trees) {
   const std::string ab = link("a") + link("b"), abc = ab + link("c");
   expect_urdf_refused(robot(""), "the robot has no link");
   expect_urdf_refused(robot(ab + joint("j", "fixed", "a", "b") + joint("k", "fixed", "b", "a")),
-                      "there is no root link: 'a' → 'b' → 'a' is a loop");
+                      "there is no root link: the links 'a' → 'b' → 'a' form a loop");
   expect_urdf_refused(robot(abc + link("d") + joint("j", "fixed", "b", "c") + joint("k", "fixed", "c", "b") +
                             joint("l", "fixed", "a", "d")),
-                      "does not hang on the root");
+                      "is not connected to the root");
   expect_urdf_refused(robot(ab + joint("j", "fixed", "a", "a")), "is its own parent");
   expect_urdf_refused(robot(abc + joint("j", "fixed", "a", "c") + joint("k", "fixed", "b", "c")),
-                      "link 'c' has two parents: joint 'j' in line 5 too");
+                      "link 'c' has two parent joints: joint 'j' in line 5 is the other");
   expect_urdf_refused(robot(ab), "a second root: no joint has link 'b' as its child");
   expect_urdf_refused(robot(abc + joint("j", "fixed", "a", "b")), "a second root");
   expect_urdf_refused(robot(link("a") + joint("j", "fixed", "a", "ghost")),
@@ -415,7 +416,7 @@ TEST(UrdfBadInput, Documents) {
                                  std::string("<robot name='a' name='b'/>")}) {
     EXPECT_THROW(parse(bad), InputError) << bad;
   }
-  expect_urdf_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
+  expect_urdf_refused("<sdf version='1.6'/>", "SDF files are not supported");
   expect_urdf_refused("<mujoco/>", "the root element of a URDF is <robot>");
   expect_urdf_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
   expect_told(parse(robot(link("a") + "<gazebo/><gazebo/><transmission name='t'/>")), Severity::note,
@@ -483,7 +484,7 @@ TEST(ModelFile, ChoosesByContent) {
   folder.put("e.xml", "<html/>");
   folder.put("f.mjb", "x");
   for (const auto& [file, words] :
-       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: this is SDF, which is not read"},
+       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: SDF files are not supported"},
                                                         {"d.xml", "part of an MJCF"},
                                                         {"e.xml", "neither <mujoco>"},
                                                         {"f.mjb", ".mjb files are not supported"},

@@ -1500,7 +1500,7 @@ def test_laws_that_begin_with_a_pids_are_refused(element):
     """The numbers that a <pid> leaves in its class are not the defaults of other laws."""
     text = (f"<mujoco><default><pid/></default><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody>"
             f"<actuator><{element} joint='j'/></actuator></mujoco>")
-    with pytest.raises(tarsus.InputError, match="a <general> of a class with <pid> is not read"):
+    with pytest.raises(tarsus.InputError, match="the default class of this <general> contains a <pid>"):
         tarsus.Model.from_xml_string(text)
 
 

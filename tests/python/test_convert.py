@@ -81,7 +81,7 @@ def test_what_is_lost_is_said(target, says, tmp_path):
 def test_inertias_that_readers_of_mjcf_refuse_are_said(tmp_path):
     (tmp_path / "in.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""")
     done = subprocess.run([PROGRAM, "convert", tmp_path / "in.urdf", tmp_path / "out.xml"], check=True, capture_output=True, text=True)
-    assert "inertias that break the triangle inequality, which readers of MJCF refuse: --fix balance mends them (1)" in done.stderr
+    assert "kept: inertias that violate the triangle inequality; MJCF readers refuse them, --fix balance repairs them (1)" in done.stderr
 
 
 @pytest.mark.parametrize("actuator", ["cylinder", 'muscle lengthrange="0 1"', 'general dyntype="integrator"', "intvelocity"])

@@ -150,15 +150,15 @@ def test_what_is_harder_is_said_once_and_where_it_is_so():
         return softness_warnings(tarsus.Model.from_xml_string(text))
 
     hinge = '<body><joint name="j" range="-1 1" limited="true" frictionloss=".1" {own}/><geom size=".1" contype="0" conaffinity="0"/></body>'
-    assert found(body.format(own="")) == ["constraints of MuJoCo's default softness are harder here: 2 geoms"]
+    assert found(body.format(own="")) == ["constraints with MuJoCo's default softness are stiffer here than in MuJoCo: 2 geoms"]
     assert found(body.format(own='solref=".02 1" solimp=".9 .95 .001"')) == found(body.format(own=""))
     assert found(body.format(own=soft)) == []
     assert found(body.format(own=""), option='<flag contact="disable"/>') == []
     assert found('<geom size="1"/><geom size="2"/>') == []  # nothing moves
     joint = '<equality><joint joint1="j"/></equality>'
-    assert found(body.format(own="") + hinge.format(own=""), joint) == ["constraints of MuJoCo's default softness are harder here: "
+    assert found(body.format(own="") + hinge.format(own=""), joint) == ["constraints with MuJoCo's default softness are stiffer here than in MuJoCo: "
                                                 "2 geoms, 1 range, 1 dry friction, 1 equality"]
-    assert found(hinge.format(own='solreflimit=".1 1"')) == ["constraints of MuJoCo's default softness are harder here: 1 dry friction"]
+    assert found(hinge.format(own='solreflimit=".1 1"')) == ["constraints with MuJoCo's default softness are stiffer here than in MuJoCo: 1 dry friction"]
 
 
 @pytest.mark.parametrize("joints", ['<joint axis="0 0 1"/>', '<joint axis="0 0 1"/><joint axis="0 1 0"/>', '<joint axis="0 1 0"/><joint type="slide" axis="0 1 0"/>'])

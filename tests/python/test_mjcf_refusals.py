@@ -59,7 +59,7 @@ def test_poses_of_welds(weld, fine):
         return mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
     with pytest.raises(ValueError, match="at most one of"):
         mujoco.MjModel.from_xml_string(text)
-    with pytest.raises(tarsus.InputError, match="sites exclude bodies, 'anchor' and 'relpose'"):
+    with pytest.raises(tarsus.InputError, match="cannot be combined with 'body1', 'body2', 'anchor' or 'relpose'"):
         tarsus.Model.from_xml_string(text)
 
 

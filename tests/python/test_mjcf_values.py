@@ -219,7 +219,7 @@ def test_forces_of_actuators_are_bounded_on_axes_alone(kind):
 def test_textures_that_are_not_there_are_noted():
     text = FRAME.format(top='<asset><texture name="t" type="2d" file="nowhere.png"/></asset>', world="", body="", joint="", geom="", end="")
     notes = [d for d in tarsus.Model.from_xml_string(text).diagnostics if d.severity == "note"]
-    assert len(notes) == 1 and notes[0].line == 2 and '"nowhere.png" is not there' in notes[0].message.replace("'", '"')
+    assert len(notes) == 1 and notes[0].line == 2 and '"nowhere.png" is missing' in notes[0].message.replace("'", '"')
 
 
 @pytest.mark.parametrize("axes", [".546 .27 .328 .091 -.075 -.95", ".945 -.873 -.346 -.176 -.115 -.999", "1 0 0 0 -1 0", "-1 0 0 0 0 -1",

@@ -188,7 +188,7 @@ def test_what_is_wrong_with_a_mocap_pose_is_said():
     assert stepper.step() == 1 and stepper.status == ["bad_input"]
     below = tarsus.Model.from_xml_string('<mujoco><worldbody><body mocap="true"><body><joint/><geom size=".1"/></body></body>'
                                          "</worldbody></mujoco>")
-    assert any("a joint below a mocap body" in d.message and d.line == 1 for d in below.diagnostics)
+    assert any("this joint is below a mocap body" in d.message and d.line == 1 for d in below.diagnostics)
 
 
 def test_worlds_of_a_batch_have_poses_of_their_own():

@@ -346,7 +346,7 @@ def test_sensors_of_mesh_geoms_are_at_the_mesh_centre_along_its_axes(mesh):
     (arm(joint="type='free' stiffness='2 3 4'"), "'stiffness'.*free.*first number"),
     (arm(more="<equality><weld site1='s' site2='e'/></equality>"), "no effect"),
     (arm(more="<tendon><spatial name='t'><site site='w'/><site site='v'/></spatial></tendon><equality><tendon tendon1='t'/></equality>")
-     .replace("</worldbody>", "<site name='v'/></worldbody>"), "no effect: nothing moves the tendons"),
+     .replace("</worldbody>", "<site name='v'/></worldbody>"), "no effect: the tendons of this equality have constant length"),
     (arm(inside="<body name='c'><geom size='.1'/></body>", more="<equality><connect body1='b' body2='c' anchor='0 0 0'/></equality>"), "no effect"),
     (arm(geom="<geom size='.1' solref='.05 -1'/>"), "'solref'.*default"),
     (arm(geom="<geom size='.1' solref='-500 20'/>"), "'solref'.*default"),
@@ -379,7 +379,7 @@ def test_what_is_said_twice_is_named_and_holds_once(equality, contacts):
     """Two thousand equal rows would need a dense matrix."""
     other = "<weld body1='a' body2='b' torquescale='2' relpose='0 0 1 1 0 0 0'/>"
     model, seen = moved(TWO.format(equality * 2000 + other), contacts=contacts)
-    found = [d.message for d in model.diagnostics if "an equality before it says the same" in d.message]
+    found = [d.message for d in model.diagnostics if "an earlier equality is the same" in d.message]
     assert len(found) == 1999
     assert np.allclose(seen, moved(TWO.format(equality + other), contacts=contacts)[1], atol=1e-9)
 
@@ -406,7 +406,7 @@ def test_a_connection_that_joints_hold_anyway_is_named_and_does_nothing(joints, 
     equality = "<connect site1='h' site2='t'/>" if sites else f"<connect body1='hand' body2='trunk' anchor='{anchor}'/>"
     text = HELD.format(joints=joints, anchor=there, site=anchor, equality=equality)
     model = tarsus.Model.from_xml_string(text)
-    assert any("joints between what it connects hold it there" in d.message for d in model.diagnostics) == held
+    assert any("joints between the connected bodies already keep them together" in d.message for d in model.diagnostics) == held
     if not held:
         return
     free = tarsus.Model.from_xml_string(HELD.format(joints=joints, anchor=there, site=anchor, equality=""))

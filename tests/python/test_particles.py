@@ -300,7 +300,7 @@ def test_particles_on_top_of_each_other_are_named():
     s = tarsus.ParticleSystem(np.ones(3), np.array([[5.0, 0, 0], [0, 0, 0], [0, 0, 0]]))
     s.setup({"molecule": ["A"], "exclude": "none", "types": {"A": {"epsilon": 1, "sigma": 1}}, "lennard_jones": {"cutoff": 2.5}})
     report = tarsus.VelocityVerlet(s, 0.001).step()
-    assert not report and "not finite at particle 1: particles that overlap" in report.message
+    assert not report and "not finite at particle 1: particles overlap" in report.message
 
 
 def test_forth_and_back():
@@ -338,7 +338,7 @@ def test_the_virial_of_a_fixed_place_is_the_sum_that_it_is_called():
 @pytest.mark.parametrize("bond", ({"bonds": [[0, 1, 100, 0.1]]}, {"distances": [[0, 1, 0.1]]}, None))
 def test_molecules_that_the_box_cuts_are_made_whole(bond):
     system = tarsus.ParticleSystem(np.ones(4), np.array([[0.0, 5, 5], [9.9, 5, 5], [5, 9.95, 0], [5, 0.05, 0]]), box=[10, 10, 0])
-    with pytest.warns(UserWarning, match="made whole: 2 particles moved"):
+    with pytest.warns(UserWarning, match="are made whole: 2 particles moved"):
         if bond:
             system.setup({"molecule": ["A", "A"], **bond})
         else:
@@ -405,9 +405,9 @@ def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):
     assert tarsus.ParticleSystem.load("water216", setup=pins).forces()[1]["potential"] == whole
     assert tarsus.ParticleSystem.load("water216", forces="spce-reaction-field", setup=pins).forces()[1]["potential"] != whole
     assert tarsus.ParticleSystem.load("water216", setup=fall).forces()[1]["coulomb"] == 0
-    with pytest.raises(tarsus.ValueError, match="forces: is spce-smooth, expected no name beside a setup file that has"):
+    with pytest.raises(tarsus.ValueError, match="forces: is spce-smooth, expected none, because the setup file defines"):
         tarsus.ParticleSystem.load("water216", forces="spce-smooth", setup=fall)
-    with pytest.raises(tarsus.ValueError, match="units: is nm_ps, expected forces named too"):
+    with pytest.raises(tarsus.ValueError, match="units: is nm_ps, expected --forces or --setup as well"):
         tarsus.ParticleSystem.load("water216", units="nm_ps", setup=pins)
 
 

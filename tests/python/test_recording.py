@@ -111,7 +111,7 @@ def test_clips_of_every_kind_are_shown(tmp_path):
         shown = info(tmp_path / name)
         assert (shown["kind"], shown["format"], shown["frames"]) == ("clip", kind, 4)
     (tmp_path / "notes.txt").write_text("# no motion\nbut a text\n")
-    assert "this is no motion clip" in tarsus("info", tmp_path / "notes.txt").stderr
+    assert "this is not a motion clip" in tarsus("info", tmp_path / "notes.txt").stderr
 
 
 def test_a_folder_of_recordings_that_cannot_be_made_is_named(tmp_path, monkeypatch):

@@ -1356,7 +1356,7 @@ TEST(BatchCaptures, WhatDoesNotFitIsNamed) {
   refused(models[1], good, "joints");
   CaptureArrays bad = good;
   bad.meta = "{";
-  refused(models[0], bad, "no capture");
+  refused(models[0], bad, "not a capture");
   for (const char* member : {"qpos", "dt", "kp"}) {
     bad = good;
     std::erase_if(bad.arrays, [&](const auto& a) { return a.first == member; });

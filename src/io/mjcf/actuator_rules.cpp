@@ -42,9 +42,10 @@ const std::vector<Owners>& owners() {
 
 void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
   if (!(p[0] < p[1])) e.error(fmt::format("the range of a muscle is {} {}, expected low < high", p[0], p[1]), "range");
-  if (!(p[4] < 1 && 1 < p[5])) e.error(fmt::format("a muscle's lmin < 1 < lmax, not {} and {}", p[4], p[5]), "lmin");
+  if (!(p[4] < 1 && 1 < p[5]))
+    e.error(fmt::format("lmin and lmax of a muscle are {} and {}, expected lmin < 1 < lmax", p[4], p[5]), "lmin");
   if (!(p[3] > 0 && p[6] > 0 && p[7] > 0 && p[8] > 0))
-    e.error("scale, vmax, fpmax and fvmax of a muscle are positive", "scale");
+    e.error("scale, vmax, fpmax and fvmax of a muscle must be positive", "scale");
 }
 
 /// Checks the laws of <dcmotor> and <pid> written as <general>, as MuJoCo saves them.
@@ -52,7 +53,8 @@ void check_motor_law(const XmlElement& e, const ActuatorState& state) {
   const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
   if (dc || state.of_pid)
     return e.error(
-        fmt::format("a <{0}> of a class with <{1}> is not read: write <{1}>", e.name(), dc ? "dcmotor" : "pid"));
+        fmt::format("the default class of this <{0}> contains a <{1}>, which is not supported: write <{1}> here",
+                    e.name(), dc ? "dcmotor" : "pid"));
   if (state.dynamics == "dcmotor" && !state.spec.activation_early)
     e.error("dyntype 'dcmotor' needs actearly='true'", "dyntype");
   if (state.gain_type == "dcmotor" && state.dynamics != "dcmotor")
@@ -78,16 +80,16 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
   const bool motor = element || state.dynamics == "dcmotor" || state.dynamics == "pid";
   const int states = state.activation_count;
   if (!motor && states >= 0 && (stateless ? states > 0 : states == 0 || (states > 1 && state.dynamics != "user")))
-    e.error(fmt::format("attribute 'actdim' is {}, dyntype {} has {}", states, quote(state.dynamics),
-                        stateless                  ? "no state"
-                        : state.dynamics == "user" ? "one or more"
-                                                   : "one"),
+    e.error(fmt::format("attribute 'actdim' is {}, but dyntype {} has {}", states, quote(state.dynamics),
+                        stateless                  ? "no activation"
+                        : state.dynamics == "user" ? "at least one activation"
+                                                   : "one activation"),
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
-    e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
+    e.error("'actrange' is given, but the actuator has no activation: its dyntype is none", "actrange");
   if (e.is("pid") && state.spec.activation_limited) {  // from the class: <pid> has no such attribute
     if (!state.spec.motor || state.spec.motor->activations() == 0)
-      e.error("'actrange' is given and there is no activation: no ki and no slewmax", "actrange");
+      e.error("'actrange' is given, but the actuator has no activation: neither ki nor slewmax is given", "actrange");
     else
       e.warn("'actrange' has no effect: imax bounds the integral", "actrange");
   }

@@ -21,7 +21,7 @@ std::string texture_file(const XmlElement& e, const Source& source, const std::s
   const auto path =
       std::filesystem::absolute(source.asset_path(file, source.compiler().texture_directory, e.where()), error);
   if (!error && std::filesystem::is_regular_file(path, error)) return path.lexically_normal().generic_string();
-  if (!file.empty()) e.note(fmt::format("the texture's file {} is not there", quote(file)));
+  if (!file.empty()) e.note(fmt::format("texture file {} is missing", quote(file)));
   return file;
 }
 
@@ -107,22 +107,22 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   if (e.read("refquat", q)) {
     reference.orientation = {q[0], q[1], q[2], q[3]};
     if (!(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] > 1e-20))
-      return e.error("attribute 'refquat' has no length", "refquat");
+      return e.error("attribute 'refquat' has length zero", "refquat");
     reference.orientation = normalized(reference.orientation);
   }
   for (int i = 0; i < 3; ++i) {
     if (mesh.scale[i] == 0 || std::abs(mesh.scale[i]) > 1e12)
-      return e.error("attribute 'scale' has a zero or is too large", "scale");
+      return e.error("attribute 'scale' contains zero or too large a number", "scale");
   }
   e.mark_all_children();
   std::vector<int> objects;
   if (e.has("builtin") || e.child("plugin"))  // elements that need its surface report it
-    e.warn(fmt::format("meshes made by {} are not generated: it has no surface",
+    e.warn(fmt::format("meshes of {} are not generated: this mesh has no surface",
                        e.has("builtin") ? "'builtin'" : "a plugin"));
   else if (mesh.file.empty())
     read_inline_mesh(e, mesh);
   else if (e.has("vertex") || e.has("face"))
-    e.error("'file' excludes 'vertex' and 'face'", "file");
+    e.error("'file' cannot be combined with 'vertex' or 'face'", "file");
   else
     load_mesh(e, scope, content_type, mesh, objects);
   check_value(e, "smoothnormal", "bool");
@@ -160,7 +160,9 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
     try {
       mesh.triangles = convex_hull(mesh.vertices);
     } catch (const ValueError& error) {
-      e.error(fmt::format("has no 'face', and its convex hull cannot be built: {}", error.what()), "vertex");
+      e.error(
+          fmt::format("the mesh has no 'face', and the convex hull of its vertices cannot be built: {}", error.what()),
+          "vertex");
     }
     return;
   }
@@ -195,8 +197,8 @@ bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::stri
     return false;
   }
   if (missing) {
-    e.error(fmt::format("mesh file {} is missing (looked for at {}); --lenient, or lenient=True, does without it where "
-                        "no inertia needs it",
+    e.error(fmt::format("mesh file {} is missing (looked for at {}); with --lenient, or lenient=True, the model loads "
+                        "without it if no inertia needs it",
                         quote(mesh.file), path.string()),
             "file");
     return false;
@@ -238,7 +240,7 @@ void parse_field_file(std::string_view bytes, const std::string& file, HeightFie
   const long long rows = counts[0], columns = counts[1];
   if (rows < 2 || columns < 2 || rows > kMostFieldPoints || columns > kMostFieldPoints ||
       rows * columns > kMostFieldPoints) {
-    fail(fmt::format("says {} x {} points, expected at least 2 x 2 and at most 2e7 in all", rows, columns));
+    fail(fmt::format("claims {} x {} points, expected at least 2 x 2 and at most 2e7 in all", rows, columns));
   }
   const auto points = static_cast<std::size_t>(rows * columns);
   if (bytes.size() != sizeof(counts) + 4 * points) {

@@ -41,7 +41,7 @@ std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
     const MeshSpec& spec = spec_.meshes[static_cast<std::size_t>(mesh)];
     if (spec.vertices.empty()) {
       sink_.add(Severity::error, geom.where,
-                fmt::format("mesh {} is missing and the body's inertia needs it", quote(geom.mesh)));
+                fmt::format("mesh {} is missing, but the body's inertia needs it", quote(geom.mesh)));
       return std::nullopt;
     }
     const ShapeInertia* found = mesh_mass(mesh, nullptr);
@@ -124,24 +124,26 @@ void Builder::check_inertia(int index) {
       return report(Severity::error, fmt::format("the inertia is not positive: principal moments {}", shown));
     for (int i = 0; i < 3; ++i) values[i] = std::max(values[i], 1e-3 * std::max(values.x, kLeast));
     changed = true;
-    report(Severity::warning, fmt::format("mended: principal moments {} were not positive, now {:.6g} {:.6g} {:.6g}",
-                                          shown, values.x, values.y, values.z));
+    report(Severity::warning,
+           fmt::format("repaired: principal moments {} were not positive, they are now {:.6g} {:.6g} {:.6g}", shown,
+                       values.x, values.y, values.z));
   }
   if (values.y + values.z < values.x * (1 - kRounding)) {
     const bool asked = compiler.balance_inertia || options_.fix_balance;
     if (!asked) {
       return report(
           Severity::error,
-          fmt::format("no body has the principal moments {}: the two smaller ones must add up to the largest at least "
-                      "(balanceinertia, or --fix balance, mends it)",
-                      shown));
+          fmt::format(
+              "no body can have the principal moments {}: the sum of the two smaller ones must not be below the "
+              "largest (balanceinertia, or --fix balance, repairs this)",
+              shown));
     }
     const double mean = (values.x + values.y + values.z) / 3;
     values = {mean, mean, mean};
     changed = true;
     report(options_.fix_balance ? Severity::warning : Severity::note,
-           fmt::format("mended: principal moments {} violate the triangle inequality, all three are now {:.6g}", shown,
-                       mean));
+           fmt::format("repaired: principal moments {} violate the triangle inequality, all three are now {:.6g}",
+                       shown, mean));
   }
   if (changed) {
     inertial.inertia = from_principal(principal, values);
@@ -204,7 +206,7 @@ void Builder::check_moving_bodies() {
     }
     if (!body.joints.empty() && !heavy[i]) {
       sink_.add(Severity::error, body.where,
-                "this body moves and has no mass or no inertia, nor has anything welded to it");
+                "this body moves, but neither it nor any body welded to it has mass and inertia");
     }
     if (body.joints.empty() && heavy[i] && body.parent > 0) heavy[static_cast<std::size_t>(body.parent)] = true;
   }

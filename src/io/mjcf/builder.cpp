@@ -100,16 +100,17 @@ int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, co
     if (found >= 0 || replica == 0) break;
   }
   if (found < 0 && kind == Kind::actuator && replicas_.actuators_left_out.count(full) > 0) {
-    e.warn(fmt::format("refers to actuator {}, which is left out, and is left out too", quote(base)));
+    e.warn(
+        fmt::format("this element refers to actuator {}, which was left out, so it is left out as well", quote(base)));
     return -2;
   }
   if (found < 0) {
-    const char* why = made_in(kind, full) ? ": no replica has it and what else is named here" : "";
+    const char* why = made_in(kind, full) ? ": no replica contains all the elements that are named here" : "";
     const std::string text = fmt::format("there is no {} named {}{}", mjcf::name(kind), quote(base), why);
     if (scope.level == 0)
       e.error(text, attribute);
     else
-      e.note(text + " in what is attached: left out", attribute);
+      e.note(text + " in the attached model: this element is left out", attribute);
     return -2;
   }
   if (full_name) *full_name = full;
@@ -161,7 +162,7 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
     e.all_attributes();
     if (const auto name = e.peek("name"))
       replicas_.actuators_left_out.insert(scope.naming.of(*name));  // not used for equalities
-    e.warn(fmt::format("this <{}> refers to what is replicated and to what is not, and is left out", e.name()));
+    e.warn(fmt::format("this <{}> refers both to replicated elements and to others, so it is left out", e.name()));
   }
   return out;
 }

@@ -30,10 +30,10 @@ void Builder::add_joint(const Task& task) {
   joint.axis = rotate(task.frame.orientation, joint.axis);
   finish_joint(e, source.compiler(), state);
   if (joint.friction_loss > 0 && (!joint.solver_friction_limit.empty() || !joint.solver_friction_impedance.empty()))
-    e.warn("solreffriction and solimpfriction have no effect: dry friction holds as well as the step can");
+    e.warn("solreffriction and solimpfriction have no effect: the step enforces dry friction as accurately as it can");
   if (!has_axis(joint.type)) {
     if (joint.stiffness_polynomial != std::array<double, 2>{})
-      e.warn(fmt::format("'stiffness': of {} joints the first number alone acts", name(joint.type)));
+      e.warn(fmt::format("'stiffness' of a {} joint: only the first number has an effect", name(joint.type)));
     joint.stiffness_polynomial = {};
   }
   check_joints(e, task.body, joint);
@@ -41,7 +41,8 @@ void Builder::add_joint(const Task& task) {
   while (below > 0 && !spec_.bodies[static_cast<std::size_t>(below)].mocap)
     below = spec_.bodies[static_cast<std::size_t>(below)].parent;
   if (below > 0)
-    e.warn("a joint below a mocap body: what hangs on it stays where the file has it when the mocap body moves");
+    e.warn(
+        "this joint is below a mocap body: the bodies that it carries stay where they are when the mocap body moves");
   declare(Kind::joint, joint.name, e, &task.scope);
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(task.body)];
   if (state.spring_damper[0] != 0 || state.spring_damper[1] != 0) {
@@ -164,7 +165,7 @@ void Builder::add_geom(const Task& task) {
     return e.error("a geom of type mesh needs the attribute 'mesh'");
   }
   if (geom.type == GeomType::mesh && geom.shell_inertia)
-    return e.error("'shellinertia' is not for meshes: <mesh inertia=\"shell\"> is", "shellinertia");
+    return e.error("'shellinertia' has no meaning for a mesh: write <mesh inertia=\"shell\">", "shellinertia");
   if (geom.type != GeomType::height_field && !geom.height_field.empty())
     return e.error(fmt::format("'hfield' is for geoms of type hfield, not for a {}", name(geom.type)), "hfield");
   if (geom.type == GeomType::height_field) {
@@ -193,7 +194,7 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
   const ShapeInertia* mass = spec.vertices.empty() ? nullptr : mesh_mass(mesh, &e);
   if (!mass) {
     if (spec.vertices.empty())
-      e.error(fmt::format("cannot be fitted to mesh {}: its file is missing", quote(geom.mesh)), "mesh");
+      e.error(fmt::format("the geom cannot be fitted to mesh {}: the mesh file is missing", quote(geom.mesh)), "mesh");
     return;
   }
   const InertiaBox box = equivalent_box(mass->volume, mass->inertia);
@@ -239,7 +240,7 @@ void Builder::add_site(const Task& task) {
       e.error(fmt::format("there is no material named {}", quote(site.material)), "material");
   }
   if (site.type == GeomType::plane || site.type == GeomType::height_field)
-    return e.error(fmt::format("a site is no {}", name(site.type)), "type");
+    return e.error(fmt::format("a site cannot be a {}", name(site.type)), "type");
   if (site.type == GeomType::mesh && !e.has("mesh")) return e.error("a site of type mesh needs the attribute 'mesh'");
   if (state.ends && !place_between(e, *state.ends, site.type, site.size, site.position, site.orientation)) return;
   if (!check_size(e, site.type, site.size)) return;
@@ -272,7 +273,7 @@ void Builder::add_camera_or_light(const Task& task) {
   refuse_unknown(e);
   if (double fovy = 0; e.read("fovy", fovy) && fovy >= 180) e.error("attribute 'fovy' must be below 180", "fovy");
   if (e.has("fovy") && e.has("sensorsize")) e.error("'fovy' and 'sensorsize' exclude each other", "fovy");
-  if (!camera && norm(direction) < 1e-15) e.error("attribute 'dir' has no length", "dir");
+  if (!camera && norm(direction) < 1e-15) e.error("attribute 'dir' has length zero", "dir");
   Attributes own = e.all_attributes();
   std::erase_if(own, is_place);
   std::erase_if(attributes, is_place);

@@ -65,8 +65,9 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
     double* q = values.data() + at;
     const double length = elementary::hypot(elementary::hypot(q[0], q[1]), elementary::hypot(q[2], q[3]));
     if (!(length > 1e-10)) {
-      e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
-             attribute);
+      e.warn(
+          fmt::format("attribute '{}': the quaternion of {} has length zero; the identity is used", attribute, whose),
+          attribute);
       q[0] = 1, q[1] = q[2] = q[3] = 0;
     } else if (std::abs(length - 1) > 1e-14) {  // already normalised quaternions keep their bits
       for (int i = 0; i < 4; ++i) q[i] /= length;
@@ -96,7 +97,7 @@ KeyframeSpec Builder::key_numbers(const XmlElement& e) {
       out.clear();
       return e.error(text, attribute);
     }
-    e.warn(text + "; the rest is as in the model", attribute);
+    e.warn(text + "; the others are taken from the model", attribute);
     out.resize(out.size() / together * together);  // MuJoCo: of a mocap body all numbers or none
     out.insert(out.end(), drawn.begin() + static_cast<std::ptrdiff_t>(out.size()), drawn.end());
   };

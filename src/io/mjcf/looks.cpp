@@ -102,7 +102,7 @@ void check_value(const XmlElement& e, const char* attribute, std::string_view ki
   for (const std::string_view part : split_blanks(text)) {
     const auto found = std::find(words.begin(), words.end(), part);
     if (found == words.end())
-      return e.error(fmt::format("attribute '{}': {} is not known or there twice", attribute, quote(part)), attribute);
+      return e.error(fmt::format("attribute '{}': {} is unknown or repeated", attribute, quote(part)), attribute);
     words.erase(found);
   }
 }

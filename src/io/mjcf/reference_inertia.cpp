@@ -37,7 +37,7 @@ void Builder::settle_by_inertia() {
     const bool moves = std::any_of(moment.begin(), moment.end(), [](double m) { return std::abs(m) > 1e-15; });
     const double mobility = pose.mobility(moment);
     if (!moves || !(mobility > 0)) {
-      sink_.add(Severity::warning, actuator.where, "'dampratio' has no effect: nothing moves what this acts on");
+      sink_.add(Severity::warning, actuator.where, "'dampratio' has no effect: this actuator moves nothing");
       continue;
     }
     const double stiffness = actuator.motor ? actuator.motor->kp : actuator.gain[0];

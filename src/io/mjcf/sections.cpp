@@ -134,7 +134,7 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
     spec.type = e.is("connect") ? EqualityType::connect : EqualityType::weld;
     spec.sites = e.has("site1") || e.has("site2");
     if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor") || e.has("relpose")))
-      e.error("sites exclude bodies, 'anchor' and 'relpose'", "site1");
+      e.error("'site1' and 'site2' cannot be combined with 'body1', 'body2', 'anchor' or 'relpose'", "site1");
     require(e, spec.sites ? "site1" : "body1");
     if (spec.sites) require(e, "site2");
     const Kind kind = spec.sites ? Kind::site : Kind::body;
@@ -162,7 +162,9 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
     first = reference(e, joint ? "joint1" : "tendon1", kind, scope, &spec.first);
     second = reference(e, joint ? "joint2" : "tendon2", kind, scope, &spec.second);
     e.read("polycoef", spec.polynomial, 1);
-    if (first >= 0 && first == second) e.error("constrained to itself", joint ? "joint2" : "tendon2");
+    if (first >= 0 && first == second)
+      e.error(joint ? "a joint cannot be constrained to itself" : "a tendon cannot be constrained to itself",
+              joint ? "joint2" : "tendon2");
     for (const auto& [number, attribute] : {std::pair(first, "joint1"), std::pair(second, "joint2")}) {
       if (!joint || number < 0) continue;
       if (has_rotation(this->joint(number).type)) e.error("only hinges and slides can be coupled", attribute);
@@ -177,7 +179,7 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   e.report_unread(Severity::error);
   if (missing(first) || missing(second)) return;
   if (!says_default(spec.solver_reference, kDefaultSolref) || !says_default(spec.solver_impedance, kDefaultSolimp))
-    e.warn("solref and solimp of an equality constraint have no effect: it holds as well as the step can");
+    e.warn("solref and solimp of an equality constraint have no effect: the step enforces it as accurately as it can");
   declare(Kind::equality, spec.name, e);
   spec_.equalities.push_back(std::move(spec));
 }
@@ -227,12 +229,15 @@ bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& ten
   const auto kind = [&](std::size_t i) { return i < tendon.path.size() ? tendon.path[i].kind : Kinds::pulley; };
   for (std::size_t i = 0; i < tendon.path.size(); ++i) {
     const bool before = i > 0 && kind(i - 1) == Kinds::site, after = kind(i + 1) == Kinds::site;
-    if (kind(i) == Kinds::geom && !(before && after)) parts[i].error("a tendon wraps around a geom between two sites");
-    if (kind(i) == Kinds::pulley && !after) parts[i].error("a site follows a pulley");
+    if (kind(i) == Kinds::geom && !(before && after))
+      parts[i].error("a geom in a tendon's path must be between two sites");
+    if (kind(i) == Kinds::pulley && !after) parts[i].error("a pulley must be followed by a site");
     if (kind(i) != Kinds::site) continue;
     const bool alone = (i == 0 || kind(i - 1) == Kinds::pulley) && kind(i + 1) == Kinds::pulley;
-    if (alone) parts[i].error("the site is alone between pulleys or ends");
-    if (before && tendon.path[i].name == tendon.path[i - 1].name) parts[i].error("the site is repeated", "site");
+    if (alone)
+      parts[i].error("this site is the only one between two pulleys or ends of the tendon: at least two are needed");
+    if (before && tendon.path[i].name == tendon.path[i - 1].name)
+      parts[i].error("the same site twice in a row", "site");
   }
   const auto sites = std::count_if(tendon.path.begin(), tendon.path.end(),
                                    [&](const auto& point) { return point.kind == Kinds::site; });
@@ -262,7 +267,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
       complete = complete && joint >= 0;
       if (joint < 0) continue;
       const auto same = [&](const TendonSpec::Term& other) { return other.joint == term.joint; };
-      if (std::any_of(tendon.terms.begin(), tendon.terms.end(), same)) part.error("the joint is repeated", "joint");
+      if (std::any_of(tendon.terms.begin(), tendon.terms.end(), same))
+        part.error("the tendon names this joint twice", "joint");
       if (has_rotation(this->joint(joint).type)) part.error("only hinges and slides can be part of a tendon", "joint");
       tendon.terms.push_back(std::move(term));
     }
@@ -301,17 +307,17 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   for (const Way& way : kWays) {
     if (!e.has(way.attribute)) continue;
     if (++given > 1) {
-      e.error(fmt::format("more than one transmission: '{}' too", way.attribute), way.attribute);
+      e.error(fmt::format("'{}' is a second transmission: an actuator has one", way.attribute), way.attribute);
       return false;
     }
     spec.transmission = way.type;
     found = reference(e, way.attribute, way.kind, scope, &spec.target);
   }
-  if (given == 0) e.error("needs one of joint, jointinparent, tendon, site, body and cranksite");
+  if (given == 0) e.error("an actuator needs one of joint, jointinparent, tendon, site, body and cranksite");
   for (const auto& [attribute, with, type] : {std::tuple("slidersite", "cranksite", TransmissionType::slider_crank),
                                               std::tuple("refsite", "site", TransmissionType::site)}) {
     if (e.has(attribute) && given > 0 && spec.transmission != type)
-      e.error(fmt::format("'{}' goes with '{}'", attribute, with), attribute);
+      e.error(fmt::format("'{}' needs '{}'", attribute, with), attribute);
   }
   if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
@@ -335,7 +341,8 @@ void Builder::inherit_range(const XmlElement& e, ActuatorState& state) {
   } else {
     return e.error("'inheritrange' needs the transmission 'joint' or 'tendon'", "inheritrange");
   }
-  if (range[0] >= range[1]) return e.error("'inheritrange': what it acts on has no range", "inheritrange");
+  if (range[0] >= range[1])
+    return e.error("'inheritrange': the joint or tendon of this actuator has no range", "inheritrange");
   const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * state.inherit_range;
   (state.dynamics == "integrator" ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
 }
@@ -403,13 +410,13 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     motor.slew_max = c[3], motor.integral_max = c[4], motor.voltage_max = c[5];
     read_winding(e, given, motor);
     if (!motor.controlled() && (c[0] != 0 || c[1] != 0 || c[2] != 0 || c[3] != 0))
-      e.error("'controller' needs an input pos, vel or ff", "controller");
+      e.error("'controller' needs pos, vel or ff in 'input'", "controller");
   } else {
     motor.kp = state.gain_parameters[0], motor.kd = -state.bias_parameters[2];
     motor.ki = given.integral, motor.integral_max = given.integral_max, motor.slew_max = given.slew_max;
   }
-  if (motor.ki > 0 && !motor.position) e.error("an integral needs the input pos", dc ? "controller" : "ki");
-  if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs the input pos", "slewmax");
+  if (motor.ki > 0 && !motor.position) e.error("an integral gain needs pos in 'input'", dc ? "controller" : "ki");
+  if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs pos in 'input'", "slewmax");
   if (!motor.position) state.inherit_range = 0;
   if (!dc && !motor.position) {  // 'ctrlrange' and 'ctrllimited' concern the input pos; the other ranges apply if given
     spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
@@ -552,7 +559,8 @@ void Builder::name_default_softness(const XmlElement& root) {
     if (count > 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", count, count == 1 ? one : many);
   }
   if (!what.empty())
-    sink_.add_other_law(root.where(), "constraints of MuJoCo's default softness are harder here: " + what);
+    sink_.add_other_law(root.where(),
+                        "constraints with MuJoCo's default softness are stiffer here than in MuJoCo: " + what);
 }
 
 }  // namespace tarsus::mjcf

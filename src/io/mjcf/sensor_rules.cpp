@@ -63,7 +63,7 @@ void check_values(const XmlElement& e) {
   if (e.read("noise", noise) && noise < 0) e.error("attribute 'noise' is negative", "noise");
   static constexpr std::string_view kUnit[] = {"framequat", "ballquat", "framexaxis", "frameyaxis", "framezaxis"};
   if (cutoff > 0 && std::find(std::begin(kUnit), std::end(kUnit), e.name()) != std::end(kUnit))
-    e.error("a direction or a rotation has no 'cutoff'", "cutoff");
+    e.error("a sensor of a direction or a rotation cannot have a 'cutoff'", "cutoff");
   e.read("user", user);
   e.read("nsample", samples);
   read_word(e, "interp", {"zoh", "linear", "cubic"}, word);

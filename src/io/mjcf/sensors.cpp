@@ -47,7 +47,7 @@ void Builder::check_sensed(const XmlElement& e, const SensorTraits& traits, cons
   for (const auto& [one, other] : {std::pair{"geom1", "geom2"}, std::pair{"body1", "body2"}}) {
     const std::string name = attribute(sensor, one);
     if (traits.target == SensorTarget::shapes && !name.empty() && name == attribute(sensor, other))
-      e.error(fmt::format("<{}> of something from itself", e.name()), other);
+      e.error(fmt::format("<{}> names the same element twice", e.name()), other);
   }
   if (traits.target == SensorTarget::joint) {
     const JointSpec& of = joint(find(Kind::joint, attribute(sensor, "joint")));
@@ -95,13 +95,13 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   if (!whole || !find_sensed(e, scope, sensor)) return;
   find_mesh_frames(e, sensor);
   if (replicas_.all.size() > 1 && references(e).empty())
-    e.note("refers to nothing and stands once; MuJoCo 4 adds copies for the replicas of the model");
-  if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
+    e.note("this sensor refers to no element, so it is read once; MuJoCo 4 adds a copy for each replica");
+  if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: its value is nan", e.name()));
   const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
   const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
     return std::any_of(body.geoms.begin(), body.geoms.end(), is_field);
   });
-  if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders pass height fields");
+  if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders do not see height fields");
   declare(Kind::sensor, sensor.name, e);
   spec_.sensors.push_back(std::move(sensor));
 }

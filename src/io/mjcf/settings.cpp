@@ -56,8 +56,8 @@ void Builder::read_option(const XmlElement& e) {
   }
   if (!unused.empty()) {
     e.note(
-        fmt::format("not used here: {}; they choose and steer MuJoCo's own solvers (iterations is used by tarsus "
-                    "scene alone)",
+        fmt::format("not used here: {}; these are settings of MuJoCo's solvers (iterations is used by tarsus scene "
+                    "only)",
                     unused));
   }
   check_value(e, "actuatorgroupdisable", "*i"), check_value(e, "o_margin", "1");

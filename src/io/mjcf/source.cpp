@@ -71,7 +71,7 @@ void Source::load_include(const XmlElement& e, const ReadOptions& options, Diagn
     if (is_there(beside)) path = beside;
   }
   if (!files_.insert(identity(path)).second) {
-    return e.error(fmt::format("{} is included already (a cycle, or twice)", quote(file)), "file");
+    return e.error(fmt::format("{} is included twice, or includes itself", quote(file)), "file");
   }
   if (documents_.size() > kMostIncludes)
     return e.error(fmt::format("more than {} included files", kMostIncludes), "file");
@@ -128,7 +128,7 @@ Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
   e.report_unread(Severity::error);
   if (!parent) {
     if (named && name != "main")
-      e.error(fmt::format("the top default class is \"main\", it cannot be named {}", quote(name)), "class");
+      e.error(fmt::format("the top default class is named {}, expected \"main\" or no name", quote(name)), "class");
     return classes_.find("")->second.get();
   }
   if (!named || name.empty()) {
@@ -136,7 +136,7 @@ Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
     return nullptr;
   }
   if (name == "main" || classes_.count(name) > 0) {
-    e.error(fmt::format("default class {} is there already", quote(name)), "class");
+    e.error(fmt::format("default class {} is defined twice", quote(name)), "class");
     return nullptr;
   }
   if (classes_.size() >= kMostClasses) {

@@ -95,7 +95,7 @@ void Builder::visit(const Task& task) {
   else if (e.is("flexcomp"))
     e.warn("<flexcomp> is not simulated: its body, vertices and constraints are left out");
   else if (e.is("composite"))
-    e.error("<composite> is not read; MuJoCo 4 has none either: write the bodies out, or with <replicate>");
+    e.error("<composite> is not supported, nor is it in MuJoCo 4: write the bodies, or use <replicate>");
   else
     e.error(fmt::format("<{}> is not an element of <body>", e.name()));
 }

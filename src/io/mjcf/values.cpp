@@ -56,7 +56,8 @@ bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited
                   const char* range_name, const std::array<double, 2>& range) {
   const bool has_range = range[0] != 0 || range[1] != 0;
   if (limited == Limited::automatic && !compiler.auto_limits && has_range) {
-    e.error(fmt::format("'{}' is given, '{}' is not, and the compiler's autolimits is false", range_name, limited_name),
+    e.error(fmt::format("'{}' is given without '{}', which is required because the compiler's autolimits is false",
+                        range_name, limited_name),
             range_name);
     return false;
   }
@@ -82,8 +83,8 @@ void read_solver(const XmlElement& e, const char* reference, const char* impedan
     const double first = reference_out[0], second = reference_out.size() > 1 ? reference_out[1] : 1;
     if (!(first > 0 && second > 0) && !(first < 0 && second <= 0)) {
       e.warn(
-          fmt::format("'{}' is {} {}, neither (time constant, damping ratio) nor (-stiffness, -damping): MJCF's "
-                      "default is taken",
+          fmt::format("'{}' is {} {}, expected (time constant, damping ratio) or (-stiffness, -damping): MJCF's "
+                      "default is used",
                       reference, first, second));
       reference_out.clear();
     }
@@ -125,7 +126,7 @@ std::optional<Quatd> from_axis_angle(const XmlElement& e, const Compiler& compil
   if (!e.read("axisangle", a)) return std::nullopt;
   const Vec3d axis{a[0], a[1], a[2]};
   if (!(norm(axis) > kTiny)) {
-    e.error("attribute 'axisangle': the axis has no length", "axisangle");
+    e.error("attribute 'axisangle': the axis has length zero", "axisangle");
     return std::nullopt;
   }
   return axis_angle(axis, compiler.radians(a[3]));
@@ -153,7 +154,7 @@ std::optional<Quatd> from_xy_axes(const XmlElement& e) {
       return lead < 0 ? Quatd{-q.w, -q.x, -q.y, -q.z} : q;
     }
   }
-  e.error("attribute 'xyaxes': the axes have no length or are parallel", "xyaxes");
+  e.error("attribute 'xyaxes': the axes have length zero or are parallel", "xyaxes");
   return std::nullopt;
 }
 
@@ -168,7 +169,7 @@ std::optional<Quatd> from_z_axis(const XmlElement& e) {
   Vec3d z{};
   if (!e.read("zaxis", z)) return std::nullopt;
   if (norm(z) > kTiny) return from_z(z);
-  e.error("attribute 'zaxis' has no length", "zaxis");
+  e.error("attribute 'zaxis' has length zero", "zaxis");
   return std::nullopt;
 }
 
@@ -204,7 +205,7 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
     return false;
   }
   if (norm(position) > 0) {
-    e.error("'pos' and 'fromto' exclude each other, also where one comes from a default", "fromto");
+    e.error("'pos' and 'fromto' exclude each other, even if one comes from a default class", "fromto");
     return false;
   }
   const double half = norm(along) / 2;
@@ -221,7 +222,7 @@ bool check_size(const XmlElement& e, GeomType type, Vec3d& size) {
   if (type == GeomType::plane) {  // x, y: half sizes of the drawn part, infinite if not positive
     const std::string message = "the third number of a plane's size, the spacing of its grid, must be positive";
     if (size.z < 0) e.error(message, "size");
-    if (size.z == 0) e.warn(message + ": 1 is taken, MuJoCo refuses the file", "size"), size.z = 1;
+    if (size.z == 0) e.warn(message + ": 1 is used, but MuJoCo refuses the file", "size"), size.z = 1;
     return size.z > 0;
   }
   int least = 0;
@@ -259,7 +260,8 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
     if (word.size() == 3 && word.find_first_not_of("xyzXYZ") == std::string::npos)
       compiler.euler_sequence = word;
     else
-      e.error(fmt::format("attribute 'eulerseq': {} is not three of x y z X Y Z", quote(word)), "eulerseq");
+      e.error(fmt::format("attribute 'eulerseq' is {}, expected three of the letters x y z X Y Z", quote(word)),
+              "eulerseq");
   }
   e.read("autolimits", compiler.auto_limits);
   if (read_word(e, "inertiafromgeom", {"true", "false", "auto"}, word)) {
@@ -291,9 +293,9 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
     refuse_unknown(range);
     bool existing = true;
     if (range.read("useexisting", existing) && !existing)
-      range.warn("muscles keep the lengthrange that the file gives them; MuJoCo computes it anew", "useexisting");
+      range.warn("muscles keep the lengthrange of the file; MuJoCo recomputes it", "useexisting");
     else
-      range.note("<lengthrange> concerns muscles and has no effect");
+      range.note("<lengthrange> has no effect: muscles keep the lengthrange of the file");
   }
   e.report_unread(Severity::error);
 }
