@@ -204,7 +204,7 @@ TEST(ConeLimit, WhatItCannotBeIsSaidByName) {
   EXPECT_THROW(cone_limit(model, "c", 1, {1, 0, 0}, 4), ValueError);
   StepOptions options;
   options.rows.user_limits = {cone_limit(model, "c", 1, {1, 0, 0}, 1)};
-  EXPECT_NE(lanes_refusal<double>(model, options, nullptr).find("users' limits"), std::string::npos);
+  EXPECT_NE(lanes_refusal<double>(model, options, nullptr).find("user-defined limits"), std::string::npos);
   options.rows.user_limits[0].evaluate = nullptr;
   Data data(model);
   EXPECT_THROW(Stepper<double>(model, data, options), ValueError);
