@@ -47,7 +47,7 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
   const auto roots =
       std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
   whole_.most = whole_rows;
-  graph_.many_trees = !small_ && roots >= many_trees;
+  graph_.many_trees = !small_ && roots >= many_trees, graph_.one_tree = roots <= 1;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);
 }
@@ -118,7 +118,8 @@ bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent
   else if (!solve_coupled(forces, tangents, force))
     return false;
   read(change);
-  const bool keeps = sizeof(R) == sizeof(double) && extra_.bilateral().count() == 0 && geometry_.paths.empty();
+  const bool keeps = sizeof(R) == sizeof(double) && (small_ || graph_.one_tree) && extra_.bilateral().count() == 0 &&
+                     geometry_.paths.empty();
   if (!tangents.empty() && keeps) of_step_.factors = factors;
   return true;
 }
@@ -164,7 +165,7 @@ bool TreeOperator<R>::solve_change(std::span<const Tangent> tangents, std::span<
   return true;
 }
 
-/// In float, and beside bilateral rows and paths, there is no such solve.
+/// Not in float, beside bilateral rows or paths, or in large models of several trees.
 template <class R>
 bool TreeOperator<R>::solve_again(std::span<const Tangent> tangents, std::span<const double> force,
                                   std::span<double> change) {

@@ -41,7 +41,7 @@ void expect_all(const std::vector<Case>& cases) {
 TEST(Command, WrongUsageSaysWhereToRead) {
   TARSUS_NEEDS_PROGRAM();
   expect_all({{"", 2, "Usage"},
-              {"rnu models/pendulum.xml", 2, "no command \"rnu\", only run, scene"},
+              {"rnu models/pendulum.xml", 2, "Unknown command \"rnu\"; expected one of run, scene"},
               {"run", 2, "tarsus run --help"},
               {"info ''", 2, "The argument after \"info\" is empty"},
               {"run models/pendulum.xml --duration 0.1 --no-record --dt ''", 2, "after \"--dt\" is empty"},
@@ -326,10 +326,10 @@ TEST(Command, OutputsAreNoInputs) {
   };
   for (const char* name : {"p.xml", "c.npz", "c.json", "g.html", "w.xyz", "w.sys"}) before[name] = bytes(name);
   expect_all(
-      {{humanoid + "--clip " + at + "c.npz --out " + at + "c.npz", 2, "expected another file than that of --clip"},
-       {humanoid + "--clip " + at + "c.npz --out " + at + "link.npz", 2, "another file than that of --clip"},
+      {{humanoid + "--clip " + at + "c.npz --out " + at + "c.npz", 2, "expected a file other than that of --clip"},
+       {humanoid + "--clip " + at + "c.npz --out " + at + "link.npz", 2, "a file other than that of --clip"},
        {humanoid + "--gains " + at + "g.html --no-record --page " + at + "g.html", 2, "than that of --gains"},
-       {"convert " + at + "p.xml " + at + "./p.xml", 2, "expected another file than that of from"},
+       {"convert " + at + "p.xml " + at + "./p.xml", 2, "expected a file other than that of from"},
        {"map " + at + "c.json models/humanoid.xml --clip-out " + at + "c.json", 2, "than that of the clip"},
        {"md " + at + "w.xyz --forces none --out " + at + "w.xyz", 2, "than that of the system"},
        {"md " + at + "w.sys --forces none --final " + at + "w.sys", 2, "than that of the system"}});

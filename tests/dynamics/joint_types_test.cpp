@@ -91,7 +91,7 @@ TEST(JointTypes, WhatAChainCannotMeanIsAnErrorByName) {
   says(joint, "perpendicular");
   for (const JointTraits& t : kJointTraits) {
     joint = chain(t.type), joint.second_axis = {1, 0, 0};
-    if (t.axes < 2) says(joint, "no second axis");
+    if (t.axes < 2) says(joint, "second axis");
   }
   joint = chain(JointType::universal), joint.limited = true, joint.range = {-1, 1};
   const Model model = compile(one_body(joint));  // two hinges, each with the range

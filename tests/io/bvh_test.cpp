@@ -132,7 +132,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1 Xrotated"), "'Xrotated' is not a channel", 9);
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1e9 Xrotation"), "not in 0 to 6", 9);
   refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS -1 Xrotation"), "not in 0 to 6", 9);
-  refuses_bvh(with(good, "Xposition Yposition", "Xposition Xposition"), "'Xposition' twice", 5);
+  refuses_bvh(with(good, "Xposition Yposition", "Xposition Xposition"), "'Xposition' is given twice", 5);
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 nan 3"), "finite", 8);
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2"), "is not a number", 9);
   refuses_bvh(with(good, "OFFSET 1 -2 3", ""), "joint 'Left Leg' has no OFFSET", 14);

@@ -151,8 +151,8 @@ TEST(MjcfBadInput, Numbers) {
   refused(in_body("<geom size='1' quat='0 0 0 0'/>"), 3, "not a rotation");
   refused(in_body("<geom size='1' quat='1 0 0 0' euler='0 0 1'/>"), 3, "more than one of quat");
   refused(in_body("<geom size='1' xyaxes='1 0 0 2 0 0'/>"), 3, "parallel");
-  refused(in_body("<geom size='1' zaxis='0 0 0'/>"), 3, "no length");
-  refused(in_body("<geom size='1' axisangle='0 0 0 1'/>"), 3, "no length");
+  refused(in_body("<geom size='1' zaxis='0 0 0'/>"), 3, "has length zero");
+  refused(in_body("<geom size='1' axisangle='0 0 0 1'/>"), 3, "has length zero");
   const ModelSpec good = parse(in_body("<geom size='.5' pos='5. +1\n-.5e0'/>"));
   EXPECT_EQ(good.bodies[1].geoms[0].position.y, 1);
 }

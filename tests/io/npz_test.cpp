@@ -311,7 +311,7 @@ TEST(Npz, RefusesDamagedHeaders) {
   expect_npz_refused(with(npy(dict("'<f8'", "(-2, 3)"), raw(kSix))), "a", "other than a size");
   expect_npz_refused(with(npy(dict("'<f8'", "(99999999999999999999999,)"), raw(kSix))), "a", "other than a size");
   expect_npz_refused(with(npy("{'descr': '<f8', 'shape': (6,)}", raw(kSix))), "a", "lacks");
-  expect_npz_refused(with(npy("{'descr': '<f8', 'descr': '<f8'}", raw(kSix))), "a", "twice");
+  expect_npz_refused(with(npy("{'descr': '<f8', 'descr': '<f8'}", raw(kSix))), "a", "repeated");
   expect_npz_refused(with(npy("__import__('os').system('true')", raw(kSix))), "a", "damaged");
   expect_npz_refused(with(npy("{'descr': '<f8", raw(kSix))), "a", "without end");
   std::string long_header = "\x93NUMPY\x02";

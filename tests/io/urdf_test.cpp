@@ -279,7 +279,7 @@ TEST(UrdfBadInput, Inertia) {
   EXPECT_FALSE(parse(with("", good)).bodies.at(2).inertial.has_value());
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1'/>"), "attribute 'izz' is missing");
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
-  expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+18");
+  expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "larger than 1e+18");
   const std::string ship =
       "<mass value='1e12'/><inertia ixx='9e17' iyy='9e17' izz='9e17'/>";  // MJCF has the same limit
   EXPECT_EQ(parse(with(ship, "")).bodies.at(2).inertial->inertia.zz, 9e17);
@@ -416,7 +416,7 @@ TEST(UrdfBadInput, Documents) {
                                  std::string("<robot name='a' name='b'/>")}) {
     EXPECT_THROW(parse(bad), InputError) << bad;
   }
-  expect_urdf_refused("<sdf version='1.6'/>", "SDF files are not supported");
+  expect_urdf_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
   expect_urdf_refused("<mujoco/>", "the root element of a URDF is <robot>");
   expect_urdf_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
   expect_told(parse(robot(link("a") + "<gazebo/><gazebo/><transmission name='t'/>")), Severity::note,
@@ -484,7 +484,7 @@ TEST(ModelFile, ChoosesByContent) {
   folder.put("e.xml", "<html/>");
   folder.put("f.mjb", "x");
   for (const auto& [file, words] :
-       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: SDF files are not supported"},
+       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: this is SDF, which is not read"},
                                                         {"d.xml", "part of an MJCF"},
                                                         {"e.xml", "neither <mujoco>"},
                                                         {"f.mjb", ".mjb files are not supported"},

@@ -306,7 +306,7 @@ def test_pushes_are_jacobians_transposed(humanoid):
     assert np.allclose(data.tau, 0, atol=1e-12)
     with pytest.raises(tarsus.ShapeError, match="force"):
         batch.apply_force("head", np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="single"):
+    with pytest.raises(ValueError, match="one world"):
         tarsus.Data(humanoid, 4).apply_force("head", force)
 
 
@@ -839,7 +839,7 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
         batch.restore({**saved, "faults": {0: (1, "qpos")}})
     for wrong in ({**saved, "qpos_targets": saved["qpos"]}, {**saved, "settings": {**saved["settings"], "qpos_targets": 1}}):
         before, keys = batch.state_hash(), len(wrong)
-        with pytest.raises(ValueError, match="state: is with 'qpos_targets', expected what save"):
+        with pytest.raises(ValueError, match="state: is with 'qpos_targets', expected a value returned by save"):
             batch.restore(wrong)
         assert batch.state_hash() == before and len(wrong) == keys
     with pytest.raises(ValueError, match="state: is saved with width 4096, expected width "):

@@ -267,7 +267,7 @@ def walk():
         (lambda: tarsus.Batch(humanoid(), 2).measure(3), TypeError, "what: is of type int, expected a list of names: position"),
         (lambda: tarsus.Batch(humanoid(), 2).measure("energy"), TypeError, "what: is of type str"),
         (lambda: tarsus.Batch(humanoid(), 2).measure(["mass"]), ValueError, 'what: is "mass", expected position'),
-        (lambda: setattr(tarsus.Data(humanoid()), "time", np.nan), ValueError, "time: is nan, expected finite [s]"),
+        (lambda: setattr(tarsus.Data(humanoid()), "time", np.nan), ValueError, "time: is nan, expected finite \\[s\\]"),
         (lambda: setattr(tarsus.Data(humanoid()), "qpos", ["a"]), TypeError, r"qpos: is of type list with <U1 in it, expected an array or a list of real"),
         (lambda: setattr(tarsus.Data(humanoid()), "qvel", [1j] * 34), TypeError, "qvel: is of type list with complex128 in it"),
         (lambda: setattr(tarsus.Data(humanoid()), "tau", [[1], [1, 2]]), TypeError, "tau: is of type list with rows of different lengths"),

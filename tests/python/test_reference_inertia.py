@@ -18,7 +18,7 @@ def check(**parts):
     text = MODEL.format(**{"joint": "", "type": "hinge", "free": "", "tendon": "", "path": "", "actuator": "",
                            "two": TWO if parts.get("type", "hinge") == "hinge" else "", **parts})
     theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
-    assert not [d for d in model.diagnostics if "harder" not in str(d)]
+    assert not [d for d in model.diagnostics if "stiffer" not in str(d)]
     theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     d, data = mujoco.MjData(theirs), tarsus.Data(model)
     rng = np.random.default_rng(0)

@@ -358,8 +358,8 @@ TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergy) {
   EXPECT_LE(missed, 3);
 }
 
-/// Float lanes check the energy of their result in steps that end with the first solve too. Without this check, one step
-/// of each of these two falls gains 122 and 86 J.
+/// Float lanes check the energy of their result in steps that end with the first solve too. Without this check, one
+/// step of each of these two falls gains 122 and 86 J.
 TEST(Batch, LimpFallsOfDogsInFloatGainNoEnergyInOneSolve) {
 #ifdef TARSUS_DOUBLE_ONLY
   GTEST_SKIP() << "double only";

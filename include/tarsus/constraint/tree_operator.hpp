@@ -119,7 +119,7 @@ class TreeOperator final : public StepOperator {
     bool free_factored = false;                 ///< in this step
     std::vector<CoupledTrees::LinkPair> pairs;  ///< of contacts
     bool active_only = false;                   ///< pairs: of contacts that act, not of all that are near
-    bool many_trees = false;
+    bool many_trees = false, one_tree = false;
     RowNodes nodes;                   ///< bilateral rows and paths, where there are many trees
     RowNodes of_free;                 ///< bilateral rows and paths, for any number of trees
     LinkRows rows;                    ///< of terms that are swept
