@@ -96,7 +96,7 @@ class Reader {
 void Reader::read_parts() {
   if (!robot_.is("robot")) {
     const std::string root(robot_.name());
-    robot_.error(root == "sdf" ? "this is SDF, which is not read; models are MJCF or URDF"
+    robot_.error(root == "sdf" ? "SDF files are not supported; models are MJCF or URDF"
                                : fmt::format("the root element of a URDF is <robot>, not <{}>", root));
     return;
   }

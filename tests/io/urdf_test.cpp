@@ -416,7 +416,7 @@ TEST(UrdfBadInput, Documents) {
                                  std::string("<robot name='a' name='b'/>")}) {
     EXPECT_THROW(parse(bad), InputError) << bad;
   }
-  expect_urdf_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
+  expect_urdf_refused("<sdf version='1.6'/>", "SDF files are not supported");
   expect_urdf_refused("<mujoco/>", "the root element of a URDF is <robot>");
   expect_urdf_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
   expect_told(parse(robot(link("a") + "<gazebo/><gazebo/><transmission name='t'/>")), Severity::note,
@@ -484,7 +484,7 @@ TEST(ModelFile, ChoosesByContent) {
   folder.put("e.xml", "<html/>");
   folder.put("f.mjb", "x");
   for (const auto& [file, words] :
-       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: this is SDF, which is not read"},
+       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: SDF files are not supported"},
                                                         {"d.xml", "part of an MJCF"},
                                                         {"e.xml", "neither <mujoco>"},
                                                         {"f.mjb", ".mjb files are not supported"},
