@@ -6,6 +6,8 @@
 // (dynamics/delassus.hpp), or through the elimination graph of all contacts (dynamics/coupled.hpp).
 #pragma once
 
+#include <algorithm>
+
 #include "tarsus/constraint/bilateral_schur.hpp"
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
