@@ -58,7 +58,7 @@ struct ThreadTeam::Crew {
       for (int t = 1; t < size; ++t) threads.emplace_back([this, t] { wait_for_work(t); });
     } catch (const std::exception&) {
       end();
-      throw ValueError("threads", std::to_string(size), "fewer: the system starts no more of them");
+      throw ValueError("threads", std::to_string(size), "fewer threads: the system could not start as many");
     }
   }
   ~Crew() { end(); }

@@ -71,7 +71,7 @@ void DelassusRows<R>::keep(int blocks) {
 /// Completes a block from the links that the caller appended to links_, and allocates its arrays.
 template <class R>
 int DelassusRows<R>::append(Entry entry) {
-  if (entry.nrow < 1) throw ValueError("nrow", std::to_string(entry.nrow), "at least 1");
+  if (entry.nrow < 1) throw ValueError("nrow", std::to_string(entry.nrow), "at least 1 row");
   entry.first_row = rows_;
   entry.stride = padded(entry.nrow, pad_);
   entry.nlink = int(links_.size() - entry.links);
@@ -111,9 +111,11 @@ void DelassusRows<R>::climb(int a, int b) {
 template <class R>
 int DelassusRows<R>::add_block(int a, int b, int nrow, bool joint) {
   const int n = model_.njoint();
-  if (a < 0 || a >= n) throw ValueError("link a", std::to_string(a), "a link, 0 to " + std::to_string(n - 1));
+  if (a < 0 || a >= n)
+    throw ValueError("link a", std::to_string(a), "the index of a link, 0 to " + std::to_string(n - 1));
   if (b < -1 || b >= n)
-    throw ValueError("link b", std::to_string(b), "a link, 0 to " + std::to_string(n - 1) + ", or -1 for the world");
+    throw ValueError("link b", std::to_string(b),
+                     "the index of a link, 0 to " + std::to_string(n - 1) + ", or -1 for the world");
   Entry entry{.a = a, .b = b, .nrow = nrow, .pair = true, .joint = joint, .links = links_.size()};
   climb(a, b);
   return append(entry);
@@ -125,7 +127,8 @@ int DelassusRows<R>::add_joint_block(std::span<const int> joints, int nrow) {
   order_.assign(model_.njoint(), 0);
   for (const int joint : joints) {
     if (joint < 0 || joint >= model_.njoint())
-      throw ValueError("joint", std::to_string(joint), "0 to " + std::to_string(model_.njoint() - 1));
+      throw ValueError("joint", std::to_string(joint),
+                       "the index of a joint, 0 to " + std::to_string(model_.njoint() - 1));
     for (int i = joint; i >= 0 && !order_[i]; i = view_.link[i].parent) order_[i] = 1;
   }
   for (int i = model_.njoint() - 1; i >= 0; --i) {
@@ -152,7 +155,8 @@ template <class R>
 void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pack) {
   check_data(model, data);
   if (data.width() != width_)
-    throw ValueError("data", std::to_string(data.width()) + " lanes", std::to_string(width_) + ", as these rows");
+    throw ValueError("data", std::to_string(data.width()) + " lanes wide",
+                     std::to_string(width_) + " lanes, the width of these rows");
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
   for (int i = 0; i < blocks(); ++i) {
     const RowBlockView<R> view = view_of<R>(block(i));

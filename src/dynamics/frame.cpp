@@ -38,7 +38,7 @@ LinkFrame movable_frame(const Model& model, int body) {
   const LinkFrame frame = inertial_frame(model, body);
   if (frame.link < 0) {
     const std::string what = body == 0 ? "the world" : model.bodies[body].name + ", which no joint moves";
-    throw ValueError("body", std::to_string(body) + ", " + what, "a body that a force may move");
+    throw ValueError("body", std::to_string(body) + ", " + what, "a body that joints can move");
   }
   return frame;
 }

@@ -8,7 +8,7 @@ namespace tarsus {
 template <class R>
 void check_data(const Model& model, const BasicData<R>& data) {
   if (data.nv() != model.nv || data.nlink() != model.njoint())
-    throw ValueError("data", "made for another model", "this model's own");
+    throw ValueError("data", "made for another model", "data that were made for this model");
 }
 
 /// @throws ShapeError naming the first array that does not have n numbers per world. Each array follows its name.

@@ -44,7 +44,8 @@ void resolve_path(const Model& model, const TendonSpec& spec, Tendon& tendon) {
       point.cylinder = geom.spec->type == GeomType::cylinder;
       if (!point.cylinder && geom.spec->type != GeomType::sphere)
         throw InputError(spec.where, "tendon \"" + spec.name +
-                                         "\" can wrap around spheres and cylinders, not around \"" + p.name + "\"");
+                                         "\" can wrap only around spheres and cylinders, not around geom \"" + p.name +
+                                         "\"");
       point.has_side = !p.side_site.empty();
       if (point.has_side) point.side = site_frame(model, p.side_site, spec.where);
     }

@@ -46,16 +46,16 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   for (const Vec3d& p : points) {
     if (!std::isfinite(p.x) || !std::isfinite(p.y) || !std::isfinite(p.z)) {
-      throw ValueError("convex hull point", "nan or inf", "finite coordinates");
+      throw ValueError("convex hull point", "nan or inf", "finite coordinates [m]");
     }
   }
   if (points.size() < 4) {
-    throw ValueError("convex hull points", std::to_string(points.size()), "at least 4 that span a volume");
+    throw ValueError("convex hull points", std::to_string(points.size()), "at least 4 points that span a volume");
   }
   double largest = 0;
   for (const Vec3d& p : points) largest = std::max({largest, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
   if (largest > kLargest) {
-    throw ValueError("convex hull point", number_text(largest), "coordinates up to 1e50");
+    throw ValueError("convex hull point", number_text(largest), "coordinates of at most 1e50 m");
   }
   // qhull reads through a null pointer if its determinants overflow or vanish. Coordinates are therefore scaled to
   // about 1 by an exact power of two.
@@ -85,7 +85,9 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
       if (n < 3) t[n] = qh_pointid(qh, vertex->point);
       ++n;
     }
-    if (n != 3) throw Error("convex hull: qhull left a facet with " + std::to_string(n) + " vertices");
+    if (n != 3)
+      throw Error("convex hull: expected triangles from qhull, but it returned a facet with " + std::to_string(n) +
+                  " vertices");
     const auto corner = [&](int i) {
       const auto k = 3 * static_cast<std::size_t>(i);
       return Vec3d{coordinates[k], coordinates[k + 1], coordinates[k + 2]};

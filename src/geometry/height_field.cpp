@@ -24,14 +24,15 @@ HeightField::HeightField(int rows, int columns, std::span<const double> heights,
                          double base)
     : rows_(rows), columns_(columns), half_x_(half_x), half_y_(half_y), base_(base) {
   if (rows < 2 || columns < 2) {
-    throw ValueError("height field", fmt::format("{} x {} points", rows, columns), "at least 2 x 2");
+    throw ValueError("height field", fmt::format("{} x {} points", rows, columns), "at least 2 x 2 points");
   }
   check_size("heights", heights.size(), static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
   for (const double size : {half_x, half_y, base}) {
-    if (!(size > 0) || !std::isfinite(size)) throw ValueError("height field size", number_text(size), "> 0, finite");
+    if (!(size > 0) || !std::isfinite(size))
+      throw ValueError("height field size", number_text(size), "a positive, finite length [m]");
   }
   for (const double h : heights) {
-    if (!std::isfinite(h)) throw ValueError("height field height", number_text(h), "a finite number");
+    if (!std::isfinite(h)) throw ValueError("height field height", number_text(h), "a finite height [m]");
   }
   heights_.assign(heights.begin(), heights.end());
   step_x_ = 2 * half_x / (columns - 1);

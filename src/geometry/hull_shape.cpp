@@ -106,7 +106,7 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
   }
   find_farthest(triangles);
   find_faces(triangles);
-  if (faces_.empty()) throw ValueError("convex hull", "faces without an area", "points that span a volume");
+  if (faces_.empty()) throw ValueError("convex hull", "made of faces without area", "points that span a volume");
 }
 
 void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {

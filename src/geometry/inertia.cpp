@@ -21,7 +21,7 @@ void check_sizes(ShapeType type, const Vec3d& size) {
   const int used = type == ShapeType::sphere ? 1 : type == ShapeType::capsule || type == ShapeType::cylinder ? 2 : 3;
   for (int i = 0; i < used; ++i) {
     if (!(size[i] >= 0) || std::isinf(size[i])) {
-      throw ValueError("size[" + std::to_string(i) + "]", number_text(size[i]), "a finite length >= 0");
+      throw ValueError("size[" + std::to_string(i) + "]", number_text(size[i]), "a finite length of at least 0 m");
     }
   }
 }
@@ -96,13 +96,14 @@ Face face(const Vec3d& a, const Vec3d& b, const Vec3d& c) {
 void check_mesh(std::span<const Vec3d> vertices, std::span<const Triangle> triangles) {
   for (const Vec3d& v : vertices) {
     if (!std::isfinite(v.x) || !std::isfinite(v.y) || !std::isfinite(v.z)) {
-      throw ValueError("mesh vertex", "nan or inf", "finite coordinates");
+      throw ValueError("mesh vertex", "nan or inf", "finite coordinates [m]");
     }
   }
   for (const Triangle& t : triangles) {
     for (int i : t) {
       if (i < 0 || static_cast<std::size_t>(i) >= vertices.size()) {
-        throw ValueError("mesh index", std::to_string(i), "0 to " + std::to_string(vertices.size()) + " - 1");
+        throw ValueError("mesh index", std::to_string(i),
+                         "at least 0 and below " + std::to_string(vertices.size()) + ", the number of vertices");
       }
     }
   }
@@ -170,9 +171,9 @@ ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Trian
     com += (f.centre * 0.75 + apex * 0.25) * v;
   }
   if (!shell && !(volume >= kTiny)) {
-    throw ValueError(
-        "mesh volume", number_text(volume),
-        volume < 0 ? "> 0; the triangles are turned inside out" : "at least 1e-15 m³; a thin mesh needs shell inertia");
+    throw ValueError("mesh volume", number_text(volume),
+                     volume < 0 ? "more than 0 m³; the triangles are turned inside out"
+                                : "at least 1e-15 m³; a thin mesh needs shell inertia");
   }
   out.com = shell ? apex : com * (1 / volume);
 

@@ -44,7 +44,7 @@ void check_shape(const Shape& shape) {
   for (int i = 0; i < 3; ++i) {
     if (!(shape.size[i] >= 0) || std::isinf(shape.size[i])) {
       throw ValueError(fmt::format("{} size[{}]", name(shape.type), i), number_text(shape.size[i]),
-                       "a finite length >= 0");
+                       "a finite length of at least 0 m");
     }
   }
   if (shape.type == ShapeType::convex && !shape.hull) throw ValueError("shape hull", "none", "a ConvexHull");

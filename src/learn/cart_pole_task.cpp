@@ -16,7 +16,7 @@ constexpr int kSteps = int(CartPoleTask::kTimeLimit / CartPoleTask::kControlDt +
 CartPoleTask::CartPoleTask(const Model& model) : model_(model) {
   if (model.joints.size() != 2 || !slides_on_axis(model.joints[0].type) || !turns_on_axis(model.joints[1].type) ||
       model.nu != 1 || !model.spec.actuators[0].control_limited)
-    throw ValueError("model", model.name, "a slide, a hinge on it and one actuator with a range of control");
+    throw ValueError("model", model.name, "a model of a slide, a hinge on it and one actuator with a control range");
 }
 
 void CartPoleTask::action_bounds(std::span<double> low, std::span<double> high) const {

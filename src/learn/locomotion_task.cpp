@@ -31,29 +31,30 @@ LocomotionTask::LocomotionTask(const Model& model, const LocomotionTaskOptions& 
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
   check_substeps(options_.substeps);
   if (options_.hidden < 0 || options_.hidden > model.nq)
-    throw ValueError("hidden", std::to_string(options_.hidden), "0 to the number of coordinates");
+    throw ValueError("hidden", std::to_string(options_.hidden), "0 to the model's nq");
   for (const auto& [name, x] : {std::pair("forward_weight", options_.forward_weight),
                                 {"control_weight", options_.control_weight},
                                 {"healthy_reward", options_.healthy_reward}})
     if (!std::isfinite(x)) throw ValueError(name, number_text(x), "a finite number");
   not_negative("noise", options_.noise);
   if (!(options_.low < options_.high))
-    throw ValueError("low", number_text(options_.low), "less than high, " + number_text(options_.high));
+    throw ValueError("low", number_text(options_.low), "a height below high, " + number_text(options_.high));
   if ((std::isfinite(options_.low) || std::isfinite(options_.high)) && model.nq < 3)
-    throw ValueError("low, high", "a range of heights", "none: the model has no third coordinate");
+    throw ValueError("low, high", "a range of heights", "no range, because the model has fewer than three coordinates");
   if (options_.observe_bodies && model.nv < 6)
-    throw ValueError("observe_bodies", "true", "false: the model has less than six degrees of freedom");
+    throw ValueError("observe_bodies", "true", "false, because the model has fewer than six degrees of freedom");
   for (const ActuatorSpec& a : model.spec.actuators) {
     const int joint = a.transmission == TransmissionType::joint ? model.find_joint(a.target) : -1;
     if (joint < 0 || model.joints[joint].nv() != 1 || a.motor || !a.dynamics.empty() || !a.control_limited ||
         a.gain_law != ActuatorLaw::fixed || a.bias_law != ActuatorLaw::none || a.force_limited)
-      throw ValueError("actuator", a.name, "a motor on a hinge or slide, with a range of control");
+      throw ValueError("actuator", a.name, "a motor with a control range on a hinge or slide");
     motors_.push_back({model.joints[joint].qvel, a.gear[0] * a.gain[0], a.control_range[0], a.control_range[1]});
   }
   for (int i = 1; i < model.nbody(); ++i) {
     if (model.bodies[i].link >= 0) bodies_.push_back(i);
   }
-  if (motors_.empty() || bodies_.empty()) throw ValueError("model", model.name, "motors, and bodies that they move");
+  if (motors_.empty() || bodies_.empty())
+    throw ValueError("model", model.name, "a model with motors and moving bodies");
 }
 
 int LocomotionTask::observation_size() const {

@@ -47,24 +47,27 @@ struct MotionTask::Space : Task::Scratch {
 MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, MotionTaskOptions options)
     : model_(model), clip_(std::move(clip)), drives_(std::move(drives)), options_(std::move(options)) {
   if (model.joints.empty() || !moves_freely(model.joints[0].type))
-    throw ValueError("model", model.name, "one whose first joint is free");
+    throw ValueError("model", model.name, "a model whose first joint is free");
   const auto free = [](const Joint& joint) { return moves_freely(joint.type); };
   if (std::any_of(model.joints.begin() + 1, model.joints.end(), free))
-    throw ValueError("model", model.name + " with several free joints", "its first joint alone to be free");
+    throw ValueError("model", model.name + " with several free joints",
+                     "a model in which only the first joint is free");
   if (clip_.nq() != model.nq || clip_.nv() != model.nv)
-    throw ValueError("clip", "bound to another model", "bound to this one");
-  if (!(clip_.duration() > 0)) throw ValueError("clip", "a single frame", "a motion");
+    throw ValueError("clip", "bound to another model", "a clip that is bound to this model");
+  if (!(clip_.duration() > 0)) throw ValueError("clip", "a single frame", "a clip with two or more frames");
   drives_.check(model);
   for (int i = 0; i < 6; ++i) {
     if (drives_.kp[i] != 0 || drives_.kd[i] != 0)
-      throw ValueError("drives", "gains on the root", "none: nothing but the ground holds it");
+      throw ValueError("drives", "given with gains for the root",
+                       "gains of 0 there, because only the ground holds the root");
   }
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
-  if (!(options_.tilt_limit > 0)) throw ValueError("tilt_limit", number_text(options_.tilt_limit), "positive");
-  if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time");
+  if (!(options_.tilt_limit > 0))
+    throw ValueError("tilt_limit", number_text(options_.tilt_limit), "a positive angle [rad]");
+  if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time [s]");
   check_substeps(options_.substeps);
   if (!(options_.distance_limit > 0))
-    throw ValueError("distance_limit", number_text(options_.distance_limit), "positive");
+    throw ValueError("distance_limit", number_text(options_.distance_limit), "a positive distance [m]");
 
   const bool kit = options_.reward == ImitationReward::mimickit;
   const double n = double(model.joints.size());
@@ -102,7 +105,7 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   for (const auto& point : options_.end_effectors) {
     moving("end_effectors", point.body);
     for (const double x : {point.position.x, point.position.y, point.position.z})
-      if (!std::isfinite(x)) throw ValueError("end_effectors", number_text(x), "positions that are finite");
+      if (!std::isfinite(x)) throw ValueError("end_effectors", number_text(x), "finite positions [m]");
   }
   may_touch_.assign(model.joints.size(), 0);
   for (int body : options_.feet) moving("feet", body), may_touch_[model.bodies[body].link] = 1;

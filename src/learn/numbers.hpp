@@ -11,11 +11,11 @@
 namespace tarsus {
 
 inline void positive(const char* name, double x) {
-  if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "positive and finite");
+  if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "a positive, finite number");
 }
 
 inline void not_negative(const char* name, double x) {
-  if (!(x >= 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "at least 0 and finite");
+  if (!(x >= 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "a finite number of at least 0");
 }
 
 /// Number of simulation steps per action.

@@ -7,7 +7,7 @@
 namespace tarsus {
 
 void DensePolicy::check() const {
-  if (layers.empty()) throw ValueError("layers", "none", "at least one");
+  if (layers.empty()) throw ValueError("layers", "empty", "at least one layer");
   check_size("scale", scale.size(), mean.size());
   std::size_t inputs = mean.size();
   for (const Layer& layer : layers) {

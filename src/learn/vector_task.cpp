@@ -37,7 +37,8 @@ std::span<Row* const> rows_of(std::vector<Row*>& rows, Array&& values, int n, in
 
 template <class R>
 BatchOptions batch_options(const Task& task, int threads, bool own_law) {
-  if (own_law && !task.drives()) throw ValueError("make_law", "given", "none for a task without drives");
+  if (own_law && !task.drives())
+    throw ValueError("make_law", "given for a task without drives", "no law, because a law replaces drives");
   BatchOptions out{.step = {.dt = task.control_dt() / task.substeps(), .rows = task.rows()}, .threads = threads};
   if (task.drives() && !own_law) out.drives = *task.drives();
   return out;
@@ -237,7 +238,7 @@ template <class R>
 void VectorTask<R>::reset(std::span<const std::uint8_t> mask) {
   if (!mask.empty()) check_size("mask", mask.size(), worlds());
   if (!begun_ && !mask.empty() && std::any_of(mask.begin(), mask.end(), [](auto m) { return !m; }))
-    throw ValueError("mask", "some worlds", "all of them at first");
+    throw ValueError("mask", "false for some worlds", "all worlds in the first reset()");
   for (int world = 0; world < worlds(); ++world) {
     if (!mask.empty() && !mask[world]) continue;
     reward_[world] = 0, ended_.terminated[world] = ended_.truncated[world] = ended_.bad[world] = 0;
@@ -268,11 +269,11 @@ void VectorTask<R>::each_pack(int first, int count, const F& f) const {
 template <class R>
 void VectorTask<R>::step(std::span<const R> action) {
   check_size("action", action.size(), std::size_t(worlds()) * nact_);
-  if (!begun_) throw ValueError("worlds", "never started", "a reset() before the first step");
+  if (!begun_) throw ValueError("worlds", "not reset", "a reset() before the first step");
   if (options_.autoreset == Autoreset::disabled) {
     for (int world = 0; world < worlds(); ++world) {
       if (ended_.terminated[world] || ended_.truncated[world])
-        throw ValueError("world", std::to_string(world), "one that was reset since its episode ended");
+        throw ValueError("world", std::to_string(world), "a world that was reset() after its episode ended");
     }
   }
   const int last = task_.substeps() - 1;

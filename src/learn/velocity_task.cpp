@@ -31,26 +31,26 @@ VelocityTask::VelocityTask(const Model& model, VelocityTaskOptions options)
   positive("tilt_limit", options_.tilt_limit), not_negative("noise", options_.noise);
   check_substeps(options_.substeps);
   if (!(options_.standing >= 0 && options_.standing <= 1))
-    throw ValueError("standing", number_text(options_.standing), "0 to 1");
+    throw ValueError("standing", number_text(options_.standing), "a probability from 0 to 1");
   for (int k = 0; k < 3; ++k) {
     if (!(options_.command_low[k] <= options_.command_high[k]) || !std::isfinite(options_.command_low[k]) ||
         !std::isfinite(options_.command_high[k]))
       throw ValueError("command_low", number_text(options_.command_low[k]),
-                       "finite, at most command_high, " + number_text(options_.command_high[k]));
+                       "a finite number of at most command_high, " + number_text(options_.command_high[k]));
   }
   for (double weight : options_.weights)
     if (!std::isfinite(weight)) throw ValueError("weights", number_text(weight), "finite numbers");
   if (!(options_.weights[0] >= 0 && options_.weights[1] >= 0 && options_.weights[0] + options_.weights[1] > 0))
     throw ValueError("weights", number_text(options_.weights[0]) + ", " + number_text(options_.weights[1]),
-                     "at least 0 for linear and turn, and not both 0");
+                     "weights of at least 0 for linear and turn, not both 0");
   if (model.joints.empty() || model.joints[0].type != JointType::free)
-    throw ValueError("model", model.name, "a first joint that is free");
+    throw ValueError("model", model.name, "a model whose first joint is free");
   const auto& keys = model.spec.keyframes;
   const auto key = options_.keyframe.empty() ? keys.begin()
                                              : std::find_if(keys.begin(), keys.end(),
                                                             [&](const auto& k) { return k.name == options_.keyframe; });
   if (key == keys.end() && !options_.keyframe.empty())
-    throw ValueError("keyframe", options_.keyframe, "one of the model's");
+    throw ValueError("keyframe", options_.keyframe, "the name of a keyframe of the model");
   if (key != keys.end() && !key->qpos.empty()) stance_ = key->qpos;
   for (const ActuatorSpec& a : model.spec.actuators) {
     const int joint = a.transmission == TransmissionType::joint ? model.find_joint(a.target) : -1;
@@ -59,10 +59,10 @@ VelocityTask::VelocityTask(const Model& model, VelocityTaskOptions options)
     servos_.push_back({j.qpos, j.qvel, stance_[j.qpos], a.control_limited ? a.control_range[0] : -kInfinity,
                        a.control_limited ? a.control_range[1] : kInfinity});
   }
-  if (servos_.empty()) throw ValueError("model", model.name, "position servos");
+  if (servos_.empty()) throw ValueError("model", model.name, "a model with position servos");
   for (int body : options_.feet) {
     if (body < 0 || body >= model.nbody() || model.bodies[body].link < 0)
-      throw ValueError("feet", std::to_string(body), "bodies of the model that move");
+      throw ValueError("feet", std::to_string(body), "the index of a moving body");
     feet_.push_back(model.bodies[body].link);
   }
 }

@@ -45,7 +45,7 @@ IsaLevel best_at_most(IsaLevel limit) {
   }
   throw Error("this build has no kernels for this processor" +
               std::string(limit == IsaLevel::avx512 ? "" : " at or below TARSUS_ISA_LEVEL") +
-              "; configure it with TARSUS_ISA=all");
+              "; configure the build with TARSUS_ISA=all");
 }
 
 IsaLevel decide() {

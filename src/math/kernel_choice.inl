@@ -38,4 +38,4 @@ const Table& kernels(int width) {
 #define TARSUS_KERNELS_FOR(ISA) \
   if (isa_level() >= IsaLevel::ISA) return isa_##ISA::make_table<Table>(wide);
 #define TARSUS_NO_KERNELS(TABLE) \
-  TARSUS_DEFINE_KERNELS(TABLE, throw Error("this build has double precision alone; `make build` adds float");)
+  TARSUS_DEFINE_KERNELS(TABLE, throw Error("this build has double precision only; `make build` adds float");)

@@ -71,7 +71,7 @@ void Compiler::check() {
 
 void Compiler::check_tree() {
   if (spec_.bodies.empty() || spec_.bodies[0].parent != -1 || !spec_.bodies[0].joints.empty()) {
-    throw InputError(Location{}, "bodies[0] must be the world: no parent, no joints");
+    throw InputError(Location{}, "bodies[0] must be the world, with parent -1 and without joints");
   }
   for (std::size_t i = 1; i < spec_.bodies.size(); ++i) {
     const int parent = spec_.bodies[i].parent;
@@ -99,7 +99,7 @@ void Compiler::check_options() {
   const OptionSpec& o = spec_.option;
   if (!(o.timestep > 0) || !std::isfinite(o.timestep))
     error({}, "option timestep must be a positive, finite number of seconds");
-  if (!finite(o.gravity)) error({}, "option gravity must be finite");
+  if (!finite(o.gravity)) error({}, "option gravity (m/s²) must be finite");
 }
 
 void Compiler::check_joints(const BodySpec& body) {
@@ -110,18 +110,19 @@ void Compiler::check_joints(const BodySpec& body) {
     hinges += turns_on_axis(joint.type);
     frees += moves_freely(joint.type);
     if (has_axis(joint.type) && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9)) {
-      error(joint.where, "axis must be a unit vector");
+      error(joint.where, "joint axis must be a unit vector");
     }
     if (!finite(joint.position)) error(joint.where, "joint position is not finite");
     const auto non_negative = [&](double x, const char* what) {
-      if (!(x >= 0) || !std::isfinite(x)) error(joint.where, std::string(what) + " must be finite and not negative");
+      if (!(x >= 0) || !std::isfinite(x))
+        error(joint.where, std::string(what) + " must be a finite number of at least 0");
     };
     non_negative(joint.stiffness, "stiffness");
     non_negative(joint.damping, "damping");
     non_negative(joint.armature, "armature");
     non_negative(joint.friction_loss, "frictionloss");
     if (!std::isfinite(joint.reference) || !std::isfinite(joint.spring_reference) || !std::isfinite(joint.margin)) {
-      error(joint.where, "reference positions and margin must be finite");
+      error(joint.where, "joint reference positions (rad or m) and margin must be finite");
     }
   }
   const std::string name = "body \"" + body.name + "\" ";
@@ -137,7 +138,7 @@ void Compiler::check_inertial(const BodySpec& body) {
   if (!body.inertial) return;
   const InertialSpec& i = *body.inertial;
   const Location& where = i.where.line ? i.where : body.where;
-  if (!(i.mass >= 0) || !std::isfinite(i.mass)) error(where, "mass must be finite and not negative");
+  if (!(i.mass >= 0) || !std::isfinite(i.mass)) error(where, "mass must be a finite number of at least 0 kg");
   if (!finite(i.com)) error(where, "centre of mass is not finite");
   const Sym3d& s = i.inertia;
   if (!finite({s.xx, s.xy, s.xz}) || !finite({s.yy, s.yz, s.zz})) {

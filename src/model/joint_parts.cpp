@@ -40,7 +40,7 @@ std::vector<JointSpec> joint_parts(const JointSpec& joint, Diagnostics& errors) 
   const JointTraits& t = traits(joint.type);
   if (t.part_count == 0) {
     if (!(norm(joint.second_axis) == 0))
-      errors.push_back({Severity::error, joint.where, std::string("a ") + t.name + " joint has no second axis"});
+      errors.push_back({Severity::error, joint.where, std::string("a ") + t.name + " joint cannot have a second axis"});
     return {joint};
   }
   if (const std::string what = objection(joint); !what.empty()) {

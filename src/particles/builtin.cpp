@@ -323,16 +323,16 @@ ParticleSystem pendulum2(const std::string& name) {
 
 std::vector<std::pair<std::string, std::string>> builtin_systems() {
   return {{"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
-          {"water216", "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces (A, fs)"},
+          {"water216", "216 SPC/E waters, equilibrated for 2 ps at 300 K, spce-smooth forces (A, fs)"},
           {"water:N", "the same for any cube N up to 1,728, without forces below 216 (A, fs)"},
-          {"butane125", "125 TraPPE-UA butanes, settled for 2 ps at 300 K, trappe-butane forces (nm, ps)"},
+          {"butane125", "125 TraPPE-UA butanes, equilibrated for 2 ps at 300 K, trappe-butane forces (nm, ps)"},
           {"butane:N", "the same for any cube N up to 1,000, without forces below 64 (nm, ps)"},
           {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
           {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
-          {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},
-          {"c60-rigid", "C60 with all second neighbours fixed too: 96 redundant constraints (nm, ps)"},
-          {"rope:N", "a metre of rope in N links, one end held, let go from the horizontal (SI)"},
-          {"cloth:NxM", "a metre-wide cloth of N x M points, one edge held, let go from the horizontal (SI)"},
+          {"c60", "C60 cage, its 90 edges of constant length, 300 K (nm, ps)"},
+          {"c60-rigid", "C60 with distances to second neighbours constant too: 96 redundant constraints (nm, ps)"},
+          {"rope:N", "rope of 1 m in N links, one end fixed, released from the horizontal (SI)"},
+          {"cloth:NxM", "cloth of N x M points, 1 m wide, one edge fixed, released from the horizontal (SI)"},
           {"pendulum2", "double pendulum: two unit masses on unit links (SI)"}};
 }
 

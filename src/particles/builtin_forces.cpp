@@ -95,10 +95,9 @@ void set_trappe_butane(ParticleSystem& system) {
 
 std::vector<std::pair<std::string, std::string>> force_field_names() {
   return {{"none", "constraints only"},
-          {"spce-smooth",
-           "SPC/E water, cutoff 0.85 nm, nothing jumps there: LJ force-switched, Coulomb by shifted gradient"},
+          {"spce-smooth", "SPC/E water, cutoff 0.85 nm without jumps: LJ force-switched, Coulomb by shifted gradient"},
           {"spce-shifted-force", "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by shifted force"},
-          {"spce-lammps-dsf", "the same as LAMMPS' lj/cut/coul/dsf with alpha 0 computes it (1/r times 0.999999999)"},
+          {"spce-lammps-dsf", "the same, computed as by LAMMPS' lj/cut/coul/dsf with alpha 0 (1/r times 0.999999999)"},
           {"spce-reaction-field",
            "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by reaction field, epsilon infinite"},
           {"trappe-butane", "TraPPE-UA n-butane: angles, torsion, LJ force-switched from 0.9 to 1.1 nm"}};
@@ -139,7 +138,8 @@ ParticleSystem converted(const ParticleSystem& system, const Units& units) {
   for (int k = 0; k < system.constraints.nrow(); ++k) {
     const ConstraintSet& old = system.constraints;
     if (old.kind(k) != RowKind::distance)
-      throw ValueError("constraints", old.describe(k), "only distance constraints, to convert units");
+      throw ValueError("constraints", old.describe(k),
+                       "distance constraints, because only their units can be converted");
     set.add_distance(old.row_particles(k)[0], old.row_particles(k)[1],
                      length == 10 ? old.value(k) * 10 : old.value(k) / 10);
   }

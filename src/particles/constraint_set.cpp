@@ -102,7 +102,7 @@ int ConstraintSet::add_angle(int i, int j, int k, double angle) {
   check_finite("angle constraint's angle", angle);
   if (!(angle > 0 && angle < kPi)) {
     throw ValueError("angle constraint's angle", number_text(angle),
-                     "strictly between 0 and pi: a straight angle has no gradient, use a distance or linear rows");
+                     "strictly between 0 and pi rad: a straight angle has no gradient, use distance or linear rows");
   }
   return add({.kind = RowKind::angle, .particles = {i, j, k}, .value = angle});
 }
@@ -114,15 +114,15 @@ int ConstraintSet::add_dihedral(int i, int j, int k, int l, double angle) {
 
 int ConstraintSet::add_plane(int i, const Vec3d& point, const Vec3d& normal, double length) {
   check_positive("plane constraint's length", length);
-  check_positive("plane constraint's normal", norm(normal));
-  check_finite("plane constraint's point", norm(point));
+  check_positive("norm of the plane constraint's normal", norm(normal));
+  check_finite("norm of the plane constraint's point", norm(point));
   return add(
       {.kind = RowKind::plane, .particles = {i}, .scale = length, .vectors = {point, normal * (1 / norm(normal))}});
 }
 
 int ConstraintSet::add_sphere(int i, const Vec3d& centre, double radius) {
   check_positive("sphere constraint's radius", radius);
-  check_finite("sphere constraint's centre", norm(centre));
+  check_finite("norm of the sphere constraint's centre", norm(centre));
   return add(
       {.kind = RowKind::sphere, .particles = {i}, .value = radius, .scale = radius * radius, .vectors = {centre}});
 }

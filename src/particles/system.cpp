@@ -18,13 +18,14 @@ namespace tarsus {
 namespace {
 
 void check_index(const char* what, int i, int n) {
-  if (i < 0 || i >= n) throw ValueError(what, fmt::format("{}", i), fmt::format("a particle from 0 to {}", n - 1));
+  if (i < 0 || i >= n)
+    throw ValueError(what, fmt::format("{}", i), fmt::format("the index of a particle, 0 to {}", n - 1));
 }
 
 void check_all_finite(const char* what, const std::vector<double>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      throw ValueError(fmt::format("{} of particle {}", what, i / 3), number_text(values[i]), "finite numbers");
+      throw ValueError(fmt::format("{} of particle {}", what, i / 3), number_text(values[i]), "a finite number");
     }
   }
 }
@@ -258,7 +259,7 @@ SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::spa
 
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   for (const auto& [what, x] : {std::pair{"tolerance", tolerance}, std::pair{"timestep", timestep}}) {
-    if (!(x > 0 && std::isfinite(x))) throw ValueError(what, number_text(x), "positive, finite");
+    if (!(x > 0 && std::isfinite(x))) throw ValueError(what, number_text(x), "a positive, finite number");
   }
   system.check();
   Preparation done;
@@ -280,9 +281,10 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::vector<double> x = system.position;
     const SolveReport report = project(set, mass, inverse, x, tolerance);
     if (!report.ok()) {
-      throw ValueError("start",
-                       fmt::format("off the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
-                       "a start that can be projected onto them; Newton: " + describe(report, set));
+      throw ValueError(
+          "start",
+          fmt::format("off the constraints by {:.3g} (relative), most at {}", start.value, set.describe(start.row)),
+          "positions that can be projected onto them; Newton's method: " + describe(report, set));
     }
     done.iterations = report.iterations;
     double sum = 0;
@@ -345,7 +347,8 @@ double temperature(const ParticleSystem& system) {
 }
 
 void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) {
-  if (!(std::isfinite(wanted) && wanted >= 0)) throw ValueError("temperature", number_text(wanted), "zero or more");
+  if (!(std::isfinite(wanted) && wanted >= 0))
+    throw ValueError("temperature", number_text(wanted), "a finite temperature of at least 0");
   std::mt19937_64 generator(seed);
   const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
   const auto inverse = system.inverse_masses();

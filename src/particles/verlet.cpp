@@ -40,7 +40,8 @@ void check_start(const ParticleSystem& system, double tolerance) {
   const double rounding = set.rounding_floor(worst.row, system.position);
   if (worst.value <= 1e3 * std::max(tolerance, rounding)) return;
   throw ValueError(
-      "start", fmt::format("off the constraints by {:.3g} (relative), worst {}", worst.value, set.describe(worst.row)),
+      "start",
+      fmt::format("off the constraints by {:.3g} (relative), most at {}", worst.value, set.describe(worst.row)),
       "positions that satisfy them: prepare() projects the initial positions");
 }
 

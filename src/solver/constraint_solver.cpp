@@ -58,7 +58,7 @@ std::string describe(const SolveReport& report, const Problem& problem) {
                                  report.iterations, report.residual);
   if (report.worst_row >= 0) text += " in " + problem.describe(report.worst_row);
   text += fmt::format(", smallest pivot ratio {:.2g}", report.pivot_ratio);
-  if (report.wrong_root) text += ", a constraint jumped to its mirrored solution: take a smaller timestep";
+  if (report.wrong_root) text += "; a constraint jumped to its mirrored solution: take a smaller timestep";
   return text;
 }
 

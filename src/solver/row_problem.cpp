@@ -26,11 +26,11 @@ int RowProblem::add_block(RowCone cone, int reference, double coefficient) {
 
 int RowProblem::add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers) {
   check_size("values", values.size(), columns.size());
-  if (blocks_.empty()) throw ValueError("row", "0", "a block opened before it");
+  if (blocks_.empty()) throw ValueError("row", "0", "an add_block() before the first row");
   for (std::size_t k = 0; k < columns.size(); ++k) {
     if (columns[k] < 0 || columns[k] >= nu()) {
       throw ValueError("column of row " + std::to_string(nrow()), std::to_string(columns[k]),
-                       "0 to " + std::to_string(nu() - 1));
+                       "the index of a coordinate, 0 to " + std::to_string(nu() - 1));
     }
     rows_.column.push_back(columns[k]);
     effect_.push_back(values[k]);

@@ -43,9 +43,9 @@ void check_solve(const RowProblem& problem, std::span<const double> u, std::span
   if (options.max_iterations < 1) {
     throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
   }
-  if (!(options.tolerance >= 0)) throw ValueError("tolerance", number_text(options.tolerance), "not negative");
+  if (!(options.tolerance >= 0)) throw ValueError("tolerance", number_text(options.tolerance), "at least 0 m/s");
   if (!(options.relaxation > 0 && options.relaxation < 2)) {
-    throw ValueError("relaxation", number_text(options.relaxation), "above 0, below 2");
+    throw ValueError("relaxation", number_text(options.relaxation), "a number above 0 and below 2");
   }
 }
 
