@@ -13,9 +13,8 @@
 // tree. DW = D⁻¹ W is stored beside W, so the solver does not need D. u is indexed like qvel, except that rotations of
 // ball and free joints are in world axes. All of this holds for M̂ = M + K as well as for M.
 //
-// Data's workspace must hold the factors of the last aba(), maba() or factor() (dynamics.hpp). [Featherstone 2008, ch.
-// 7; Featherstone 2010]
-// ch. 7; Featherstone 2010]
+// Data's workspace must hold the factors of the last aba(), maba() or factor() (dynamics.hpp).
+// [Featherstone 2008, ch. 7; Featherstone 2010]
 #pragma once
 
 #include <span>
@@ -25,7 +24,8 @@
 
 namespace tarsus {
 
-/// u = L⁻¹ y, at O(nlink). M̂⁻¹ y is outward(inward(y)).
+/// u = L⁻¹ y, at O(nlink). M̂⁻¹ y is outward(inward(y)). Shapes and errors as in dynamics.hpp: y, u and x have nv
+/// numbers per world.
 template <class R>
 void inward(const Model& model, BasicData<R>& data, In<R> y, Out<R> u);
 
@@ -38,7 +38,7 @@ template <class R>
 void read_u(const Model& model, const BasicData<R>& data, Out<R> u);
 
 /// The number of rows in a block is padded to a multiple of this width, so that adjacent rows fill SIMD vectors.
-/// Returns 1 in a batch, where each number is a pack of worlds.
+/// Returns 1 in a batch, where each number is a pack of worlds. @param worlds_width lanes of the data
 template <class R>
 int row_width(int worlds_width);
 
@@ -53,6 +53,7 @@ struct RowOverlap {
 template <class R>
 class DelassusRows {
  public:
+  /// Keeps a reference to the model. @param width lanes of the data: 1, or lanes<R>(isa_level()) for a batch
   explicit DelassusRows(const Model& model, int width = 1);
 
   struct Block {
@@ -73,8 +74,10 @@ class DelassusRows {
   /// Adds rows that are forces on one or two links. b may be -1; a and b may be equal or on the same branch. With
   /// `joint`, the rows also have entries at the first DoF of joint a and of joint b (not if a == b).
   /// @return the block's index. All pointers of earlier Blocks become invalid.
+  /// @throws ValueError for a link out of range or nrow < 1
   int add_block(int a, int b, int nrow, bool joint = false);
   /// Adds rows in joint space for the given joints. Block::joint is [ndof][stride], in qvel's axes; force is null.
+  /// @throws ValueError for a joint out of range or nrow < 1
   int add_joint_block(std::span<const int> joints, int nrow);
 
   int blocks() const { return int(blocks_.size()); }
@@ -85,7 +88,7 @@ class DelassusRows {
   std::span<const RowOverlap> overlaps(int i, int j);
 
   /// Computes W and DW of every block from the factors in data's workspace of that pack, at O(d) per row. The result
-  /// for a block does not depend on the other blocks.
+  /// for a block does not depend on the other blocks. @throws ValueError if data has another width or another model
   void sweep(const Model& model, const BasicData<R>& data, int pack = 0);
   /// J for inspection: out [ndof][stride] of one block, in the layout of its W but in qvel's axes. Single world.
   void jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const;

@@ -11,7 +11,7 @@ namespace tarsus {
 template <class R>
 void to_lanes(std::span<const R* const> rows, int n, R* out);
 
-/// rows[lane][i] = in[i width + lane] for i < n; skips lanes whose row is null.
+/// rows[lane][i] = in[i width + lane] for i < n; skips lanes whose row is null. The inverse of to_lanes().
 template <class R>
 void to_rows(const R* in, int n, std::span<R* const> rows);
 

@@ -7,20 +7,20 @@
 
 namespace tarsus {
 
-/// Gravity of a single world.
+/// Gravity of a single world, world axes [m/s²].
 template <class R>
 Vec3d gravity_of(const Model& model, const BasicData<R>& data) {
   if (!data.own || data.own->gravity.empty()) return model.gravity;
   return widen(Vec3<R>{data.own->gravity[0], data.own->gravity[1], data.own->gravity[2]});
 }
 
-/// Factor on a body's mass and inertia in a single world.
+/// Factor on a body's mass and inertia in a single world; 1 unless the world has its own.
 template <class R>
 double mass_scale(const BasicData<R>& data, int body) {
   return data.own && !data.own->mass_scale.empty() ? double(data.own->mass_scale[std::size_t(body)]) : 1;
 }
 
-/// Inertia of a link in its axes, in the given world.
+/// Inertia of a link about its origin, in its axes [kg, kg m, kg m²], in the given world.
 template <class R>
 RigidInertia<double> inertia_of(const Model& model, const BasicData<R>& data, int link, int world) {
   const int width = data.width();

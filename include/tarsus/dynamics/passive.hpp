@@ -6,7 +6,8 @@
 
 namespace tarsus {
 
-/// Force and torque of a fluid on an object that moves through it with the velocity (w, v), in the object's axes.
+/// Force and torque of a fluid on an object that moves through it with the velocity (w, v) [rad/s, m/s], in the
+/// object's axes. n holds the numbers of the torque, f those of the force.
 struct FluidForce {
   Force<double> resistance{{0, 0, 0}, {0, 0, 0}};  ///< ≥ 0: drag is -resistance × velocity, by component
   Force<double> growing{{0, 0, 0}, {0, 0, 0}};     ///< the part of it that is proportional to the speed
@@ -29,9 +30,10 @@ struct Immersion {
   Transformd pose;            ///< pose of the immersed object's axes in the world
   Motion<double> velocity;    ///< relative to the fluid, along these axes
   FluidForce fluid;
-  Force<double>
-      inverse_mass;  ///< along and about each axis, of its share of the link's own; infinite where it has none
-  bool floats;       ///< the link is a single free body and has lift
+  /// Inverse inertia about (n) and inverse mass along (f) each axis, of the object's share of its link's inertia;
+  /// infinite where that inertia is zero.
+  Force<double> inverse_mass;
+  bool floats;  ///< the link is a single free body and has lift
 };
 
 /// Mean of turning() over a step for a floating link, as a force and moment at the link's origin, world axes. The force
@@ -54,14 +56,14 @@ class PassiveForces {
 
   /// Scales the model's polynomial damping of joints from now on. @param factors [njoint]; empty: 1
   void scale_damping(std::span<const double> factors);
-  /// Evaluates all passive forces. Spatial tendons, gravity compensation and fluid read `links`, which kinematics(qpos,
-  /// qvel) must have set.
+  /// Evaluates all passive forces of a single world. Spatial tendons, gravity compensation and fluid read `links`,
+  /// which kinematics(qpos, qvel) must have set. @param qpos [nq] @param qvel [nv]
   void evaluate(const LinkState<double>* links, std::span<const double> qpos, std::span<const double> qvel);
 
   // Results of the last evaluate().
-  std::span<const double> tendon_length() const { return length_; }
-  std::span<const double> tendon_velocity() const { return velocity_; }
-  std::span<const double> tendon_arm() const { return arm_; }
+  std::span<const double> tendon_length() const { return length_; }       ///< [tendon] [m | rad]
+  std::span<const double> tendon_velocity() const { return velocity_; }   ///< [tendon] [m/s | rad/s]
+  std::span<const double> tendon_arm() const { return arm_; }             ///< [arms] as tendon_lengths() writes them
   std::span<const double> tendon_force() const { return tendon_force_; }  ///< [tendon] spring and damper forces
   /// [nv] total gravity compensation; at joints with actuator_gravity_compensation the actuators apply it.
   std::span<const double> gravity_compensation() const { return compensation_; }
@@ -127,16 +129,20 @@ class PassiveForces {
 };
 
 /// Fluid force on a body by its equivalent inertia box, at the centre of mass in principal axes. [MuJoCo, "Inertia
-/// model": the box has the body's mass and inertia]  @param v velocity relative to the fluid, same axes
+/// model": the box has the body's mass and inertia]
+/// @param size full lengths of the box [m]  @param v velocity relative to the fluid, same axes [rad/s, m/s]
+/// @param density [kg/m³]  @param viscosity [Pa s]
 FluidForce box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity);
 
-/// Fluid force on an ellipsoid. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
+/// Fluid force on an ellipsoid, at its centre in its axes. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
+/// @param virtual_mass, virtual_inertia of added_mass(), for density 1
 /// @param coefficients blunt drag, slender drag, angular drag, Kutta lift, Magnus lift
 FluidForce ellipsoid_fluid_force(const Vec3d& semi_axes, const std::array<double, 5>& coefficients,
                                  const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
                                  double density, double viscosity);
 
-/// Added mass and added moments of inertia of an ellipsoid in a fluid of density 1. [Tuckerman 1925]
+/// Added mass [m³] and added moments of inertia [m⁵] of an ellipsoid along and about its axes, in a fluid of density 1.
+/// [Tuckerman 1925]  @param semi_axes [m]  @param mass, inertia out
 void added_mass(const Vec3d& semi_axes, Vec3d& mass, Vec3d& inertia);
 
 }  // namespace tarsus

@@ -18,7 +18,7 @@ struct SpringRule {
 /// would reverse the sign of a fast vibration in every step without damping it, and would excite contacts, limits and
 /// loops (decision 409). In one step the square of the amplitude decreases by the factor 1 - ahead w/(1 + share w), w =
 /// (h ω)².
-/// @param rate2 ω² = k over the inertia that the spring moves [1/s²]
+/// @param rate2 ω² = k over the inertia that the spring moves [1/s²]  @param h [s]
 template <class T>
 TARSUS_INLINE SpringRule<T> spring_rule(T rate2, Real<T> h) {
   constexpr Real<T> kUnresolved = 2.25;  // (h ω)² at which ahead = ½: four steps per period

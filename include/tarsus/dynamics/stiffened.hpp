@@ -24,8 +24,9 @@ void prepare_stiffened(const Model& model, BasicData<R>& data);
 template <class R>
 void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias);
 
-/// Solves the equation above for x and sets data.links()[l].a = J_l x. Single world. The factors in data become those
-/// of the stiffened matrix, together with u. If x is empty, only the factors and u are computed.
+/// Solves the equation above for x [nv] and sets data.links()[l].a = J_l x. Single world. The factors in data become
+/// those of the stiffened matrix, together with u. If x is empty, only the factors and u are computed. Units of x, Q
+/// and p are the caller's: an acceleration and forces, or a change of velocity and impulses. Errors as in dynamics.hpp.
 /// @param joint_inertia K of M̂ [nv]  @param joint_force Q [nv], may alias x  @param bias p_l [njoint][6]; empty: zero
 /// @param stiffness_of_link [njoint] index into stiffnesses, -1: none
 template <class R>

@@ -34,20 +34,20 @@ struct Tendon {
   int first = 0;            ///< index of its first moment arm among those of all tendons
   // Passive law. Coefficients of disabled springs and dampers are zero. Units: N and m, or N m and rad.
   std::array<double, 3> stiffness{}, damping{};  ///< of x, x², x³ and of v, |v| v, |v|² v
-  std::array<double, 2> spring_length{};         ///< dead band of the spring
-  double armature = 0;
+  std::array<double, 2> spring_length{};         ///< dead band of the spring [m | rad]
+  double armature = 0;                           ///< [kg | kg m²]
   bool limited = false;
-  std::array<double, 2> range{};  ///< of the length
-  double margin = 0;              ///< distance from the end of the range at which the range begins to act
+  std::array<double, 2> range{};  ///< of the length [m | rad]
+  double margin = 0;              ///< distance from the end of the range at which the range begins to act [m | rad]
   double friction_loss = 0;       ///< dry friction [N | N m]
   bool force_limited = false;
-  std::array<double, 2> force_range{};
+  std::array<double, 2> force_range{};  ///< limits on the total actuator force along it [N | N m]
   Location where;
 
   bool is_elastic() const { return stiffness != std::array<double, 3>{} || damping != std::array<double, 3>{}; }
-  /// Force of spring and damper, positive in the direction of increasing length.
+  /// Force of spring and damper [N | N m], positive in the direction of increasing length.
   double passive_force(double length, double velocity) const;
-  double spring_energy(double length) const;
+  double spring_energy(double length) const;  ///< [J]
   /// -∂force/∂l and -∂force/∂l̇, clamped to be non-negative.
   double stiffness_at(double length) const;
   double damping_at(double velocity) const;
@@ -59,7 +59,8 @@ class TendonSet {
  public:
   /// Without tendons.
   TendonSet() = default;
-  /// @throws InputError naming an object that a tendon refers to and that does not exist
+  /// @throws InputError naming an object that a tendon refers to and that does not exist, or a geom that a path cannot
+  /// wrap around
   static TendonSet of(const Model& model);
 
   int size() const { return int(tendons_.size()); }
@@ -74,16 +75,17 @@ class TendonSet {
   bool spatial_ = false;
 };
 
-/// Computes lengths and moment arms. Spatial tendons require kinematics(qpos) in `links`.
-/// @param length [size]  @param arm [arms] tendon t's from its `first`, over its `dofs`
-/// @param row [nv] scratch, zero before and after
+/// Computes lengths [m | rad] and moment arms ∂l/∂q. Spatial tendons require kinematics(qpos) in `links`.
+/// @param qpos [nq]  @param length out: [size]  @param arm out: [arms] tendon t's from its `first`, over its `dofs`
+/// @param row [nv] scratch, zero before and after  @throws ShapeError
 void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkState<double>* links,
                     std::span<const double> qpos, std::span<double> length, std::span<double> arm,
                     std::span<double> row);
 
 /// J̇ q̇ of each tendon: zero for fixed tendons; for spatial ones the central difference of J q̇ along q̇ (error near
 /// 1e-9).
-/// @param work is left with the kinematics of other configurations  @param out [size]
+/// @param work a workspace of the model; afterwards it has the kinematics of other configurations
+/// @param out [size] [m/s² | rad/s²]  @throws ShapeError
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
                  std::span<const double> qvel, std::span<double> out);
 

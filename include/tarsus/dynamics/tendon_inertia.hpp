@@ -20,7 +20,8 @@ class TendonInertia {
   /// Whether a tendon of the model has armature.
   static bool any(const Model& model);
 
-  /// Computes moment arms at qpos [nq] and, unless qvel [nv] is empty, J̇ q̇, with the world's mocap bodies.
+  /// Computes moment arms at qpos [nq] and, unless qvel [nv] is empty, J̇ q̇, with the mocap bodies of this world of
+  /// data. The following functions refer to this state.
   template <class R>
   void evaluate(const BasicData<R>& data, int world, std::span<const double> qpos, std::span<const double> qvel);
 

@@ -9,10 +9,11 @@ namespace tarsus {
 
 struct TendonPull {
   int point = 0;    ///< index in the tendon's path of the site or geom that bears the force
-  Vec3d at, force;  ///< world axes [m]; for a unit tendon force in the direction of increasing length
+  Vec3d at, force;  ///< point [m] and force [N], world axes, for a tendon force of 1 N towards increasing length
 };
 
-/// Computes the forces at both ends of each straight part of the path. `links` as after kinematics().
+/// Replaces `out` by the forces at both ends of each straight part of the path; none for a fixed tendon. `links` as
+/// after kinematics().
 void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,
                   std::vector<TendonPull>& out);
 
