@@ -16,6 +16,7 @@
 
 namespace tarsus {
 
+/// Broad phase with scratch memory. Two threads must not use one at once.
 class BroadPhase {
  public:
   BroadPhase();
@@ -26,7 +27,9 @@ class BroadPhase {
 
   /// Pairs of overlapping (or touching) boxes, each once, in an order that depends only on the boxes. The span is valid
   /// until the next call, which reuses the memory. Boxes with a NaN are in no pair.
+  /// @param boxes [n], in one frame
   /// @param groups [n] or empty: boxes of the same group >= 0 (for example bodies that never move) form no pairs
+  /// @throws ShapeError if groups has another size
   std::span<const BodyPair> find(std::span<const Aabb> boxes, std::span<const int> groups = {});
 
  private:

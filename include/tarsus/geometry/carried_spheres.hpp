@@ -40,7 +40,9 @@ struct SphereRun {
 
 class CarriedSpheres {
  public:
-  /// @param carrier body that carries the sphere, -1: the world  @param centre in the carrier's frame
+  /// Adds a sphere; its index is the number of earlier calls.
+  /// @param carrier body that carries the sphere, -1: the world  @param centre in the carrier's frame [m]
+  /// @param radius [m], infinite: a plane through the centre  @param margin [m]
   void add(int carrier, const Vec3d& centre, double radius, double margin);
   /// Sets the pairs that near() tests. Call after the last add().
   /// @param apart [pair] one sphere may be stopped within the step while the other moves on; empty: none
@@ -48,6 +50,7 @@ class CarriedSpheres {
 
   /// The groups. Set their poses and velocities before each place(); those on the world are constant.
   std::span<SphereGroup> groups() { return groups_; }
+  /// Computes centres and velocities of the spheres in the world from the groups.
   void place();
   /// Sets the outward unit normal of a plane, before near().
   void face(std::size_t i, const Vec3d& normal);

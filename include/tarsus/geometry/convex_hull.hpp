@@ -11,17 +11,17 @@ namespace tarsus {
 
 class ConvexHull {
  public:
-  /// Coplanar triangles are merged into one face. O(n log n), by qhull.
-  /// @throws ValueError if the points span no volume or one is not finite
+  /// The convex hull of these points [m]. Coplanar triangles are merged into one face. O(n log n), by qhull.
+  /// @throws ValueError if the points span no volume, or if one is not finite or beyond 1e50 m
   explicit ConvexHull(std::span<const Vec3d> points);
 
   struct Face {
-    Vec3d normal{0, 0, 1};  ///< unit, outward
-    double offset = 0;      ///< normal · x of its plane [m]
-    int first = 0, count = 0;
+    Vec3d normal{0, 0, 1};     ///< unit, outward
+    double offset = 0;         ///< normal · x of its plane [m]
+    int first = 0, count = 0;  ///< its range among all corners
   };
 
-  /// The corners, without interior points. Vertices that are extreme in similar directions are adjacent in memory.
+  /// The corners [m], without interior points. Vertices that are extreme in similar directions are adjacent in memory.
   std::span<const Vec3d> vertices() const { return vertices_; }
   std::span<const Face> faces() const { return faces_; }
   /// Vertex indices of a face, counter-clockwise seen from outside.
@@ -33,9 +33,10 @@ class ConvexHull {
   /// Mean of the vertices, an interior point.
   const Vec3d& centre() const { return centre_; }
 
-  /// The vertex farthest along `direction`, selected from the candidates that a table has for similar directions.
+  /// Index of the vertex farthest along `direction` (of any length), selected from the candidates that a table has for
+  /// similar directions.
   int support(const Vec3d& direction) const;
-  /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
+  /// Index of the face whose normal is nearest to `direction`, among those at the vertex farthest along it.
   int face_towards(const Vec3d& direction) const { return face_at(support(direction), direction); }
   /// The same for a known vertex.
   int face_at(int vertex, const Vec3d& direction) const;

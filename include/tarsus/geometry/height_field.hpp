@@ -10,18 +10,19 @@ namespace tarsus {
 
 class HeightField {
  public:
-  /// @param heights [rows · columns] z of each point [m], row by row: column c lies at x = (2 c/(columns - 1) - 1)
+  /// @param heights [rows · columns] z of each point [m], row by row. Column c lies at x = (2 c/(columns - 1) - 1)
   /// half_x,
-  ///        row r at y = (2 r/(rows - 1) - 1) half_y
-  /// @param base depth of its flat bottom below z = 0 [m]
-  /// @throws ValueError if there are fewer than 2 x 2 points or a size is not positive or a number not finite;
-  /// ShapeError
+  ///        row r at y = (2 r/(rows - 1) - 1) half_y.
+  /// @param half_x, half_y half of its extents [m]  @param base depth of its flat bottom below z = 0 [m]
+  /// @throws ValueError if there are fewer than 2 x 2 points, a size is not positive or a number is not finite
+  /// @throws ShapeError if heights has another size
   HeightField(int rows, int columns, std::span<const double> heights, double half_x, double half_y, double base);
 
   int rows() const { return rows_; }
   int columns() const { return columns_; }
-  double base() const { return base_; }
-  const Aabb& box() const { return box_; }
+  double base() const { return base_; }     ///< [m]
+  const Aabb& box() const { return box_; }  ///< bounding box in its own frame [m], down to the bottom
+  /// z of a point, and the point, in its own frame [m].
   double height(int row, int column) const {
     return heights_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
                     static_cast<std::size_t>(column)];

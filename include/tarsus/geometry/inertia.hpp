@@ -41,11 +41,14 @@ enum class MeshInertia {
 };
 
 /// Mass properties of a triangle mesh, counter-clockwise seen from outside. O(triangles); convex: O(n log n).
-/// @throws ValueError if an index is out of range, a coordinate is not finite, the area or volume is under 1e-15, or
-///         (exact) negative: triangles turned inside out; convex: if the points have no hull with a volume
+/// @param vertices [m]  @param triangles indices of vertices
+/// @throws ValueError if an index is out of range, a coordinate is not finite, or the area or volume is under 1e-15 m²
+///         or m³; exact: if the volume is negative, because the triangles are turned inside out; convex: if the points
+///         have no hull with a volume
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind);
 
-/// Triangles of the convex hull, outward, as indices into `points`. Coplanar points are rejected.
+/// Triangles of the convex hull, counter-clockwise seen from outside, as indices of `points`. Coplanar points are
+/// rejected.
 /// @throws ValueError if the points span no volume or one is not finite or beyond 1e50 m
 std::vector<Triangle> convex_hull(std::span<const Vec3d> points);
 
@@ -55,10 +58,11 @@ struct InertiaBox {
   Mat3d axes = identity3<double>();
 };
 /// MuJoCo's equivalent box, used to fit primitives to meshes: principal moments in descending order give the sizes.
-/// @param mass > 0 (volume for unit density)
+/// @param mass > 0 [kg] (or the volume [m³] for unit density)  @param inertia about the centre of mass [kg m² | m⁵]
 InertiaBox equivalent_box(double mass, const Sym3d& inertia);
 
-/// Inertia about a point `offset` away from the centre of mass: inertia + mass (|offset|² 1 - offset offsetᵀ).
+/// Inertia about a point at `offset` [m] from the centre of mass, in the same axes: inertia + mass (|offset|² 1 -
+/// offset offsetᵀ). [parallel axis theorem]
 Sym3d shifted_inertia(const Sym3d& inertia, double mass, const Vec3d& offset);
 
 }  // namespace tarsus

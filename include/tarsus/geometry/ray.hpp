@@ -8,8 +8,10 @@
 
 namespace tarsus {
 
-/// Distance along the ray to the surface of a shape, in the shape's frame; negative if the ray misses. From inside, the
-/// distance to the exit. A plane is hit only from above. `size`: MuJoCo's half-sizes. @param direction unit vector
+/// Distance [m] along the ray to the surface of a shape, in the shape's frame; negative if the ray misses. From inside,
+/// the distance to the exit. A plane is hit only from above; where its half-size along an axis is 0, it is infinite
+/// along that axis.
+/// @param size MuJoCo's half-sizes [m]  @param origin [m]  @param direction unit vector
 double ray_plane(const Vec3d& size, const Vec3d& origin, const Vec3d& direction);
 double ray_sphere(double radius, const Vec3d& origin, const Vec3d& direction);
 double ray_capsule(double radius, double half_length, const Vec3d& origin, const Vec3d& direction);

@@ -28,11 +28,12 @@ struct ShapePose {
 /// @throws ValueError if a size is negative or not finite, or a hull or height field is missing
 void check_shape(const Shape& shape);
 
-/// An axis-aligned box, edges included.
+/// An axis-aligned box [m], edges included.
 struct Aabb {
   Vec3d lower{0, 0, 0}, upper{0, 0, 0};
 };
 
+/// Whether the boxes overlap or touch.
 inline bool overlap(const Aabb& a, const Aabb& b) {
   return a.lower.x <= b.upper.x && b.lower.x <= a.upper.x && a.lower.y <= b.upper.y && b.lower.y <= a.upper.y &&
          a.lower.z <= b.upper.z && b.lower.z <= a.upper.z;

@@ -20,6 +20,7 @@ struct SphereContacts {
   std::size_t size() const { return first.size(); }
 };
 
+/// Finder of contacts with scratch memory. Two threads must not use one at once.
 class SpherePhase {
  public:
   SpherePhase();
@@ -31,6 +32,7 @@ class SpherePhase {
   /// the spheres (neighbours in space tend to be adjacent). Valid until the next call. The cost is O(n + contacts) if
   /// the largest radius is within a small factor of the others. Spheres with the same centre get the normal z. Spheres
   /// with a coordinate that is not finite or with a negative radius have no contacts.
+  /// @param x, y, z [n] coordinates of the centres [m]  @param radius [n] [m]
   /// @throws ShapeError if sizes differ
   const SphereContacts& find(std::span<const double> x, std::span<const double> y, std::span<const double> z,
                              std::span<const double> radius, double margin);
