@@ -10,9 +10,8 @@ namespace tarsus {
 
 class HeightField {
  public:
-  /// @param heights [rows · columns] z of each point [m], row by row. Column c lies at x = (2 c/(columns - 1) - 1)
-  /// half_x,
-  ///        row r at y = (2 r/(rows - 1) - 1) half_y.
+  /// @param heights [rows · columns] z of each point [m], row by row. Column c has x = (2 c/(columns - 1) - 1) half_x,
+  /// row r has y = (2 r/(rows - 1) - 1) half_y.
   /// @param half_x, half_y half of its extents [m]  @param base depth of its flat bottom below z = 0 [m]
   /// @throws ValueError if there are fewer than 2 x 2 points, a size is not positive or a number is not finite
   /// @throws ShapeError if heights has another size

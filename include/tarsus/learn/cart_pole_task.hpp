@@ -1,8 +1,9 @@
 // Balancing a pole on a cart: Gymnasium's CartPole-v1 with a force as action instead of a direction.
 //
-// Observation: position of the cart, angle of the pole, and their velocities. Action: the force [N] on the cart, within
-// the actuator's range. Each coordinate starts uniformly in ±0.05. The reward is 1 per step of 0.02 s. An episode ends
-// beyond 2.4 m or 12° and is truncated after 10 s.
+// Observation: position of the cart [m], angle of the pole [rad], and their velocities. Action: the control of the
+// actuator, within its range: for a motor of gear 1 the force [N] on the cart. Each position and velocity starts
+// uniformly in ±0.05. The reward is 1 per step of 0.02 s. An episode ends beyond 2.4 m or 12° and is truncated after
+// 10 s.
 #pragma once
 
 #include "tarsus/learn/task.hpp"

@@ -1,9 +1,10 @@
 // Moving forward with small controls: Gymnasium's locomotion tasks for models with motors.  [Gymnasium 1.x, v5]
 //
 // Observation: qpos without its first `hidden` numbers; qvel. With `observe_bodies` also, for each moving body, ten
-// numbers of its inertia about the total centre of mass (xx, yy, zz, xy, xz, yz; mass times position relative to it;
-// mass); then for each body its angular velocity and its linear velocity at that centre, world axes; then the joint
-// forces of the motors, except on the first six DoFs. Action: the controls.
+// numbers of its inertia about the total centre of mass, world axes (xx, yy, zz, xy, xz, yz [kg m²]; mass times
+// position relative to it [kg m]; mass [kg]); then for each body its angular velocity and its linear velocity at that
+// centre, world axes; then the joint forces of the motors, except on the first six DoFs. Action: the controls, which
+// the actuators clamp to their ranges.
 //
 // Reward: forward_weight v + healthy_reward (while healthy) - control_weight sum of action². v [m/s] is the mean
 // velocity over the step of the first coordinate, or of the total centre of mass along x. An episode ends when the
@@ -18,16 +19,16 @@
 namespace tarsus {
 
 struct LocomotionTaskOptions {
-  int hidden = 1;
-  bool observe_bodies = false;
-  bool speed_of_centre = false;
+  int hidden = 1;                ///< number of leading coordinates that are not observed, 0 to nq
+  bool observe_bodies = false;   ///< observe the inertias and velocities of bodies too; needs nv >= 6
+  bool speed_of_centre = false;  ///< v is that of the total centre of mass; false: of the first coordinate
   double forward_weight = 1, control_weight = 0.1, healthy_reward = 0;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  ///< [m]
-  double noise = 0.1;           ///< uniform noise of qpos, ± this
-  bool normal_velocity = true;  ///< noise of qvel: normal with this standard deviation; false: uniform
+  double noise = 0.1;           ///< uniform noise of the initial qpos, ± this
+  bool normal_velocity = true;  ///< initial qvel: normal, standard deviation `noise`; false: uniform
   double control_dt = 0.05;     ///< [s]
-  int substeps = 5;
-  double time_limit = 50;  ///< [s]
+  int substeps = 5;             ///< simulation steps per control step, 1 to 10,000
+  double time_limit = 50;       ///< [s]
 };
 
 class LocomotionTask : public Task {

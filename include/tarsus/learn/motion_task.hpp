@@ -1,8 +1,9 @@
 // Motion tracking: a character follows a clip under stable PD.  [Peng et al. 2018, DeepMimic, and its published code]
 //
-// Observation: phase of the clip in [0, 1); height of the root's origin; for each moving body its centre of mass's
-// position (3), z and x axes (6), centre of mass's velocity (3) and angular velocity (3). These are given in the root's
-// heading frame at the root's origin: z up, x along the horizontal direction of the root's x axis.
+// Observation: phase of the clip in [0, 1]; height of the root's origin [m]; for each moving body with mass the
+// position of its centre of mass (3) [m], its z and x axes (6), the velocity of its centre of mass (3) [m/s] and its
+// angular velocity (3) [rad/s]. These are given in the root's heading frame at the root's origin: z up, x along the
+// horizontal direction of the root's x axis.
 //
 // Reward: sum of weight exp(-scale error) over the sum of weights. DeepMimic's terms, where n is the number of joints
 // including the root:
@@ -47,10 +48,10 @@ struct MotionTaskOptions {
   std::vector<Point> end_effectors;  ///< empty: that term's error is 0
   std::vector<int> feet;             ///< bodies that may touch the ground
   ImitationReward reward = ImitationReward::deepmimic;
-  std::vector<double> weights;   ///< weights of the reward's terms, in their order; empty: the published ones
-  double control_dt = 1.0 / 30;  ///< [s]
-  int substeps = 2;
-  double time_limit = 20;             ///< [s]
+  std::vector<double> weights;        ///< weights of the reward's terms, in their order; empty: the published ones
+  double control_dt = 1.0 / 30;       ///< [s]
+  int substeps = 2;                   ///< simulation steps per control step, 1 to 10,000
+  double time_limit = 20;             ///< of an episode [s]
   double tilt_limit = kInfinity;      ///< root's angle to the clip's that ends an episode [rad]
   double distance_limit = kInfinity;  ///< distance of a body from its place that ends an episode [m]
   double start = -1;                  ///< clip time at which episodes start [s]; negative: a random phase
@@ -92,7 +93,7 @@ class MotionTask : public Task {
   const ClipBinding& clip() const { return clip_; }
   /// A world's time in the clip [s].
   double clip_time(std::span<const double> memory) const { return memory[kStart] + memory[kSteps] * control_dt(); }
-  /// The pose and velocity of the clip with which a world is compared now.
+  /// The pose [nq] and velocity [nv] of the clip with which a world is compared now.
   void reference(std::span<const double> memory, std::span<double> qpos, std::span<double> qvel) const;
 
  private:

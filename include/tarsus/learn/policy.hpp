@@ -17,9 +17,10 @@ struct DensePolicy {
   std::vector<Layer> layers;         ///< at least one
   std::vector<double> offset, gain;  ///< [action_size]
 
-  /// @throws ShapeError, ValueError for layers whose sizes do not match
+  /// @throws ValueError without layers; ShapeError for arrays whose sizes do not match
   void check() const;
-  /// @throws ShapeError
+  /// Computes the action [action_size] for an observation [observation_size]. Requires check().
+  /// @throws ShapeError for an observation or action of another size
   void act(std::span<const double> observation, std::span<double> action) const;
 };
 

@@ -9,6 +9,7 @@
 
 namespace tarsus {
 
+/// Four random words for each counter and key.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 /// The random numbers of one episode of one world.

@@ -43,29 +43,31 @@ class Task {
   virtual int observation_size() const = 0;
   virtual int action_size() const = 0;
   virtual int memory_size() const = 0;
-  /// Names of the reward's terms, which score() computes; each in [0, 1] or [N m], ….
+  /// Names of the reward's terms, whose values score() writes. Whether these include the weights depends on the task.
   virtual std::vector<std::string> terms() const = 0;
-  /// Bounds of the actions of act() [action_size()].
+  /// Bounds of the actions of act(). @param low, high out: [action_size()]  @throws ShapeError
   virtual void action_bounds(std::span<double> low, std::span<double> high) const = 0;
   /// Duration of one action [s], and number of simulation steps in it.
   virtual double control_dt() const = 0;
   virtual int substeps() const = 0;
   /// Drives of the simulation; null: the model's own actuators under controls.
   virtual const Drives* drives() const = 0;
-  /// Contacts and joint ranges by default.
+  /// Constraints of the simulation: contacts and joint ranges by default.
   virtual RowStageOptions rows() const;
 
   virtual std::unique_ptr<Scratch> scratch() const = 0;
   /// Sets the initial state and memory of an episode.
   virtual void start(EpisodeRandom& random, const World& world, Scratch& scratch) const = 0;
-  /// Sets the target of one action for its substeps: the drives' targets [nq], or controls [nu].
+  /// Sets the target of one action for its substeps. @param action [action_size()]
+  /// @param target out: the drives' targets [nq], or without drives the controls [nu]
   virtual void act(const World& world, std::span<const double> action, std::span<double> target,
                    Scratch& scratch) const = 0;
-  /// Called after the substeps. @param touch [nlink] largest ground force on each link over the substeps [N]
+  /// Rewards the state after the substeps and advances `memory`.
+  /// @param touch [nlink] largest ground force on each link over the substeps [N]
   /// @param terms [terms().size()] or empty
   virtual Score score(const World& world, std::span<const double> touch, std::span<double> terms,
                       Scratch& scratch) const = 0;
-  /// @param observation [observation_size()]
+  /// Computes the observation of the present state. @param observation out: [observation_size()]
   virtual void observe(const World& world, std::span<double> observation, Scratch& scratch) const = 0;
 
   /// Creates a thread's lanes for `width` worlds: 1 or lanes<R>(isa_level()).

@@ -40,9 +40,11 @@ class VectorTask {
   VectorTask(const Task& task, const VectorTaskOptions& options, const std::function<DriveLaw<R>()>& make_law = {});
   ~VectorTask();
 
-  /// Resets worlds. @param mask [worlds] or empty: all  @throws ShapeError
+  /// Starts the next episode of worlds. @param mask [worlds], non-zero: reset; or empty: all
+  /// @throws ShapeError; ValueError if the first reset is not of all worlds
   void reset(std::span<const std::uint8_t> mask = {});
   /// Resets the worlds of the mask, or all: world w gets the seed seeds[w], and its episode count restarts at 0.
+  /// @param seeds [worlds]
   void reset(std::span<const std::uint64_t> seeds, std::span<const std::uint8_t> mask = {});
   /// Takes one control step of all worlds.
   /// @param action [worlds][action_size]; an action that is not finite ends the world's episode
@@ -58,11 +60,12 @@ class VectorTask {
   std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
   std::span<const char> terminated() const { return ended_.terminated; }       ///< [worlds]
   std::span<const char> truncated() const { return ended_.truncated; }         ///< [worlds]
-  std::span<const char> bad() const { return ended_.bad; }    ///< [worlds] the state went bad; also truncated
+  std::span<const char> bad() const { return ended_.bad; }    ///< [worlds] the simulation failed; also truncated
   std::span<const int> steps() const { return steps_; }       ///< [worlds] in the current episode
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
-  /// Number of episodes so far that ended because the world's state went bad (not finite, too fast). Such an end is a
-  /// failure of the simulation, not of the policy: it is a truncation with the observation of the last good state.
+  /// Number of episodes so far that ended because the simulation failed: the state or the action was not finite, or the
+  /// world was too fast (sim/step.hpp: WorldStatus). This is not a failure of the policy: the episode is truncated,
+  /// with the observation of the last valid state.
   std::int64_t bad_worlds() const;
   std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of the world
 

@@ -3,11 +3,11 @@
 // Command: forward speed and speed to the left [m/s], and left turn rate [rad/s], in the root's frame. It is uniform
 // within [command_low, command_high], redrawn every command_interval, and all zero with probability `standing`.
 //
-// Action: a [rad | m] / action_scale for each servo, added to the position of its joint in the stance. The stance is a
-// keyframe's pose or the model's own.
+// Action: a number a for each servo. The servo's target is the position of its joint in the stance plus action_scale a
+// [rad | m], clamped to its control range. The stance is a keyframe's pose or the model's own.
 //
-// Observation, in the root's frame: velocity (3), angular velocity (3), direction of gravity (3), command (3); for the
-// joint of each servo its position relative to the stance, its velocity and the last action.
+// Observation, in the root's frame: velocity (3), angular velocity (3), direction of gravity (3), command (3); then the
+// positions of all servos' joints relative to the stance, their velocities, and the last action.
 //
 // Reward: max(0, sum of weight times term) over the sum of the first two weights:
 //
@@ -35,17 +35,17 @@ namespace tarsus {
 struct VelocityTaskOptions {
   Vec3d command_low{-0.5, -0.3, -1}, command_high{1, 0.3, 1};  ///< [m/s, m/s, rad/s]
   double command_interval = 5;                                 ///< [s]
-  double standing = 0.1;
-  std::string keyframe;        ///< empty: the first keyframe, or the model's own pose
-  std::vector<int> feet;       ///< bodies that `air` counts
-  double action_scale = 0.25;  ///< [rad | m]
+  double standing = 0.1;                                       ///< probability of the command to stand still
+  std::string keyframe;                                        ///< empty: the first keyframe, or the model's own pose
+  std::vector<int> feet;                                       ///< bodies that `air` counts
+  double action_scale = 0.25;                                  ///< [rad | m]
   /// Weights of the terms, in their order.
   std::array<double, 8> weights{1, 0.5, -2, -0.05, -1, -0.02, -0.01, 1};
-  double noise = 0.1;        ///< uniform, ± this
-  double tilt_limit = 1;     ///< [rad]
+  double noise = 0.1;        ///< of initial joint positions and velocities: uniform, ± this
+  double tilt_limit = 1;     ///< lean of the root that ends an episode [rad]
   double control_dt = 0.02;  ///< [s]
-  int substeps = 2;
-  double time_limit = 20;  ///< [s]
+  int substeps = 2;          ///< simulation steps per control step, 1 to 10,000
+  double time_limit = 20;    ///< [s]
 };
 
 class VelocityTask : public Task {
