@@ -39,16 +39,17 @@ class ConstraintSet final : public Problem {
   /// These functions return the row's index. @throws ValueError for a particle out of range or named twice, a length
   /// that is not positive, a value that is not finite.
   int add_distance(int i, int j, double length);
-  /// The angle i-j-k at j, 0 < angle < π.
+  /// The angle i-j-k at j [rad], 0 < angle < π.
   int add_angle(int i, int j, int k, double angle);
-  /// The torsion i-j-k-l, IUPAC sign, π at trans.
+  /// The torsion i-j-k-l [rad], IUPAC sign, π at trans.
   int add_dihedral(int i, int j, int k, int l, double angle);
+  /// Keeps particle i in the plane through `point`. @param normal of any length but zero  @param length the row's scale
   int add_plane(int i, const Vec3d& point, const Vec3d& normal, double length);
   int add_sphere(int i, const Vec3d& centre, double radius);
   int add_surface(int i, RowFunction function, double scale);
-  /// Σ coefficient_a · x_a = value.
+  /// Σ coefficient_a · x_a = value. @param length of the row's scale, see the table above
   int add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value, double length);
-  /// Three rows that keep the centre of the given masses at `centre`. Returns the index of the first.
+  /// Three rows that keep the centre of the given masses [particles] at `centre`. Returns the index of the first.
   int add_centre_of_mass(std::span<const double> mass, const Vec3d& centre, double length);
   int add_user(std::vector<int> particles, RowFunction function, double scale, std::string name);
   /// Removes rows; the others keep their order.
@@ -59,7 +60,8 @@ class ConstraintSet final : public Problem {
   std::span<const int> row_particles(int row) const { return rows_[row].particles; }
   /// A distance, an angle, a radius, or a linear row's value.
   double value(int row) const { return rows_[row].value; }
-  /// v += factor M^-1 J(x)ᵀ multiplier.  @param inverse_mass [particles]
+  /// v += factor M^-1 J(x)ᵀ multiplier.
+  /// @param x, v [3 particles]  @param multiplier [nrow]  @param inverse_mass [particles]
   void add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
                     std::span<const double> inverse_mass, std::span<double> v) const;
   /// The contribution of one distance row. add_impulses() applies the rows in the order of impulse_row().
@@ -99,9 +101,9 @@ class ConstraintSet final : public Problem {
   RowPattern pattern_;
 };
 
-/// The torsion angle i-j-k-l in (-π, π].  @param gradient [12], or empty
+/// The torsion angle i-j-k-l in (-π, π] [rad].  @param gradient out: [12], or empty
 double torsion_angle(std::span<const double, 12> x, std::span<double> gradient);
-/// The angle i-j-k in [0, π].  @param gradient [9], or empty
+/// The angle i-j-k in [0, π] [rad].  @param gradient out: [9], or empty
 double bond_angle(std::span<const double, 9> x, std::span<double> gradient);
 
 }  // namespace tarsus

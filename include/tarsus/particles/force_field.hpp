@@ -1,4 +1,5 @@
-// Description of the forces on particles. tarsus/particles/forces.hpp computes them.
+// Description of the forces on particles, in the units of their system (units.hpp). tarsus/particles/forces.hpp
+// computes them.
 #pragma once
 
 #include <array>

@@ -41,7 +41,8 @@ class ParticleNewton final : public ConstraintSolver {
   std::unique_ptr<Plan> plan_;
 };
 
-/// make_solver(), with the fast paths for "newton". "newton_general" is the solver without them.
+/// make_solver(), with the fast paths for "newton". "newton_general" is the solver without them. The set must outlive
+/// the solver. @param inverse_mass [particles]  @throws ValueError for an unknown name, listing the known ones
 std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, const ConstraintSet& set,
                                                        std::span<const double> inverse_mass,
                                                        ThreadTeam* team = nullptr);

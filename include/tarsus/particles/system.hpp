@@ -12,8 +12,8 @@
 
 namespace tarsus {
 
-/// Rectangular box; a length of 0 is an open direction. Positions are never wrapped: molecules stay whole. Only
-/// non-bonded forces take the nearest image.
+/// Rectangular box; a length of 0 is an open direction. Lengths have the system's length unit. Positions are never
+/// wrapped: molecules stay whole. Only non-bonded forces take the nearest image.
 struct Box {
   Vec3d length = zero3<double>();
   bool periodic() const { return length.x > 0 || length.y > 0 || length.z > 0; }
@@ -25,7 +25,7 @@ struct ParticleSystem {
   Box box;
   std::vector<double> mass;                ///< [n], mass unit; 0: pinned particle
   std::vector<char> pinned;                ///< [n], 1: never moves (inverse mass 0); empty: no particle is pinned
-  std::vector<double> position, velocity;  ///< [3 n]
+  std::vector<double> position, velocity;  ///< [3 n] x y z of each particle, length and length/time
   std::vector<std::string> species;        ///< [n] for files; may be empty
   std::vector<int> molecule;               ///< [n]; may be empty
   ConstraintSet constraints;
@@ -65,12 +65,18 @@ struct Preparation {
 ///   one another, are singular at this geometry, or cannot be satisfied
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep);
 
-/// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved.
+/// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved; at least 0.
 int degrees_of_freedom(const ParticleSystem& system);
+/// Whether no spring, gravity, pinned particle or constraint to a point in space changes the total momentum.
 bool conserves_momentum(const ParticleSystem& system);
+/// ½ Σ m v² in the system's energy unit.
 double kinetic_energy(const ParticleSystem& system);
+/// 2 kinetic_energy()/(degrees_of_freedom() k) in the temperature unit (K), 0 without degrees of freedom.
 double temperature(const ParticleSystem& system);
-/// Draws Gaussian velocities that satisfy the constraints and have no total momentum. The temperature is met exactly.
+/// Draws Gaussian velocities that satisfy the constraints and, where momentum is conserved, have no total momentum.
+/// They are scaled to this temperature exactly.
+/// @throws ValueError for a temperature that is negative or not finite, or constraints onto which the velocities cannot
+/// be projected
 void set_temperature(ParticleSystem& system, double temperature, std::uint64_t seed);
 
 }  // namespace tarsus

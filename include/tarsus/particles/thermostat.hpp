@@ -12,7 +12,7 @@ class Thermostat {
   /// @param target mean kinetic energy, ½ N_f k T   @param degrees N_f > 0   @param relaxation time constant, > 0
   /// @throws ValueError
   Thermostat(double target, int degrees, double relaxation, std::uint64_t seed);
-  /// The factor for the velocities after a step.  @param kinetic present kinetic energy
+  /// The factor for the velocities after a step; 1 without kinetic energy.  @param kinetic present kinetic energy
   double factor(double kinetic, double timestep);
   /// Energy removed from the system so far. Its sum with the total energy is conserved.
   double exchanged() const { return exchanged_; }

@@ -8,12 +8,12 @@
 namespace tarsus {
 
 struct Units {
-  std::string name;  ///< "nm_ps", "angstrom_fs", "si", "reduced"
-  std::string length, time, energy;
-  double energy_per_mv2 = 1.0;  ///< energy units in one (mass unit)(length/time)²
-  double boltzmann = 1.0;       ///< energy per kelvin (per temperature unit)
-  double coulomb = 1.0;         ///< energy · length for two unit charges
-  double timestep = 1.0;        ///< default step
+  std::string name;                  ///< "nm_ps", "angstrom_fs", "si", "reduced"
+  std::string length, time, energy;  ///< names of the units
+  double energy_per_mv2 = 1.0;       ///< energy units in one (mass unit)(length/time)²
+  double boltzmann = 1.0;            ///< energy per kelvin (per temperature unit)
+  double coulomb = 1.0;              ///< energy · length for two unit charges
+  double timestep = 1.0;             ///< default step, time unit
 };
 
 /// GROMACS' units: nm, ps, g/mol, kJ/mol.

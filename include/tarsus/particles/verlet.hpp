@@ -22,11 +22,11 @@ namespace tarsus {
 inline constexpr int kParticlesEach = 1200;
 
 struct VerletOptions {
-  double timestep = 0.001;
+  double timestep = 0.001;        ///< time unit; negative: back in time; not 0
   std::string solver = "newton";  ///< see make_particle_solver()
-  double tolerance = 1e-12;
-  int max_iterations = 0;  ///< 0: the solver's default
-  int threads = 1;         ///< 1 to 256; at most one for every kParticlesEach is used; same bits for any number
+  double tolerance = 1e-12;       ///< SolveOptions::tolerance, between 0 and 1
+  int max_iterations = 0;         ///< 0: the solver's default
+  int threads = 1;                ///< 1 to 256; at most one for every kParticlesEach is used; same bits for any number
 };
 
 /// The outcome of a step. On failure the system has its state from before the step.
@@ -41,12 +41,14 @@ class VelocityVerlet {
  public:
   /// The system must outlive the integrator, and its constraints must not change. The first step removes velocities
   /// that violate the constraints.
-  /// @throws ValueError if a constraint's violation exceeds a thousand times the tolerance; call prepare() before
+  /// @throws ValueError if a constraint's violation exceeds a thousand times the tolerance (call prepare() before), for
+  /// options out of range, and as Forces
   VelocityVerlet(ParticleSystem& system, const VerletOptions& options);
 
   /// Takes one step. `with_energies` updates energies().
   StepReport step(bool with_energies = false);
-  /// Reverses time: as many further steps return the system to its earlier state.
+  /// Reverses time: as many further steps return the system to its earlier state, up to rounding and the
+  /// tolerance (not with a thermostat).
   void reverse();
   void set_thermostat(std::unique_ptr<Thermostat> thermostat) { thermostat_ = std::move(thermostat); }
   const Thermostat* thermostat() const { return thermostat_.get(); }
