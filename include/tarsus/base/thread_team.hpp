@@ -10,7 +10,7 @@ namespace tarsus {
 /// child has none of its parent's other threads; its next run() starts new ones.
 class ThreadTeam {
  public:
-  /// @param threads 1 to 256   @throws ValueError
+  /// Starts threads - 1 threads. @param threads 1 to 256  @throws ValueError, also if the system cannot start as many
   explicit ThreadTeam(int threads = 1);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;

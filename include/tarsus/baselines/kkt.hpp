@@ -31,7 +31,7 @@ enum class KktMethod : int { automatic, sweeps, branches, efpa, constrained_aba,
 const char* name(KktMethod method);
 /// All methods but automatic.
 std::span<const KktMethod> kkt_methods();
-/// @throws ValueError that lists the names
+/// The method of this name. @throws ValueError for an unknown name, listing the known ones
 KktMethod kkt_method(std::string_view name);
 
 struct KktReport {
@@ -61,7 +61,7 @@ class KktSolver {
   ~KktSolver();
 
   /// Solves for x₁ [nv] and x₂ [m]. automatic takes the method with the least cost for n, m, d (see choose()).
-  /// @throws ShapeError; no exception for numerical reasons
+  /// @throws ShapeError; ValueError for a batch; no exception for numerical reasons (see KktReport::status)
   KktReport solve(KktMethod method, const KktInput& in, Out<double> x1, Out<double> x2);
   /// The same without residuals, for benchmarks.
   KktReport solve_only(KktMethod method, const KktInput& in, Out<double> x1, Out<double> x2);

@@ -45,7 +45,8 @@ class SpdWorkspace {
   std::unique_ptr<Parts> parts_;
 };
 
-/// One step's state and targets, as drive_terms() takes them. Single world.
+/// One step's state and targets, as drive_terms() takes them: qpos and qpos_target [nq], the others [nv], dt [s].
+/// Single world.
 template <class R>
 struct SpdInput {
   std::span<const R> qpos, qvel, qpos_target, qvel_target, tau;
@@ -79,6 +80,7 @@ const SpdMethod<R>& spd_method(SpdSolver solver) {
 
 /// Drives as a controller outside the simulation. The controller computes q̈ by `method` without contacts, then the
 /// drives' force for this q̈ (eq. 6), clamped to the force limits. The simulation adds the model's springs and dampers.
+/// @param dt step of the simulation [s]
 /// @return a function that writes tau [nv] for a state and targets [nq]; for one thread; keeps a reference to the model
 template <class R>
 std::function<void(In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau)> spd_law(const Model& model, Drives drives,

@@ -5,7 +5,6 @@
 //
 // Arguments outside a function's domain give NaN; infinities give the results of std's functions. The stated errors are
 // in units in the last place, the largest that tests/math/elementary_test.cpp allows.
-// last place, the largest that tests/math/elementary_test.cpp allows.
 #pragma once
 
 namespace tarsus::elementary {

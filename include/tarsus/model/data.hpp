@@ -39,7 +39,7 @@ class BasicData {
 
   /// [pack] parameters of the worlds that replace the model's; null: none. Owned by the caller.
   const WorldTable<R>* own = nullptr;
-  /// The model as seen by the kernels for a pack.
+  /// The model as seen by the kernels for a pack, with the pack's own parameters.
   ModelView<R> view(const Model& model, int pack) const;
 
   int worlds() const { return worlds_; }
@@ -54,7 +54,8 @@ class BasicData {
   /// Length of an array with n numbers per world: n * packs * width.
   std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
 
-  /// Copies one world's numbers from or to a batch array with n numbers per world.
+  /// Copies one world's n numbers from or to an array of this layout with n numbers per world.
+  /// @param batch [size(n)]  @param world 0 to worlds() - 1  @param out, in [n]
   void get(std::span<const R> batch, int n, int world, std::span<R> out) const;
   void set(std::span<R> batch, int n, int world, std::span<const R> in) const;
 

@@ -23,6 +23,7 @@ struct Joint {
   Vec3d axis{0, 0, 1};                         ///< in the body's frame, unit
   Vec3d position{0, 0, 0};                     ///< anchor in the body's frame [m]
   double reference = 0, spring_reference = 0;  ///< [rad | m]
+  /// [N m/rad | N/m], [N m s/rad | N s/m], [kg m² | kg], [N m | N]
   double stiffness = 0, damping = 0, armature = 0, friction_loss = 0;
   bool limited = false;
   std::array<double, 2> range{0, 0};  ///< [rad | m]
@@ -55,15 +56,15 @@ class Model {
  public:
   std::string name;
   int nq = 0, nv = 0;
-  int nu = 0, na = 0;       ///< controls, activations
-  int depth = 0;            ///< DoFs on the longest branch, including the root's (the paper's d)
-  double timestep = 0.002;  ///< timestep of the file [s]
-  Vec3d gravity{0, 0, -9.81};
+  int nu = 0, na = 0;                   ///< controls, activations
+  int depth = 0;                        ///< DoFs on the longest branch, including the root's (the paper's d)
+  double timestep = 0.002;              ///< timestep of the file [s]
+  Vec3d gravity{0, 0, -9.81};           ///< world axes [m/s²]
   std::vector<Body> bodies;             ///< bodies[0] is the world
   std::vector<Joint> joints;            ///< == links
   std::vector<double> qpos0;            ///< [nq] the initial pose of the file
   std::vector<double> qpos_spring;      ///< [nq] rest positions of the joints' springs
-  std::vector<double> armature;         ///< [nv]
+  std::vector<double> armature;         ///< [nv] [kg m² | kg]
   std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at qpos0, plus armature
   std::vector<int> dof_joint;           ///< [nv]
   std::vector<int> quaternions;         ///< indices in qpos of quaternions
@@ -78,9 +79,9 @@ class Model {
     const Body& b = bodies[body];
     return b.link >= 0 ? b.link : b.mocap >= 0 ? njoint() + b.mocap : -1;
   }
-  double total_mass() const;
+  double total_mass() const;  ///< [kg]
 
-  /// Index by name. @throws ValueError with a list of similar names.
+  /// Index by name. @throws ValueError that lists the model's names, the first 40 of them
   int body_id(std::string_view name) const;
   int joint_id(std::string_view name) const;
   /// Index by name, -1 if there is none.
@@ -105,8 +106,8 @@ template <>
 ModelView<float> Model::view<float>() const;
 
 /// Checks the spec and builds the Model. Collects all errors before it throws.
-/// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad
-/// axis, negative mass, …
+/// @throws InputError naming the element: a free joint below the root, a ball joint beside a hinge or a second ball, an
+/// axis that is not a unit vector, a negative mass, …
 Model compile(ModelSpec spec);
 
 /// Mass, first and second moment of all bodies carried by each link, about the link's origin in its axes.
@@ -114,7 +115,7 @@ Model compile(ModelSpec spec);
 std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
 /// Model::carried_inertia for links with these inertias.
 std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
-/// LinkConstants::spring_rate2 of a joint that carries these inertias.
+/// LinkConstants::spring_rate2 [1/s²] of a joint that carries these inertias. @param carried [nv] as carried_inertia()
 double spring_rate(const Joint& joint, std::span<const double> carried);
 
 }  // namespace tarsus

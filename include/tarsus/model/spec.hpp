@@ -37,8 +37,8 @@ struct JointSpec {
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};     ///< limits on the total actuator force on this joint [N m | N]
   bool actuator_gravity_compensation = false;  ///< actuators apply the gravity compensation of bodies at this joint
-  double velocity_limit = kInfinity;           ///< from URDF; kept but not enforced
-  double margin = 0;
+  double velocity_limit = kInfinity;           ///< from URDF [rad/s | m/s]; kept but not enforced
+  double margin = 0;                           ///< distance from the range at which the limit begins to act [rad | m]
   std::vector<double> solver_limit, solver_impedance;  ///< MJCF solreflimit, solimplimit as written
   std::vector<double> solver_friction_limit, solver_friction_impedance;
   int group = 0;
@@ -92,8 +92,8 @@ struct GeomSpec {
 struct SiteSpec {
   std::string name;
   GeomType type = GeomType::sphere;
-  Vec3d size{0.005, 0.005, 0.005};
-  Vec3d position{0, 0, 0};
+  Vec3d size{0.005, 0.005, 0.005};  ///< as GeomSpec's [m]
+  Vec3d position{0, 0, 0};          ///< in the body frame [m]
   Quatd orientation{1, 0, 0, 0};
   int group = 0;
   std::array<float, 4> rgba{0.5f, 0.5f, 0.5f, 1};
@@ -111,9 +111,9 @@ struct BodySpec {
   int parent = -1;
   Vec3d position{0, 0, 0};  ///< of the body frame in the parent's frame, at qpos = reference [m]
   Quatd orientation{1, 0, 0, 0};
-  bool mocap = false;
-  double gravity_compensation = 0;
-  std::vector<JointSpec> joints;  ///< empty: welded to the parent
+  bool mocap = false;               ///< its pose is an input (Data::mocap_pos)
+  double gravity_compensation = 0;  ///< share of its weight that is compensated; 1: all
+  std::vector<JointSpec> joints;    ///< empty: welded to the parent
   std::optional<InertialSpec>
       inertial;  ///< final mass properties, from <inertial> or from geoms; nullopt: none (mass zero)
   bool inertial_from_geoms = false;  ///< origin of `inertial`, for writing back
@@ -301,11 +301,11 @@ struct CosmeticSpec {
 };
 
 struct OptionSpec {
-  double timestep = 0.002;     ///< [s]
-  Vec3d gravity{0, 0, -9.81};  ///< world frame [m/s²]
-  Vec3d wind{0, 0, 0};
+  double timestep = 0.002;            ///< [s]
+  Vec3d gravity{0, 0, -9.81};         ///< world frame [m/s²]
+  Vec3d wind{0, 0, 0};                ///< velocity of the medium, world frame [m/s]
   double density = 0, viscosity = 0;  ///< of the surrounding medium [kg/m³, Pa s]
-  Vec3d magnetic{0, -0.5, 0};         ///< magnetic flux density, for magnetometers
+  Vec3d magnetic{0, -0.5, 0};         ///< magnetic flux density, world frame, for magnetometers
   double impact_ratio = 1;
   std::string integrator = "Euler", solver = "Newton", cone = "pyramidal";
   int iterations = 100;

@@ -23,7 +23,7 @@ namespace tarsus {
 struct SolveOptions {
   double tolerance = 1e-12;  ///< on max |σ|/scale, and on max |J v| Δt/scale; rounding bounds it from below
   int max_iterations = 0;    ///< 0: the solver's default (Newton 60 iterations, rows 100,000 sweeps)
-  double timestep = 1.0;     ///< makes velocities dimensionless; scales the multipliers in reports
+  double timestep = 1.0;     ///< Δt, which makes velocities dimensionless; scales the multipliers in reports
 };
 
 enum class SolveStatus { converged, at_rounding, diverged, too_many_iterations, singular, not_finite };
@@ -46,11 +46,13 @@ class ConstraintSolver {
  public:
   virtual ~ConstraintSolver() = default;
   virtual std::string_view name() const = 0;
-  /// x is x' on entry and satisfies the constraints on return; `multiplier` [nrow] is set to λ̃.
+  /// Position stage. x [nx] is x' on entry and satisfies the constraints on return; `multiplier` [nrow] is set to λ̃.
+  /// @param x0 [nx] configuration of J(x0)  @throws ShapeError
   virtual SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
                                       std::span<double> x, std::span<double> multiplier,
                                       const SolveOptions& options) = 0;
-  /// v is v' on entry and satisfies J(x) v = 0 on return; `multiplier` [nrow] is set to μ̃.
+  /// Velocity stage. v [nv] is v' on entry and satisfies J(x) v = 0 on return; `multiplier` [nrow] is set to μ̃.
+  /// @param x [nx]  @throws ShapeError
   virtual SolveReport solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
                                        std::span<double> v, std::span<double> multiplier,
                                        const SolveOptions& options) = 0;
@@ -63,7 +65,7 @@ std::unique_ptr<ConstraintSolver> make_solver(std::string_view name);
 
 /// Δt ω_max of the stiffness of the constraint forces, Σ λ_k ∇²σ_k, relative to the mass. Velocity Verlet is stable
 /// below 2. The number is exact in the limit of a long straight chain and an upper bound otherwise. It needs a diagonal
-/// mass (0 without one) and covers rows with known curvature only.
+/// mass (0 without one) and covers rows with known curvature only. @param multiplier [nrow] λ̃ of solve_positions()
 double stability_number(const Problem& problem, const MassOperator& mass, std::span<const double> multiplier);
 
 /// One sentence: status, the worst row in words, residuals.

@@ -42,8 +42,9 @@ R pivot_scale(R diagonal, R largest) {
   return std::max(diagonal, kPivotShare<R> * std::sqrt(diagonal * largest));
 }
 
-/// @param A [m][ld], the upper triangle row by row, with Σ, computed in R
-/// @param size [m] lower bounds of the scales of the rows, which are otherwise their diagonals. Cost O(m² r).
+/// Solves A x = b, A = Λ⁻¹ + Σ, in O(m² r).
+/// @param A [m][ld], the upper triangle row by row, computed in R  @param b [m]  @param x out: [m]
+/// @param size [m] lower bounds of the scales of the rows, which are otherwise their diagonals
 template <class R = double>
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x,
                                    std::span<const double> size = {});

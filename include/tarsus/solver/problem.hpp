@@ -48,8 +48,9 @@ class Problem {
 /// max_k |σ_k(x)|/scale_k and its row; NaN counts as infinite.
 struct Violation {
   double value = 0.0;
-  int row = -1;
+  int row = -1;  ///< -1: all violations are 0
 };
+/// @param sigma [nrow] of evaluate()
 Violation largest_violation(const Problem& problem, std::span<const double> sigma);
 Violation largest_violation_at(const Problem& problem, std::span<const double> x);
 

@@ -17,8 +17,11 @@ struct Redundancy {
   bool singular_geometry = false;
 };
 
-/// Needs a diagonal mass. Costs one sparse factorisation, and O(m³) for each component of m rows that looks dependent.
+/// Finds the redundant rows at x. Costs one sparse factorisation, and O(m³) for each component of m rows that looks
+/// dependent.
+/// @param x [nx]
 /// @param spread how far the second test moves the coordinates, in their unit (a tenth of a bond is a good value)
+/// @throws ValueError unless the mass is diagonal
 Redundancy find_redundant_rows(const Problem& problem, const MassOperator& mass, std::span<const double> x,
                                double spread);
 

@@ -51,7 +51,8 @@ class RowProblem {
 
   /// Removes the rows and keeps their storage.
   void clear(std::span<const double> inverse_mass);
-  /// Opens a block, to which the next rows are added. @return its number
+  /// Opens a block, to which the next rows are added. @param reference, coefficient RowBlock's, for box and ball
+  /// @return its number
   int add_block(RowCone cone, int reference = -1, double coefficient = 0);
   /// Adds a row to the last block: W's entries by coordinate. Rows of an interval block use lower and upper.
   /// @return its number  @throws ShapeError, ValueError for a column outside u, and before any block
@@ -94,6 +95,7 @@ class RowProblem {
 };
 
 /// max over rows of |λ - P(λ - r/d)| d, in units of velocity: zero at a solution and nowhere else. It needs no solver.
+/// @param u [nu] with the effect of the multipliers  @param multiplier [nrow] λ
 double natural_residual(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier);
 
 }  // namespace tarsus

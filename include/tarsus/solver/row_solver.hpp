@@ -17,7 +17,7 @@ namespace tarsus {
 
 struct RowSolveOptions {
   int max_iterations = 50;  ///< sweeps, Newton iterations or pivots; at least 1
-  double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only max_iterations stops the solver
+  double tolerance = 1e-8;  ///< on the residual [m/s | rad/s], at least 0; 0: only max_iterations stops the solver
   double relaxation = 1;    ///< in (0, 2): above 1 over-relaxed
 };
 
@@ -33,20 +33,22 @@ const char* name(RowSolveStatus status);
 struct RowSolveReport {
   RowSolveStatus status = RowSolveStatus::converged;
   int iterations = 0;
-  double residual = 0;  ///< natural_residual() of the returned λ [m/s]
+  double residual = 0;  ///< natural_residual() of the returned λ [m/s | rad/s]
 };
 
 class RowSolver {
  public:
   virtual ~RowSolver() = default;
   virtual std::string_view name() const = 0;
-  /// @param u [nu] in: unconstrained, WITHOUT the effect of `multiplier`; out: with the solution's
+  /// Solves for λ and u.
+  /// @param u [nu] in: unconstrained, WITHOUT the effect of `multiplier`; out: with the effect of the solution
   /// @param multiplier [nrow] in: initial values (zeros, or the last step's as a warm start); out: the solution
   /// @throws ShapeError, ValueError for options out of range
   virtual RowSolveReport solve(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
                                const RowSolveOptions& options) = 0;
 };
 
+/// The names in the table above.
 std::span<const std::string_view> row_solver_names();
 /// @throws ValueError for an unknown name, listing the known ones
 std::unique_ptr<RowSolver> make_row_solver(std::string_view name);

@@ -130,7 +130,8 @@ struct PartOfTerms {
   }
 };
 
-/// Sets the operator's x to that of these impulses. @param velocity [row] out: J v
+/// Sets the operator's x to that of these impulses.
+/// @param impulse [row] [N s | N m s]  @param velocity out: [row] J v [m/s | rad/s]
 inline void apply_impulses(StepOperator& mass, const StepProblem& problem, std::span<const double> impulse,
                            std::span<double> velocity) {
   mass.solve({}, impulse, velocity);
@@ -159,6 +160,7 @@ class StepNewton {
  public:
   StepNewton();
   ~StepNewton();
+  /// Solves one step from the velocity at which the operator's x is zero. Errors are reported, not thrown.
   /// @param y [row] in: impulse before projection at which the first tangent is taken; out: that of the solution
   /// @param impulse [row] out: y' of the best iterate
   NewtonReport solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options, std::span<double> y,

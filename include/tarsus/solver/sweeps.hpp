@@ -124,7 +124,7 @@ class Sweeps {
   /// Starts a step, whose mass is not known yet.
   /// @param all all terms act
   void begin(const StepProblem& problem, bool all = false);
-  void forget_mass() { stale_ = true; }  ///< The operator was used for other rows.
+  void forget_mass() { stale_ = true; }  ///< call it if the operator was used for other rows
   /// Restarts the count of iterations.
   void restart();
   /// Number of sweeps before Newton's next iteration:
