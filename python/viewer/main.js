@@ -112,7 +112,7 @@ function choice(c) {
   select.addEventListener('change', () => source.control(c.name, select.value));
   return make('label', { className: 'line' }, c.label ?? c.name, select);
 }
-/// A logarithmic slider requires low > 0.
+/// A slider for a control between low and high; a logarithmic one (log) requires low > 0.
 function slider(c) {
   const to = (x) => (c.log ? Math.log10(x) : x), from = (x) => (c.log ? 10 ** x : x);
   const input = make('input', { type: 'range', min: to(c.low), max: to(c.high), step: 'any', value: to(c.value) });
@@ -134,7 +134,7 @@ function layGallery() {
     return button;
   }));
 }
-/// Buttons for users without a mouse: each pulls a body in one direction for half a second.
+/// Buttons for users without a mouse: each pulls the chosen body in one direction for half a second.
 function layPushes() {
   const bodies = source.scene.bodies.map((b, i) => [b.name || `body ${i}`, i]).filter(([, i]) => stage.moves(i));
   $('push-section').hidden = !source.canPush || !bodies.length;
@@ -185,7 +185,7 @@ const keys = {
   s: () => stage.turn(0, 0, 1.1), q: () => stage.turn(0, -0.07, 1), e: () => stage.turn(0, 0.07, 1),
 };
 addEventListener('keydown', (event) => {
-  // Form fields keep the keys that they use.
+  // Space and arrow keys go to a form field that has the focus.
   const field = event.target.closest?.('input, select, button, summary');
   if (event.ctrlKey || event.metaKey || event.altKey || (field && /^( |Arrow)/.test(event.key))) return;
   const action = keys[event.key] ?? keys[event.key.toLowerCase()];

@@ -37,14 +37,15 @@ function roundGeometry() {
   out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
   return out.setIndex([0, 1, 2, 0, 2, 3]);
 }
-/// The three faces of a box next to its corner (1, 1, 1). A camera sees at most three faces; the shader mirrors these to them.
+/// The three faces of a box next to its corner (1, 1, 1). A camera sees at most three faces, and the shader mirrors the three
+/// faces onto those.
 function facesGeometry() {
   const out = new THREE.BufferGeometry();
   out.setAttribute('position', new THREE.Float32BufferAttribute([1, 1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1, -1, -1, 1], 3));
   return out.setIndex([0, 2, 4, 0, 4, 1, 0, 1, 5, 0, 5, 3, 0, 3, 6, 0, 6, 2]);
 }
 
-// Shapes without a graphics card: each vertex looks up its shape and its body's pose in two textures.
+// Drawing without a graphics card: each vertex looks up its shape and its body's pose in two textures.
 const kAcross = 256, kItemTexels = 5;  // records in a row of a texture; columns of a shape's place in its body, colour
 const kFind = (vertices) => `
   uniform highp sampler2D poses, items;
@@ -55,8 +56,8 @@ const kFind = (vertices) => `
   int copy() { return gl_VertexID / ${vertices}; }
   int item() { return copy() % shapes; }
   int pose() { return copy() / shapes * bodies + int(ofItem(item(), 3).w); }`;
-/// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the outline, shading and
-/// position of the shape.
+/// Draws a capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the outline,
+/// shading and position of the shape.
 const kRound = {
   vertex: `
     varying vec2 across;  // from the middle of the axis, in radii
@@ -104,11 +105,11 @@ const table = (records, texels) => {
   return new THREE.DataTexture(numbers, texels * kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
 };
 
-/// Many shapes as one mesh, for software renderers, for which each instance is a separate call of 10 us. Shapes outside the view
-/// are omitted. Round shapes and boxes of few pixels are left to Splats.
+/// Many shapes as one mesh, for software renderers, in which each instance costs a separate call of 10 us. Shapes outside the
+/// view are omitted. Splats draws spheres, capsules and boxes of a few pixels.
 class Copies extends THREE.Mesh {
-  /// kind: round, box or other. items: as in ShapeSet. poses: texture of [worlds][nbody]. small: whether shapes may be left
-  /// to Splats. tinted: whether the material has the colour.
+  /// kind: round, box or other. items: as in ShapeSet. poses: texture of [worlds][nbody]. small: whether Splats may draw
+  /// small shapes. tinted: whether the colour is that of the material.
   constructor(geometry, material, { kind, items, worlds, nbody, poses, small, tinted }) {
     const shape = geometry, uniforms = { poses: { value: poses }, items: { value: table(items.length, kItemTexels) },
       shapes: { value: items.length }, bodies: { value: nbody } };

@@ -1,5 +1,5 @@
-// Sources of frames: a recording inside the page, or a simulation at the other end of a WebSocket. Both have the scene, emit
-// frames {time, poses, ghost, contacts, series} and accept the same orders.
+// Sources of frames: a recording inside the page, or a simulation at the other end of a WebSocket. Both provide the scene and
+// the values of the series, emit frames {time, poses, ghost, contacts, tendons} and accept the same commands.
 
 export function bytes(base64) {
   const text = atob(base64), out = new Uint8Array(text.length);
@@ -51,7 +51,7 @@ export class Recording {
     }
     this.show(low);
   }
-  /// Called whenever the browser draws.
+  /// Called whenever the browser draws. elapsed: since the last call [s].
   tick(elapsed) {
     if (!this.playing) return;
     const t = this.time + elapsed * this.speed;
@@ -68,7 +68,7 @@ export class Recording {
   setSpeed(speed) { this.speed = speed; this.handlers.state(); }
 }
 
-/// Sends orders as JSON and receives binary frames: docs/viewer.md describes the layout.
+/// Sends commands as JSON and receives binary frames. docs/viewer.md describes their layout.
 export class Live {
   live = true;
   playing = false;
@@ -82,7 +82,7 @@ export class Live {
     this.socket.onmessage = (event) => (typeof event.data === 'string' ? this.text(JSON.parse(event.data))
       : this.numbers(event.data));
     this.socket.onclose = () => {
-      handlers.message('The program has ended; this page tries to find it again.', true);
+      handlers.message('The connection to the program is lost. The page keeps trying to connect again.', true);
       setTimeout(() => this.open(handlers), 1000);
     };
   }
@@ -113,7 +113,7 @@ export class Live {
     let at = 32;
     const take = (n) => { const out = new Float32Array(buffer, at, n); at += 4 * n; return out; };
     const poses = take(head[0]), ghost = take(head[1]), contacts = take(head[2]), values = take(head[3]), tendons = take(head[4]);
-    // If time went back, later points of the plots are removed.
+    // If time goes back, the later points of the plots are removed.
     while (this.history.length && this.history[this.history.length - 1] >= time - 1e-9) {
       this.history.pop();
       for (const s of this.series) s.values.pop();

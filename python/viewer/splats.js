@@ -1,5 +1,5 @@
-// Shapes of a few pixels, drawn by the page itself into a picture with depths, which the scene contains as one rectangle. In a
-// software renderer each triangle costs about a microsecond, whatever its size.
+// Shapes of a few pixels. The page draws them itself into an image with depths, and the scene shows this image as one
+// rectangle. In a software renderer each triangle costs about a microsecond, whatever its size.
 import * as THREE from 'three';
 
 const kFar = 1e30, kShades = 4096;

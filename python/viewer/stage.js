@@ -8,7 +8,7 @@ const kThemes = {
   light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: ['#d3d9df', '#c2cad2'], sun: 2.2, sky: 2.0 },
   dark: { top: '#0d1620', bottom: '#2a3644', fog: 0x232e3a, ground: ['#3a434d', '#313941'], sun: 1.7, sky: 1.3 },
 };
-/// Overlays besides the shapes: key, label, whether initially on.
+/// Check boxes under "Show": key, label, whether initially on.
 export const kOverlays = [
   ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
   ['cones', 'friction cones', false], ['axes', 'joint axes', false],
@@ -17,7 +17,7 @@ export const kOverlays = [
   ['follow', 'follow the model', true],
 ];
 
-/// Whether a software renderer draws in place of a graphics card.
+/// Whether the browser draws with a software renderer instead of a graphics card.
 function drawnBySoftware() {
   const gl = document.createElement('canvas').getContext('webgl2'), names = gl?.getExtension('WEBGL_debug_renderer_info');
   const renderer = names ? gl.getParameter(names.UNMASKED_RENDERER_WEBGL) : '';
@@ -179,7 +179,7 @@ export class Stage {
     this.world.add(this.bonds);
   }
 
-  /// Takes a new frame. Each set is moved only while it is shown.
+  /// Takes a new frame. A set of shapes moves only while it is visible.
   update(frame) {
     this.frame = frame;
     this.framesStale = true;
