@@ -25,7 +25,7 @@ class Batches:
         if len(set(map(id, groups))) < len(groups):
             raise ValueError("groups: has the same batch twice, expected each batch once")
         if len({group.dt for group in groups}) > 1:
-            raise ValueError(f"groups: steps of {sorted({group.dt for group in groups})} s, expected one dt")
+            raise ValueError(f"groups: have time steps of {sorted({group.dt for group in groups})} s, expected the same dt in all groups")
         self.groups = tuple(groups)
         ends = np.cumsum([group.worlds for group in groups])
         self.slices = tuple(slice(int(end) - group.worlds, int(end)) for group, end in zip(groups, ends))
@@ -59,7 +59,7 @@ class Batches:
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.worlds,) or mask.dtype != bool:
-                raise ShapeError(f"mask: {mask.dtype} {list(mask.shape)}, expected bool [{self.worlds}]")
+                raise ShapeError(f"mask: is {mask.dtype} {list(mask.shape)}, expected bool [{self.worlds}]")
         for group, part in zip(self.groups, self.slices):
             group.reset(None if mask is None else mask[part].copy())
 
@@ -70,7 +70,7 @@ class Batches:
 
     @property
     def steps(self):
-        """[worlds] number of good steps since the world's reset."""
+        """[worlds] number of successful steps since the world's reset."""
         return np.concatenate([group.steps for group in self.groups])
 
     @property
@@ -96,14 +96,15 @@ class Batches:
 
     def padded(self, name, out=None, fill=0.0):
         """An array of all groups ('qpos', 'qvel', 'tau', 'ctrl', …), copied to [worlds, n of the largest model]. Models with
-        fewer numbers are padded with `fill`. out: array to write to."""
+        fewer numbers are padded with `fill`. out: floating-point array of this shape to write to. Raises ValueError for a
+        name that is not such an array, and ShapeError for an `out` of another shape."""
         parts = self._arrays(name)
         shape = (self.worlds, max(part.shape[1] for part in parts))
         expect("fill", fill, int, float, np.number)
         if out is None:
             out = np.empty(shape, np.result_type(*parts))
         if expect("out", out, np.ndarray).shape != shape:
-            raise ShapeError(f"out: {list(out.shape)}, expected {list(shape)}")
+            raise ShapeError(f"out: is {list(out.shape)}, expected {list(shape)}")
         if out.dtype.kind != "f":
             raise ValueError(f"out: is of {out.dtype}, expected a floating-point type")
         for part, at in zip(parts, self.slices):
@@ -111,13 +112,14 @@ class Batches:
         return out
 
     def assign(self, name, values):
-        """The inverse of padded(): copies `values` [worlds, n of the largest model] to the groups' arrays."""
+        """The inverse of padded(): copies `values` [worlds, n of the largest model] to the groups' arrays. Raises ValueError
+        for an array that cannot be set, and ShapeError for values of another shape."""
         parts = self._arrays(name)
         if getattr(Batch, name).fset is None:
-            raise ValueError(f"name: is {name!r}, which steps write, expected the name of an array to set, such as 'qpos'")
+            raise ValueError(f"name: is {name!r}, which only steps write, expected the name of an array that can be set, such as 'qpos'")
         values, shape = np.asarray(values), (self.worlds, max(part.shape[1] for part in parts))
         if values.shape != shape:
-            raise ShapeError(f"{name}: {list(values.shape)}, expected {list(shape)}")
+            raise ShapeError(f"{name}: is {list(values.shape)}, expected {list(shape)}")
         if values.dtype.kind not in "fiu":
             raise ValueError(f"{name}: is of {values.dtype}, expected real numbers")
         for part, at in zip(parts, self.slices):
@@ -130,7 +132,7 @@ class Batches:
     def restore(self, state):
         """Restores what save() returned. On an error all groups keep their states."""
         if len(expect("state", state, list, tuple)) != len(self.groups):
-            raise ValueError(f"state: of {len(state)} groups, expected {len(self.groups)}")
+            raise ValueError(f"state: has {len(state)} groups, expected {len(self.groups)}")
         before = self.save()
         try:
             for group, part in zip(self.groups, state):

@@ -171,7 +171,7 @@ def _generator(argument, seed) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, builtins.ValueError):
-        _refuse(argument, repr(seed), "a numpy.random.Generator or a whole number that is not negative")
+        _refuse(argument, repr(seed), "a numpy.random.Generator or a whole number of at least 0")
 
 
 def _refuse(argument, value, expected):
@@ -205,9 +205,9 @@ def _two_links(links, bodies):
 
 def _one_world(data):
     if expect("data", data, _core.Data).worlds != 1:
-        _refuse("data", f"of {data.worlds} worlds", "a single world")
+        _refuse("data", f"of {data.worlds} worlds", "data of a single world")
     if data.dtype != np.float64:
-        _refuse("data", f"of {data.dtype}", "of float64")
+        _refuse("data", f"of {data.dtype}", "float64")
     return data
 
 
@@ -359,7 +359,7 @@ def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: f
         if not isinstance(value, (int, np.integer)) or value < 0:
             _refuse(name, repr(value), "a whole number that is not negative")
     if not isinstance(tolerance, (int, float, np.number)) or not tolerance >= 0:
-        _refuse("tolerance", repr(tolerance), "a number that is not negative")
+        _refuse("tolerance", repr(tolerance), "a number of at least 0 (m or rad)")
     problem = _Problem(model, [expect("tasks", task, FrameTask) for task in tasks], data)
     start = neutral(model) if qpos is None else _numbers("qpos", qpos, (model.nq,))
     if not np.isfinite(start).all():

@@ -48,7 +48,7 @@ def _task(kind, things, options, **given):
     left = [name for name in known if name not in given]
     for name in options:
         if name not in left:
-            of = "given by the task already" if name in given else f"not an option of tarsus.{kind.__name__}"
+            of = "already set by this task" if name in given else f"not an option of tarsus.{kind.__name__}"
             raise TypeError(f"{name}: is {of}, expected {', '.join(left) or 'none'}")
     return kind(*things, **options, **given)
 
@@ -58,9 +58,9 @@ def _with(what, given, needed, others=()):
     names = ", ".join([*needed, *others])
     for name in [*expect(what, given, dict), *needed]:
         if name not in (*needed, *others):
-            raise ValueError(f"{what}: has {name!r}, expected {names}")
+            raise ValueError(f"{what}: has the key {name!r}, expected {names}")
         if name not in given:
-            raise ValueError(f"{what}: has no {name!r}, expected {names}")
+            raise ValueError(f"{what}: lacks the key {name!r}, expected {names}")
     return given
 
 
@@ -73,7 +73,7 @@ def make(name, **options):
     if expect("task", name, str) in _LOCOMOTION:
         gymnasium = importlib.util.find_spec("gymnasium")
         if gymnasium is None:
-            raise ValueError(f"task is {name!r}, whose model is part of gymnasium, which is not installed")
+            raise ValueError(f"task: is {name!r}, whose model is part of gymnasium, which is not installed: pip install 'tarsus[gym]'")
         file, defaults = _LOCOMOTION[name]
         path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
         return _task(LocomotionTask, [Model.load(path)], {**defaults, **options})
@@ -83,7 +83,7 @@ def make(name, **options):
         calves = [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")]
         return _velocity_task(MODELS / "quadruped.xml", calves, options)
     if name not in _MOTIONS:
-        raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
+        raise ValueError(f"task: is {name!r}, expected one of {', '.join(NAMES)}")
     model, clip = _MOTIONS[name]
     table = json.loads((MODELS / "tasks" / f"{model}.json").read_text(encoding="utf-8"))
     table["feet"] += _HANDS.get(name, [])
@@ -109,8 +109,9 @@ def _velocity_task(model, feet, options):
 def motion_task(model, clip, table, **options):
     """Motion tracking for any model with a clip that maps to it.
 
-    model, clip: objects or files. table: a file or a dict. It gives the gains kp and kd, the largest force and the reward
-    weight of each joint, the reward weight of the root, and names end effectors and feet:
+    model, clip: objects or files. table: a file or a dict. It gives the gains kp [N m/rad | N/m] and kd [N m s/rad | N s/m],
+    the largest force [N m | N] and the reward weight of each joint, the reward weight of the root, and the bodies that are
+    end effectors (position: in the body's frame [m]) and feet:
     ``{"root": {"weight": 1}, "joints": {"knee": {"kp": 500, "kd": 50, "force": 150, "weight": 0.3}, …}, "end_effectors":
     [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`. With
     ``reward="mimickit"`` the defaults of termination and reference are MimicKit's: ``distance_limit=1, follow_root=False,
@@ -139,10 +140,10 @@ def _motion_task(model, clip, table, options):
     weight = [number("table's root, weight", _with("table's root", table["root"], ["weight"])["weight"])]
     unknown = sorted(expect("table's joints", table["joints"], dict).keys() - set(joints[1:]))
     if unknown:
-        raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
+        raise ValueError(f"table's joints: has {unknown}, which the model lacks, expected {joints[1:]}")
     for joint, name in zip(model.joints[1:], joints[1:]):
         if name not in table["joints"]:
-            raise ValueError(f"the table lacks joint {name!r}; expected all of {joints[1:]}")
+            raise ValueError(f"table's joints: lacks {name!r}, expected all of {joints[1:]}")
         row = _with(f"table's joint {name!r}", table["joints"][name], ("kp", "kd", "force", "weight"))
         for to, key in ((kp, "kp"), (kd, "kd"), (force, "force")):
             to[joint.qvel] = number(f"table's joint {name!r}, {key}", row[key])

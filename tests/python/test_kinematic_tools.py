@@ -212,8 +212,8 @@ def test_links_that_a_contact_cannot_be_of_are_named(links):
 
 
 @pytest.mark.parametrize("options, text", [
-    ({"worlds": 4}, "is of 4 worlds, expected a single world"),
-    ({"dtype": "float32"}, "is of float32, expected of float64"),
+    ({"worlds": 4}, "is of 4 worlds, expected data of a single world"),
+    ({"dtype": "float32"}, "is of float32, expected float64"),
 ])
 def test_data_of_worlds_or_floats_is_named(options, text):
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")

@@ -334,20 +334,20 @@ def test_bad_tables_are_named():
     with pytest.raises(tarsus.ValueError, match="neck"):
         tarsus.tasks.motion_task(*files, table)
     for change, error, text in (
-            (lambda t: t["joints"]["left_knee"].update(kP=1), tarsus.ValueError, "^table's joint 'left_knee': has 'kP', expected kp, kd,"),
-            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': has no 'kd', expected"),
+            (lambda t: t["joints"]["left_knee"].update(kP=1), tarsus.ValueError, "^table's joint 'left_knee': has the key 'kP', expected kp, kd,"),
+            (lambda t: t["joints"]["left_knee"].pop("kd"), tarsus.ValueError, "^table's joint 'left_knee': lacks the key 'kd', expected"),
             (lambda t: t["joints"]["left_knee"].update(kp="1"), TypeError, "^table's joint 'left_knee', kp: is of type str, expected a"),
-            (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has 'foot', expected root, joints, end_effectors, feet"),
+            (lambda t: t.update(foot=[]), tarsus.ValueError, "^table: has the key 'foot', expected root, joints, end_effectors, feet"),
             (lambda t: t.update(joints=[]), TypeError, "^table's joints: is of type list, expected a dict"),
-            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: has no 'weight'"),
+            (lambda t: t["root"].clear(), tarsus.ValueError, "^table's root: lacks the key 'weight'"),
             (lambda t: t["root"].update(weight="a"), TypeError, "^table's root, weight: is of type str"),
             (lambda t: t["joints"]["left_knee"].update(weight=None), TypeError, "^table's joint 'left_knee', weight: is None"),
             (lambda t: t.update(end_effectors=3), TypeError, "^table's end_effectors: is of type int, expected a list"),
             (lambda t: t["end_effectors"][0].update(position=[0, 0]), TypeError, r"^end_effectors: has \(\d+, 0, 0\), expected \(body, x, y, z\)"),
             (lambda t: t["end_effectors"][0].update(position=[0, 0, "a"]), TypeError, "^end_effectors: has .*'a'"),
-            (lambda t: t["end_effectors"][0].update(position=[0, 0, np.nan]), tarsus.ValueError, "^end_effectors: is nan, expected positions"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0, np.nan]), tarsus.ValueError, "^end_effectors: is nan, expected finite positions"),
             (lambda t: t.update(feet="left_foot"), TypeError, "^table's feet: is of type str, expected a list"),
-            (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has 'pos', expected body,")):
+            (lambda t: t["end_effectors"][0].update(pos=[0, 0, 0]), tarsus.ValueError, "^table's end effector: has the key 'pos', expected body,")):
         table = table_of("humanoid")
         change(table)
         with pytest.raises(error, match=text):
@@ -557,7 +557,7 @@ def test_unknown_options_of_tasks_are_named(name, known):
 
 @pytest.mark.parametrize("name, option", [("HumanoidWalk", "feet"), ("HumanoidWalk", "joint_weight"), ("QuadrupedVelocity", "feet")])
 def test_what_a_task_has_of_its_own_is_no_option(name, option):
-    with pytest.raises(TypeError, match=rf"^{option}: is given by the task already, expected \w+, "):
+    with pytest.raises(TypeError, match=rf"^{option}: is already set by this task, expected \w+, "):
         tarsus.tasks.make(name, **{option: [1]})
 
 

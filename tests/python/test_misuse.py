@@ -251,7 +251,7 @@ def walk():
         (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, [{"force": 1}]), ValueError, "contacts: is without 'links'"),
         (lambda: tarsus.tasks.make([]), TypeError, "task: is of type list, expected a str"),
         (lambda: tarsus.tasks.velocity_task(MODELS / "quadruped.xml", 3), TypeError, "feet: is of type int"),
-        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: has no 'root'"),
+        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: lacks the key 'root'"),
         (lambda: tarsus.Batches(3), TypeError, "groups: is of type int, expected a tarsus.Batch"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).measure(3), TypeError, "what: is of type int"),
         (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded(3), TypeError, "name: is of type int, expected a str"),

@@ -790,12 +790,12 @@ def test_numbers_that_are_not_finite_change_nothing():
     for source, names in ((ball_source(), ("dt", "gravity")), (RigidSource("box_stack:2"), ("dt", "gravity", "iterations"))):
         before = source.controls()
         for name in names:
-            with pytest.raises(ValueError, match=f"^{name}: not finite"):
+            with pytest.raises(ValueError, match=f"^{name}: is .*, expected a finite number"):
                 source.control(name, float("nan"))
         assert source.controls() == before
     viewer = tarsus.Viewer(ball_source(), playing=False)
     try:
-        with pytest.raises(ValueError, match="^speed: not finite"):
+        with pytest.raises(ValueError, match="^speed: is nan, expected a finite number"):
             viewer._order({"do": "speed", "value": float("nan")})
         assert viewer.speed == 1
     finally:
@@ -823,11 +823,11 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
             main(["view", str(HUMANOID), "--export", page, *words])
         assert stopped.value.code == 2 and message in capsys.readouterr().err
     for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
-                           (["--screenshot", str(tmp_path / "x.gif")], "does not end in .png or .jpg or .jpeg"),
-                           (["--video", str(tmp_path / "x.avi")], "does not end in .mp4"),
-                           (["--export", str(tmp_path / "x")], "does not end in .html, .glb"),
-                           (["--export", ""], "does not end in .html, .glb"),
-                           (["--at", "9", "--screenshot", str(tmp_path / "x.png")], "is 9, expected at most 0.1, where")):
+                           (["--screenshot", str(tmp_path / "x.gif")], "expected a file that ends in .png or .jpg or .jpeg"),
+                           (["--video", str(tmp_path / "x.avi")], "expected a file that ends in .mp4"),
+                           (["--export", str(tmp_path / "x")], "expected a file that ends in .html, .glb"),
+                           (["--export", ""], "expected a file that ends in .html, .glb"),
+                           (["--at", "9", "--screenshot", str(tmp_path / "x.png")], "is 9 s, expected at most 0.1 s, the end of the recording")):
         assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -850,7 +850,7 @@ def test_outputs_are_no_inputs(tmp_path, capsys):
     assert main(["view", "water1", "--export", str(file), "--duration", "0.05"]) == 0
     before = file.read_bytes()
     assert main(["view", str(file), "--export", str(tmp_path / "." / "w.xyz"), "--duration", "0.05"]) == 2
-    assert "which is read, expected another file" in capsys.readouterr().err and file.read_bytes() == before
+    assert "which is an input, expected another file" in capsys.readouterr().err and file.read_bytes() == before
 
 
 def test_a_file_that_is_no_recording_is_not_to_be_unpickled(tmp_path, capsys):

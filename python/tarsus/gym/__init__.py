@@ -28,7 +28,7 @@ def _task_of(task, options):
     if isinstance(task, str):
         return tasks.make(task, **options)
     if options:
-        raise TypeError(f"options {sorted(options)} given together with a Task; expected the name of a task")
+        raise TypeError(f"options {sorted(options)} given together with a Task, expected the name of a task: a Task has its options already")
     return task
 
 
@@ -85,9 +85,9 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         mask = None if options is None else expect("options", options, dict).get("reset_mask")
         if mask is not None:
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-                raise ValueError(f"reset_mask is {mask!r}; expected an array of {self.num_envs} bool")
+                raise ValueError(f"reset_mask: is {mask!r}, expected an array of {self.num_envs} bool")
             if not mask.any():
-                raise ValueError("reset_mask has no True; expected at least one")
+                raise ValueError("reset_mask: has no True, expected at least one")
             mask = np.ascontiguousarray(mask)
         if seed is None and not self._seeded:
             seed = _random_seed()
@@ -102,7 +102,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
 
     def _reset_by_list(self, seeds, mask):
         if len(seeds) != self.num_envs:
-            raise ValueError(f"seed has {len(seeds)} numbers; expected {self.num_envs}")
+            raise ValueError(f"seed: has {len(seeds)} numbers, expected {self.num_envs}")
         given = np.array([not self._seeded or s is not None for s in seeds])
         numbers = np.array([_random_seed() if s is None else _seed(s) for s in seeds], dtype=np.uint64)
         chosen = np.ones(self.num_envs, dtype=bool) if mask is None else mask

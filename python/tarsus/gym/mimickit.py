@@ -83,15 +83,15 @@ class Engine(_Base):
 
     def __init__(self, config, num_envs, device="cpu", visualize=False, record_video=False):
         if visualize or record_video:
-            raise ValueError("visualize: this engine has no window; record states and use tarsus view")
+            raise ValueError("visualize: is True, expected False: this engine has no window; record states and use tarsus view")
         if torch.device(device).type != "cpu":
-            raise ValueError(f"device is {device}; expected cpu")
+            raise ValueError(f"device: is {device}, expected cpu")
         frequency, control = config.get("sim_freq", 120), config.get("control_freq", 30)
         if frequency < control or frequency % control:
-            raise ValueError(f"sim_freq is {frequency}; expected a multiple of control_freq, {control}")
+            raise ValueError(f"sim_freq: is {frequency} Hz, expected a multiple of control_freq, {control} Hz")
         mode = config.get("control_mode", "none")
         if mode not in ("pos", "vel", "torque", "none"):
-            raise ValueError(f"control_mode is {mode!r}; expected pos (stable PD within the step), vel, torque or none")
+            raise ValueError(f"control_mode: is {mode!r}, expected pos (stable PD within the step), vel, torque or none")
         self._mode, self._num_envs, self._threads = ControlMode[mode], num_envs, config.get("threads", 1)
         self._timestep, self._sim_timestep, self._sim_steps = 1 / control, 1 / frequency, frequency // control
         self._envs, self._object, self._steps = 0, None, 0
@@ -105,19 +105,19 @@ class Engine(_Base):
 
     def create_env(self, env_id=None):
         if self._envs == self._num_envs:
-            raise ValueError(f"env_id is {self._envs}; expected no more than {self._num_envs} environments")
+            raise ValueError(f"env_id: is {self._envs}, expected at most {self._num_envs} environments")
         self._envs += 1
         return self._envs - 1
 
     def create_obj(self, env_id, obj_type, asset_file, name, is_visual=False, enable_self_collisions=True, fix_root=False,
                    start_pos=None, start_rot=None, color=None, disable_motors=False):
         if is_visual or fix_root or getattr(obj_type, "name", obj_type) not in ("articulated", 1):
-            raise ValueError(f"object {name!r} is not an articulated character with a free root; expected one such character in each environment")
+            raise ValueError(f"name: is {name!r}, not an articulated character with a free root, expected one such character in each environment")
         new = (str(asset_file), bool(enable_self_collisions), bool(disable_motors))
         if len(self._starts) > env_id or (self._object or new) != new:
-            raise ValueError(f"object {name!r} is a second or a different one; expected the same single character in each environment")
+            raise ValueError(f"name: is {name!r}, a second or a different character, expected the same single character in each environment")
         if not new[0].endswith(".xml"):
-            raise ValueError(f"asset_file is {asset_file}; expected MJCF (.xml)")
+            raise ValueError(f"asset_file: is {asset_file}, expected MJCF (.xml)")
         self._object = new
         self._starts.append((np.zeros(3) if start_pos is None else np.asarray(start_pos, float),
                              np.array([0, 0, 0, 1.0]) if start_rot is None else np.asarray(start_rot, float)))
@@ -125,13 +125,13 @@ class Engine(_Base):
 
     def initialize_sim(self):
         if len(self._starts) != self._num_envs:
-            raise ValueError(f"{len(self._starts)} environments have a character; expected {self._num_envs}")
+            raise ValueError(f"create_obj: {len(self._starts)} environments have a character, expected all {self._num_envs}")
         file, self_collisions, disabled = self._object
         self._model, self._kp, self._kd, self._limit = _load(file, self_collisions)
         model = self._model
         joints = list(model.joints)
         if joints[0].type != "free":
-            raise ValueError(f"{file}: its first joint is {joints[0].type}; expected a free root")
+            raise ValueError(f"{file}: has a {joints[0].type} as its first joint, expected a free root")
         off = disabled or self._mode not in (ControlMode.pos, ControlMode.vel)
         drives = Drives(np.zeros(model.nv) if off or self._mode == ControlMode.vel else self._kp, np.zeros(model.nv) if off else self._kd)
         if not off:

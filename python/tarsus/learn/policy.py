@@ -1,8 +1,7 @@
 """A trained policy: dense layers and the normalisation of their input, as a file of arrays.
 
 The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``bias0``, ``weight1``, …; ``action_offset``
-and
-``action_scale`` [action_size]; and, as ``task_…``, the settings of the motion task of its training. The activation is
+and ``action_scale`` [action_size]; and, as ``task_…``, the settings of the motion task of its training. The activation is
 max(0, x)::
 
     action = action_offset + action_scale * (W2 relu(W1 relu(W0 ((x - mean) * scale) + b0) + b1) + b2)

@@ -118,7 +118,7 @@ class Training:
         self._changed = {key: (kept[key], value) for key, value in json.loads(json.dumps(dataclasses.asdict(s))).items()
                          if key in kept and kept[key] != value}
         if s.worlds % group.size:
-            raise ValueError(f"worlds is {s.worlds}; expected a multiple of the {group.size} processes")
+            raise ValueError(f"worlds: is {s.worlds}, expected a multiple of {group.size}, the number of processes")
         share = s.worlds // group.size
         self.worlds = worlds or VectorTask(task, share, threads, autoreset="same_step", dtype=s.dtype, drives=s.drives)
         low, high = task.action_bounds

@@ -38,10 +38,10 @@ def parser():
     view.add_argument("--dt", type=float, help="time step [s]")
     view.add_argument("--gains", type=gains, help="gains of the drives that hold the start pose or follow the clip: KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file")
     view.add_argument("--force-limit", type=force_limit, help='largest drive force [N m], or "model" for the limits of the file')
-    view.add_argument("--plain", action="store_true", default=None, help="drives with the paper's law: unstable at large steps")
-    view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
+    view.add_argument("--plain", action="store_true", default=None, help="drives with the paper's law, which is unstable at large steps")
+    view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits (default: on without a clip)")
     view.add_argument("--worlds", type=int, help="number of worlds, shown side by side")
-    view.add_argument("--lenient", action="store_true", default=None, help="warn of a missing mesh instead of failing, where no inertia depends on it")
+    view.add_argument("--lenient", action="store_true", default=None, help="warn of a missing mesh instead of failing, if no inertia depends on it")
     view.add_argument("--floating-base", action="store_true", default=None, help="URDF: let the root link float")
     view.add_argument("--package-path", dest="package_paths", action="extend", nargs="+", metavar="DIR",
                       help="URDF: folders in which package://NAME/ is looked up")
@@ -62,7 +62,7 @@ def parser():
 def seconds(text):
     value = float(text)
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"is {text}, expected seconds, not negative")
+        raise argparse.ArgumentTypeError(f"is {text}, expected at least 0 seconds")
     return value
 
 
@@ -80,7 +80,7 @@ def gains(text):
     except ValueError:
         values = ()
     if len(values) not in (2, 4):
-        raise argparse.ArgumentTypeError(f"is {text}, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD or a file that exists")
+        raise argparse.ArgumentTypeError(f"is {text}, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD or the name of a file")
     return values
 
 
@@ -104,19 +104,19 @@ def pixels(text):
 def port(text):
     value = int(text)
     if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"is {text}, expected 0 (a free one) to 65535")
+        raise argparse.ArgumentTypeError(f"is {text}, expected 1 to 65535, or 0 for a free port")
     return value
 
 
 def _common(command):
-    command.add_argument("--duration", type=positive_seconds, help="duration to write [s]; default: 10, or all of a recording")
+    command.add_argument("--duration", type=positive_seconds, help="duration of the file [s] (default: 10, or the whole recording)")
     command.add_argument("--at", type=seconds, metavar="T", help="time of the picture [s] (default: 0)")
     command.add_argument("--size", type=pixels, metavar="WxH", help="size of pictures and films (default: 1280x720)")
     command.add_argument("--theme", choices=("light", "dark"), help="theme of pictures and films (default: light)")
-    command.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only; others can then push and "
-                         "stop what runs here)")
-    command.add_argument("--port", type=port, help="port; default: a free one")
-    command.add_argument("--paused", action="store_true", default=None, help="wait for Play")
+    command.add_argument("--host", help="address to listen on (default: 127.0.0.1, for this machine only; with another address, "
+                         "other machines can push bodies and stop the simulation)")
+    command.add_argument("--port", type=port, help="port to listen on (default: a free port)")
+    command.add_argument("--paused", action="store_true", default=None, help="start paused")
 
 
 #: Files that are written instead of serving a page; options of only some of them, with their defaults; and the options of the
@@ -189,19 +189,19 @@ def write_files(source, arguments, duration):
     width, height = arguments.size
     suffix = Path(arguments.export or "").suffix.lower()
     if arguments.export is not None and suffix not in (".html", *WRITERS):
-        raise ValueError(f"--export: {arguments.export!r} does not end in .html, {', '.join(WRITERS)}")
+        raise ValueError(f"--export: is {arguments.export!r}, expected a file that ends in .html, {', '.join(WRITERS)}")
     if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
         others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
         raise ValueError(f"--export: {arguments.export!r} is a particle file, expected a particle system as the source, or a file that ends in one of {others}")
     for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
                                   ("--video", arguments.video, (".mp4",))):
         if file is not None and Path(file).suffix.lower() not in endings:
-            raise ValueError(f"{option}: {file!r} does not end in {' or '.join(endings)}")
+            raise ValueError(f"{option}: is {file!r}, expected a file that ends in {' or '.join(endings)}")
     read = [Path(file).resolve() for name in ("what", "clip", "mapping", "model") if (file := getattr(arguments, name, None))]
     for option in FILES:
         if file := getattr(arguments, option):
             if Path(file).resolve() in read:
-                raise ValueError(f"--{option}: is {file!r}, which is read, expected another file")
+                raise ValueError(f"--{option}: is {file!r}, which is an input, expected another file")
             check_output(file)
     if suffix == ".mcap":
         mcap_writer()
@@ -212,7 +212,7 @@ def write_files(source, arguments, duration):
     only_picture = arguments.screenshot and not arguments.export and not arguments.video
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
     if arguments.at > recording.times[-1] + source.dt:
-        raise ValueError(f"--at: is {arguments.at:g}, expected at most {recording.times[-1]:g}, where the recording ends")
+        raise ValueError(f"--at: is {arguments.at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
     if arguments.export:
         with names_file(arguments.export):
             (write_page if suffix == ".html" else WRITERS[suffix])(arguments.export, recording)

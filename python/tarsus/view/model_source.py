@@ -257,7 +257,7 @@ class ModelSource(Source):
 
     def push(self, body, world, point, target):
         if not (0 < body < self.model.nbody and 0 <= world < self.worlds):
-            raise tarsus.ValueError(f"there is no body {body} in world {world}")
+            raise tarsus.ValueError(f"push: there is no body {body} in world {world}")
         self.held = body, world, np.array(point, float), np.array(target, float)
 
     def release(self):

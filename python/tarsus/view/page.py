@@ -77,7 +77,7 @@ def encode(values, dtype="<f4"):
 def page_json(recording):
     frames = recording.frames
     if not frames:
-        raise ValueError("a recording without frames")
+        raise ValueError("recording: has no frames, expected at least one")
     out = {"format": "tarsus-page", "version": 1, "scene": recording.scene, "frames": len(frames),
            "time": encode(recording.times), "poses": encode(recording.poses)}
     if frames[0].ghost is not None:
@@ -105,7 +105,7 @@ def record(source, duration, fps=60.0, progress=None):
     """Plays a source from its present state and keeps frames at least 1/fps s apart."""
     for name, value in (("duration", duration), ("fps", fps)):
         if not 0 < expect(name, value, int, float, np.number) < float("inf"):
-            raise ValueError(f"{name}: is {value}, expected positive and finite")
+            raise ValueError(f"{name}: is {value}, expected a positive, finite number")
     recording = Recording(source.scene, source.series, [source.frame()])
     begin = last = source.time
     while source.time < begin + duration - 0.5 * source.dt and not source.at_end:

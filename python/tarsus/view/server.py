@@ -41,7 +41,7 @@ class Server:
 
     def __init__(self, greeting, on_order, host="127.0.0.1", port=0, files=None):
         if not 0 <= port <= MOST_PORT:
-            raise tarsus.ValueError(f"port: is {port}, expected 0 (a free one) to {MOST_PORT}")
+            raise tarsus.ValueError(f"port: is {port}, expected 1 to {MOST_PORT}, or 0 for a free port")
         self.greeting, self.on_order, self.host, self.wanted_port = greeting, on_order, host, port
         self.files = {"/": (PAGE, "text/html; charset=utf-8"), **(files or {})}
         self.frame, self.texts = None, []
@@ -135,7 +135,7 @@ class Server:
         if not self._allowed(request):
             return _answer(http.HTTPStatus.FORBIDDEN, b"Forbidden: another origin.\n")
         if path == "/socket":
-            return None if len(self.clients) < MOST_CLIENTS else _answer(http.HTTPStatus.SERVICE_UNAVAILABLE, b"Full.\n")
+            return None if len(self.clients) < MOST_CLIENTS else _answer(http.HTTPStatus.SERVICE_UNAVAILABLE, b"Too many pages are open.\n")
         if path not in self.files:
             return _answer(http.HTTPStatus.NOT_FOUND, b"Not found.\n")
         content, kind = self.files[path]
@@ -175,7 +175,7 @@ class Server:
         try:
             order = json.loads(text)
             if not isinstance(order, dict):
-                raise ValueError("not an object")
+                raise ValueError("the command is not a JSON object")
             self.on_order(order)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             await client.socket.send(json.dumps({"type": "error", "text": f"{error}"[:500]}))

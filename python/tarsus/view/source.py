@@ -17,7 +17,7 @@ def finite(name, value):
     """Checks a number that a page sent."""
     value = float(value)
     if not math.isfinite(value):
-        raise ValueError(f"{name}: not finite")
+        raise ValueError(f"{name}: is {value}, expected a finite number")
     return value
 
 

@@ -67,7 +67,7 @@ class RigidSource(Source):
         """Index in the rigid world of a body of the scene."""
         link = self.model.bodies[body].link
         if link < 0:
-            raise tarsus.ValueError(f"body {body} does not move")
+            raise tarsus.ValueError(f"push: body {body} cannot move, expected a body with a joint")
         return link
 
     def _pull(self):
@@ -84,7 +84,7 @@ class RigidSource(Source):
 
     def push(self, body, world, point, target):
         if world != 0 or not 0 < body < len(self.scene["bodies"]):
-            raise tarsus.ValueError(f"there is no body {body} in world {world}")
+            raise tarsus.ValueError(f"push: there is no body {body} in world {world}")
         self._index(body)
         self.held = body, np.array(point, float), np.array(target, float)
 

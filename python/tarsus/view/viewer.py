@@ -234,7 +234,7 @@ class Viewer:
     def _push(self, order):
         point, target = (np.array([float(x) for x in order[key]]) for key in ("point", "target"))
         if point.shape != (3,) or target.shape != (3,) or not np.isfinite([point, target]).all():
-            raise tarsus.ValueError("push: point and target have three finite numbers")
+            raise tarsus.ValueError("push: point and target must have three finite numbers each [m]")
         self.source.push(int(order["body"]), int(order["world"]), point, target)
 
     def _single_steps(self, n):
