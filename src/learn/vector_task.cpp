@@ -207,7 +207,7 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
 }
 
 /// The observations after a step. If the mode requires it, a world whose episode ended in this step is reset. A world
-/// that went bad keeps its last observation.
+/// whose simulation failed keeps its last observation.
 template <class R>
 void VectorTask<R>::observe(int first, Thread& thread) {
   const bool same_step = options_.autoreset == Autoreset::same_step;

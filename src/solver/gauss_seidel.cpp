@@ -4,7 +4,7 @@
 //
 // Rows of one block without bounds (the three of a point joint) are solved together: Δλ = -ω A_bb⁻¹ r. A sweep costs
 // O(nonzeros). It converges for bilateral and interval rows if the rows' matrix is positive definite
-// [Mangasarian 1977]. With friction, whose bounds move with λ_n, no such theorem holds: look at the report. Convergence
+// [Mangasarian 1977]. With friction, whose bounds move with λ_n, no such theorem holds: check the report. Convergence
 // is slow where the gain is near 1: long chains, tall stacks, large mass ratios.
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -39,7 +39,7 @@ class GaussSeidel final : public RowSolver {
       if (symmetric_ && k > 0) std::reverse(sequence_.begin(), sequence_.end());
       const double change = sweep(problem, options.relaxation, u, multiplier);
       ++report.iterations;
-      // The sweep's own change costs nothing, but the promise is about the residual, which is therefore tested last.
+      // The change of the sweep is known at no cost. The tolerance refers to the residual, which is tested only then.
       if (change <= options.tolerance && natural_residual(problem, u, multiplier) <= options.tolerance) {
         report.status = RowSolveStatus::converged;
         break;

@@ -13,26 +13,28 @@
 //
 //     N(v, y) = y - P(z),   z = y - (J v + R (y - c) - b)/ρ
 //
-//   first     Tangents where the last step ended, term by term; no line search. At rest this one iteration suffices.
+//   first     Tangents at the end of the last step, term by term, without a line search. At rest this one iteration
+//             suffices.
 //   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z). The step is halved,
 //             four times at most, until Σ ρ² N² falls. With R in place of ρ, a velocity of R times the impulse would
 //             turn sticking into sliding already; with ρ it takes ρ times the impulse.
-//   again     The last Newton step with the new residual and the old factors, where the same terms act as then and the
-//             residual has fallen so much that this probably suffices: r² <= tolerance × (the residual before)/kLikely.
-//             [simplified Newton: Deuflhard 2004, section 2.1]
-//   sweeps    Projected Gauss-Seidel, before each iteration from the seventh on. Which contact opens, sticks or slips
-//             is a local question. Sweeps decide it; Newton's method alone may cycle. Newton's iterations solve for
-//             what acts through the whole tree. Where the residual does not fall to half, the number of sweeps doubles,
-//             and every second such iteration goes without. On one dense matrix, sweeps start before the second
-//             iteration or after a shortened step, and steps are not shortened from then on (decision 512). Contacts of
-//             free bodies, and of trees that bear on one another, get more sweeps (decisions 511, 522).
-//   active    Where few terms act, these are solved as a problem of their own, by their rows alone. An iteration on all
-//             terms at their impulses follows, then again one on the terms that act by then.
-//   anew      If this does not converge either: the problem without friction, which is convex. From its impulses the
-//             problem itself is solved by Newton's iterations alone, or along the curve of solutions that begins there
-//             as friction grows (solver/friction_path.hpp). That curve ends at a solution.
-//   cap       The best iterate and its residual. If the residual is large, the result of sweeps from zero replaces it.
-//             If bounded impulses are outside their bounds, one more linear solve follows.
+//   again     A Newton step with the new residual and the factors of the last iteration. It is made if the same terms
+//             act as in that iteration and the residual has fallen so much that this step probably suffices:
+//             r² <= tolerance × (the residual before)/kLikely. [simplified Newton: Deuflhard 2004, section 2.1]
+//   sweeps    Projected Gauss-Seidel, before each iteration from the seventh on. Whether a contact opens, sticks or
+//             slips is a local question. Sweeps decide it, while Newton's method alone may cycle. Newton's iterations
+//             solve for effects through the whole tree. If the residual does not fall to half, the number of sweeps
+//             doubles, and every second such iteration has no sweeps. On one dense matrix, sweeps start before the
+//             second iteration or after a shortened step, and steps are not shortened from then on (decision 512).
+//             Contacts of free bodies, and of trees in contact with one another, get more sweeps (decisions 511, 522).
+//   active    If few terms act, they are solved as a separate problem, from their rows alone. An iteration on all terms
+//             at the resulting impulses follows, and then another one on the terms that act by then.
+//   anew      If this does not converge either, the problem without friction is solved, which is convex. From its
+//             impulses the problem itself is solved by Newton's iterations alone, or along the curve of solutions that
+//             begins there as friction grows (solver/friction_path.hpp). That curve ends at a solution.
+//   cap       At the limit on iterations, the best iterate and its residual are the result. If the residual is large,
+//             the result of sweeps from zero replaces it. If bounded impulses are outside their bounds, one more linear
+//             solve follows.
 //
 // Symmetric laws have a convex potential. Coulomb's friction has none, and the problem may have several solutions. The
 // method returns one of them, or at the limit of iterations the best iterate with its residual. [Alart & Curnier 1991;
@@ -58,7 +60,7 @@ enum class SweepKind : std::uint8_t {
   of_trees,
   at_once,    ///< one dense matrix: sweeps cost little beside solve()
   of_bodies,  ///< contacts of many free bodies: ten to thirty sweeps cost as much as solve()
-  of_crowd,   ///< trees that bear on one another or that bilateral rows join, mostly one dense matrix
+  of_crowd,   ///< trees in contact with one another or joined by bilateral rows, mostly one dense matrix
 };
 
 class StepOperator {
@@ -82,9 +84,9 @@ class StepOperator {
     return false;
   }
   /// Whether the sum of solve_change()'s results may drift from the solution at the present impulses. In float, solves
-  /// lose digits without a trace in the rows' velocities. A result is then verified once from its impulses.
+  /// lose digits, which the rows' velocities do not show. A result is then verified once from its impulses.
   virtual bool may_drift() const { return false; }
-  virtual void has_drifted() {}  ///< that verification failed: later solves of this problem must lose less
+  virtual void has_drifted() {}  ///< that verification failed: later solves of this problem must lose fewer digits
   /// x += t (x' - x). The first call after begin sets x = x' for any t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps. Call it after begin, not between solve and move. Valid until the next
