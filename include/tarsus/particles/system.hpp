@@ -67,7 +67,8 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep);
 
 /// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved; at least 0.
 int degrees_of_freedom(const ParticleSystem& system);
-/// Whether no spring, gravity, pinned particle or constraint to a point in space changes the total momentum.
+/// Whether the total momentum is constant: no springs, gravity or pinned particles, and no constraints other than
+/// distances, angles and dihedrals.
 bool conserves_momentum(const ParticleSystem& system);
 /// ½ Σ m v² in the system's energy unit.
 double kinetic_energy(const ParticleSystem& system);
