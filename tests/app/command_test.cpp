@@ -288,6 +288,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"run models/humanoid.xml --quiet --duration 1e5" + out,
        "for 3000000 steps of 34 degrees of freedom and their rec"},
+      {"scene box_stack:5 --quiet --duration 1e5" + out, "x.npz has the "},
+      {"run models/humanoid.xml --quiet --duration 1e5" + out, "x.npz has the "},
       {"run " + bodies + " --no-record", "for the model " + bodies},
       {"check " + bodies, "for the model " + bodies},
       {"scene balls:150:150 --quiet", "for the scene balls:150:150"},
@@ -302,6 +304,10 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
     EXPECT_NE(said.find("error: not enough memory"), said.npos) << arguments << said;
     EXPECT_NE(said.find(expected), said.npos) << arguments << said;
   }
+  const tarsus::Recording kept = tarsus::read_recording(folder.path() / "x.npz");
+  EXPECT_EQ(kept.model, "humanoid");
+  EXPECT_GT(kept.frame_count(), 10000);
+  EXPECT_EQ(kept.first_changed(), -1);
   const std::string many =
       "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
