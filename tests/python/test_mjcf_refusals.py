@@ -46,6 +46,15 @@ def test_sites_that_go_with_a_transmission(transmission, fine):
     assert agree(actuator=f"<motor {transmission}/>") == fine
 
 
+@pytest.mark.parametrize("size, fine", [
+    ('njmax="-5"', False), ('njmax="-1"', True), ('njmax="100" nconmax="100"', True), ('njmax="100" memory="1M"', False), ('nconmax="100" memory="1M"', True), ('nconmax="-2"', False), ('nstack="-3"', False),
+    ('nstack="100000"', True), ('memory="1Q"', False), ('memory="M"', False), ('memory=""', False), ('memory="1MB"', False), ('memory="1.5M"', False),
+    ('memory="-2"', False), ('memory="16E"', False), ('memory="18446744073709551616"', False), ('memory="-1"', True), ('memory=" 2m"', True),
+    ('memory="1048576"', True), ('memory="2048K"', True), ('memory="1M" nstack="100000"', False)])
+def test_sizes_of_mujocos_arrays(size, fine):
+    assert both_take(f"<mujoco>\n<size {size}/><worldbody/></mujoco>", ":2:") == fine
+
+
 @pytest.mark.parametrize("on, fine", [('joint="x"', True), ('jointinparent="x"', False), ('joint="y"', False), ('joint="z"', False), ('tendon="f"', False), ('site="s"', False)])
 def test_what_ranges_are_inherited_from(on, fine):
     text = MODEL.format("true", "", f'<position {on} inheritrange="1"/>').replace('<joint name="x"/>', '<joint name="x" range="0 1"/>')
