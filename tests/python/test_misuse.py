@@ -158,6 +158,12 @@ def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
 
 
+def kkt(sigma):
+    model = tarsus.Model.load(MODELS / "loops" / "ring.xml")
+    rows = tarsus.Equalities(model).nrow
+    return tarsus.solve_kkt(model, tarsus.Data(model), model.qpos0, np.zeros(model.nv), sigma=np.full(rows, sigma))
+
+
 def couple(polynomial, joint="right_knee"):
     return tarsus.Equalities(humanoid(), own=False).add_joint("c", "left_knee", joint, polynomial)
 
@@ -195,6 +201,8 @@ def walk():
         (lambda: tarsus.ParticleSystem.load("water1").add_plane(0, (0, 0), (0, 0, 1)), tarsus.ShapeError, "point: has size 2"),
         (lambda: tarsus.ParticleSystem.load("water1").add_linear([0], [(1, 2)], 0.0), tarsus.ShapeError, "coefficients: has size 2"),
         (lambda: tarsus.cone_limit(humanoid(), "c", "neck", (1, 0), 1.0), tarsus.ShapeError, "axis: has size 2, expected 3"),
+        (lambda: kkt(sigma=-1.0), ValueError, "sigma: is -1, expected softness, 0 or more"),
+        (lambda: kkt(sigma=np.nan), ValueError, "sigma: is nan"),
         (lambda: weld(np.eye(3)[:2]), tarsus.ShapeError, "rotation: has size 6, expected 9"),
         (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
         (lambda: tarsus.RigidWorld(compliance=-1), ValueError, "compliance: is -1, expected finite, not negative"),
