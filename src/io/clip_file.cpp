@@ -141,7 +141,8 @@ std::string content_of(const JsonValue& root) {
                        : of == "tarsus-motion-task" ? " (tarsus.tasks.motion_task takes it)"
                                                     : "");
   }
-  if (!root.is(JsonValue::Type::object) || root.keys.empty()) return fmt::format("JSON with {}", describe(root));
+  if (!root.is(JsonValue::Type::object)) return fmt::format("JSON with {}", describe(root));
+  if (root.keys.empty()) return "JSON without keys";
   std::string keys;
   for (std::size_t i = 0; i < root.keys.size() && i < 5; ++i) keys += (i ? ", " : "") + quote(root.keys[i]);
   return fmt::format("JSON with the keys {}{}", keys, root.keys.size() > 5 ? ", …" : "");
