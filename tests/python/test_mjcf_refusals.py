@@ -55,6 +55,37 @@ def test_sizes_of_mujocos_arrays(size, fine):
     assert both_take(f"<mujoco>\n<size {size}/><worldbody/></mujoco>", ":2:") == fine
 
 
+@pytest.mark.parametrize("texture, fine", [
+    ('builtin="checker" width="8"', True), ('builtin="checker" height="8"', False), ('builtin="flat" width="-1" height="8"', False),
+    ('type="2d" builtin="checker" width="8"', False), ('type="2d" builtin="checker" width="8" height="8"', True), ('type="2d" builtin="flat" width="0" height="8"', False),
+    ('type="skybox" builtin="gradient" width="8"', True), ('type="skybox" builtin="gradient"', False), ('builtin="flat" width="8" nchannel="4"', False),
+    ('builtin="flat" width="8" nchannel="3"', True), ('type="2d"', False), ('builtin="none" width="8" height="8"', False), ("", False), ('class="c" type="2d"', True),
+    ('class="c"', True)])
+def test_textures_have_an_image(texture, fine):
+    text = '<mujoco><default><default class="c"><texture builtin="flat" width="8" height="8"/></default></default>'
+    assert both_take(f'{text}<asset>\n<texture name="t" {texture}/></asset><worldbody/></mujoco>', ":2:") == fine
+
+
+@pytest.mark.parametrize("width, fine", [("0", False), ("-1", False), ("1e-20", True)])
+def test_widths_of_tendons(width, fine):
+    assert agree(tendon=f'<spatial width="{width}"><site site="w"/><site site="s"/></spatial>') == fine
+
+
+@pytest.mark.parametrize("kind", ["body", "xbody", "joint", "geom", "site", "camera", "light", "mesh", "hfield", "texture", "material", "pair", "exclude", "equality",
+                                  "tendon", "actuator", "sensor", "numeric", "text", "tuple", "x", "unknown", "default"])
+def test_members_of_tuples(kind):
+    text = """<mujoco><asset><texture name="texture" builtin="flat" width="8"/><material name="material"/><mesh name="mesh" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/>
+<hfield name="hfield" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody><light name="light"/><camera name="camera"/><body name="body"><joint name="joint"/>
+<geom name="geom" size=".1"/><site name="site"/></body><body name="b"><joint name="j"/><geom name="g" size=".1"/></body></worldbody>
+<contact><pair name="pair" geom1="geom" geom2="g"/><exclude name="exclude" body1="body" body2="b"/></contact>
+<equality><joint name="equality" joint1="joint" joint2="j"/></equality><tendon><fixed name="tendon"><joint joint="joint" coef="1"/></fixed></tendon>
+<actuator><motor name="actuator" joint="j"/></actuator><sensor><clock name="sensor"/></sensor><custom><numeric name="numeric" data="1"/><text name="text" data="a"/>
+<tuple name="tuple"><element objtype="{}" objname="{}"/></tuple></custom></mujoco>"""
+    known = kind not in ("x", "unknown", "default")
+    assert both_take(text.format(kind, "body" if kind == "xbody" else kind), ":7:") == known
+    assert not both_take(text.format(kind, "no such"), ":7:")
+
+
 @pytest.mark.parametrize("on, fine", [('joint="x"', True), ('jointinparent="x"', False), ('joint="y"', False), ('joint="z"', False), ('tendon="f"', False), ('site="s"', False)])
 def test_what_ranges_are_inherited_from(on, fine):
     text = MODEL.format("true", "", f'<position {on} inheritrange="1"/>').replace('<joint name="x"/>', '<joint name="x" range="0 1"/>')
