@@ -95,7 +95,8 @@ nb::object sym3(const std::array<double, 6>& v) {
 }
 
 void construct(Particles* self, handle mass, handle position, handle velocity, handle box, const std::string& units) {
-  const std::size_t n = nb::len(nb::borrow(mass));
+  const Shape shape = shape_of("mass", mass);
+  const std::size_t n = shape.empty() ? 0 : shape[0];
   ParticleSystem system;
   system.units = units_by_name(units);
   system.mass = numbers("mass", mass, {n});
