@@ -55,6 +55,18 @@ def test_sizes_of_mujocos_arrays(size, fine):
     assert both_take(f"<mujoco>\n<size {size}/><worldbody/></mujoco>", ":2:") == fine
 
 
+@pytest.mark.parametrize("number, fine", [("1", True), ("1 2", True), ("1 2 3", False), ("x", False)])
+def test_references_of_the_friction_of_pairs(number, fine):
+    text = '<mujoco><worldbody><geom name="a" size="1"/><body><joint/><geom name="b" size=".1"/></body></worldbody><contact>'
+    assert both_take(f'{text}\n<pair geom1="a" geom2="b" solreffriction="{number}"/></contact></mujoco>', ":2:") == fine
+
+
+@pytest.mark.parametrize("stage, fine", [("none", True), ("pos", True), ("later", False)])
+def test_stages_of_the_users_sensors(stage, fine):
+    text = '<mujoco><worldbody/><sensor>\n<user name="u" dim="1" needstage="{}"/></sensor></mujoco>'
+    assert both_take(text.format(stage), ":2:") == fine
+
+
 @pytest.mark.parametrize("texture, fine", [
     ('builtin="checker" width="8"', True), ('builtin="checker" height="8"', False), ('builtin="flat" width="-1" height="8"', False),
     ('type="2d" builtin="checker" width="8"', False), ('type="2d" builtin="checker" width="8" height="8"', True), ('type="2d" builtin="flat" width="0" height="8"', False),

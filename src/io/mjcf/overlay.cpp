@@ -201,6 +201,7 @@ void overlay(const XmlElement& e, ContactPairSpec& spec) {
   read_solver(e, "solref", "solimp", spec.solver_reference, spec.solver_impedance);
   e.read("margin", spec.margin);
   e.read("gap", spec.gap);
+  check_value(e, "solreffriction", "1-2");
   e.unsupported({"solreffriction", "adhesion"});
   e.ignore({"name", "class"});
 }
