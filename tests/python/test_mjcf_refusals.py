@@ -41,7 +41,8 @@ def test_what_tendons_wrap_around(kind, fine):
 
 
 @pytest.mark.parametrize("transmission, fine", [('joint="x" refsite="s"', False), ('joint="x" slidersite="s"', False), ('tendon="f" refsite="s"', False), ('site="s" slidersite="t"', False),
-                                                ('site="s" refsite="t"', True), ('cranksite="s" slidersite="t" cranklength="1"', True), ('cranksite="s" refsite="t" cranklength="1"', False)])
+                                                ('site="s" refsite="t"', True), ('cranksite="s" slidersite="t" cranklength="1"', True), ('cranksite="s" refsite="t" cranklength="1"', False),
+                                                ('joint="x" cranklength="1"', False), ('site="s" cranklength="0"', False)])
 def test_sites_that_go_with_a_transmission(transmission, fine):
     assert agree(actuator=f"<motor {transmission}/>") == fine
 
@@ -65,6 +66,14 @@ def test_references_of_the_friction_of_pairs(number, fine):
 def test_stages_of_the_users_sensors(stage, fine):
     text = '<mujoco><worldbody/><sensor>\n<user name="u" dim="1" needstage="{}"/></sensor></mujoco>'
     assert both_take(text.format(stage), ":2:") == fine
+
+
+@pytest.mark.parametrize("size", ['diameter="-3"', 'area="2" diameter="-1"', 'area="2" diameter=".1"', 'diameter="0"', 'area="-2"', ""])
+def test_areas_of_cylinders(size):
+    theirs, ours = (read(MODEL.format("true", "", f'<cylinder name="c" joint="x" timeconst="1" {size}/>')) for read in (mujoco.MjModel.from_xml_string, tarsus.Model.from_xml_string))
+    data = tarsus.Data(ours)
+    data.act[:] = 1
+    assert tarsus.actuation(ours, data)["actuator_force"][0] == pytest.approx(theirs.actuator_gainprm[0, 0], rel=1e-12)
 
 
 @pytest.mark.parametrize("texture, fine", [
