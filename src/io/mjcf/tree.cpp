@@ -246,7 +246,7 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
 
 namespace {
 
-/// A body or frame that is attached, the childclass that applies there, and the <replicate>s around it, outermost first.
+/// A body or frame that is attached, the childclass there, and the <replicate>s around it, outermost first.
 struct Part {
   XmlElement element;
   const Defaults* defaults = nullptr;
