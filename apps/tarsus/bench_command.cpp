@@ -76,7 +76,7 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
   std::vector<double> times;  // [s], each of one step of all worlds
   double residual = 0, penetration = 0, contacts = 0, touching = 0, iterations = 0, unsolved = 0, energy = 0;
   for (int step = 0; step < bench.settle + bench.steps; ++step) {
-    if (interrupted()) throw CLI::RuntimeError(kInterrupted);
+    if (interrupted()) throw CLI::RuntimeError(interrupt_status());
     if (step % hold == 0 && bench.targets > 0) aim(batch, start, bench.targets, random);
     if (step == bench.settle) energy = mean_energy(batch);
     const double before = now();
@@ -187,6 +187,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
     }
     _exit(code);
   }
+  pass_interrupts_to(child);
   close(ends[1]);
   FILE* in = fdopen(ends[0], "r");
   char* line = nullptr;
@@ -196,7 +197,8 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
   std::fclose(in);
   int status = 0;
   const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
-  if (interrupted()) throw CLI::RuntimeError(kInterrupted);
+  pass_interrupts_to(0);
+  if (interrupted()) throw CLI::RuntimeError(interrupt_status());
   if (const int code = ended ? WEXITSTATUS(status) : 1; code != 0) throw CLI::RuntimeError(code);
 }
 

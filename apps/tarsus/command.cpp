@@ -101,6 +101,12 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
   return model;
 }
 
+std::string keep_recording(RecordingWriter* recording, const std::string& file, const MetaPairs& extra) {
+  if (!recording || recording->frame_count() == 0) return "";
+  recording->finish(extra);
+  return fmt::format("; {} has the {} frames so far", file, recording->frame_count());
+}
+
 int status_of(const std::exception& error) { return dynamic_cast<const ValueError*>(&error) ? 2 : 1; }
 
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name) {
@@ -219,17 +225,22 @@ void check_recording(const Model& model, double duration, double dt) {
 }
 
 namespace {
-volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t first_signal = 0, child_process = 0;
 }  // namespace
 
-bool interrupted() { return interrupts != 0; }
+int interrupted() { return first_signal; }
 
 void listen_for_interrupts() {
-  std::signal(SIGINT, [](int) {
-    interrupts = 1;
-    std::signal(SIGINT, SIG_DFL);
-  });
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::signal(signal, [](int number) {
+      if (first_signal == 0) first_signal = number;
+      if (child_process > 0) kill(child_process, number);
+      std::signal(number, SIG_DFL);
+    });
+  }
 }
+
+void pass_interrupts_to(int child) { child_process = child; }
 
 void keep_standard_streams() {
   for (int stream = 0; stream < 3; ++stream) {
@@ -241,7 +252,7 @@ void keep_standard_streams() {
 void report_interrupt(double time, const std::string& unit) {
   if (!interrupted()) return;
   tell("interrupted at {:.6g} {}: results up to this time are complete\n", time, unit);
-  throw CLI::RuntimeError(kInterrupted);
+  throw CLI::RuntimeError(interrupt_status());
 }
 
 void print_stages(const std::array<double, kStages>& seconds, long steps) {

@@ -15,6 +15,7 @@
 #include "tarsus/base/error.hpp"
 #include "tarsus/control/force_limit.hpp"
 #include "tarsus/io/read_options.hpp"
+#include "tarsus/io/recording.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/sim/stage.hpp"
 
@@ -57,15 +58,18 @@ auto about_file(const std::string& file, const Work& work) {
   }
 }
 
-/// What `work` returns. @throws Error: not enough memory for `what`
+/// What `work` returns. @throws Error: not enough memory for `what`, and what `keep` returns, which saves what there is
 template <class Work>
-auto within_memory(const std::string& what, const Work& work) {
+auto within_memory(const std::string& what, const Work& work, const std::function<std::string()>& keep = {}) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    throw Error("not enough memory for " + what);
+    throw Error("not enough memory for " + what + (keep ? keep() : ""));
   }
 }
+/// Writes the frames that a run has recorded until its memory ran out.
+/// @return the message's end, empty without a recording or frames
+std::string keep_recording(RecordingWriter* recording, const std::string& file, const MetaPairs& extra);
 
 /// Keyframe by name or number; null for an empty name. @throws ValueError that lists all keyframes
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
@@ -112,14 +116,16 @@ void check_duration(double duration, double dt);
 /// A recording is in memory until its run ends. @throws ValueError where the machine has less than it will take
 void check_recording(const Model& model, double duration, double dt);
 
-/// Whether Ctrl-C was pressed. Commands that simulate then end as if they had reached their duration, write their
-/// results and return kInterrupted. A second Ctrl-C ends the program at once.
-bool interrupted();
+/// The first SIGINT (Ctrl-C) or SIGTERM (kill) so far, or 0. Commands that simulate then end as if they had reached
+/// their duration, write their results and return interrupt_status(). The same signal again ends the program at once.
+int interrupted();
+inline int interrupt_status() { return 128 + interrupted(); }
 void listen_for_interrupts();
+/// Passes these signals on to a child process; 0: to none.
+void pass_interrupts_to(int child);
 /// Reserves the descriptors of closed standard streams, so that no file that is opened later takes them.
 void keep_standard_streams();
-inline constexpr int kInterrupted = 130;
-/// If interrupted(): prints a note on standard error. @throws CLI::RuntimeError with kInterrupted in that case
+/// If interrupted(): prints a note on standard error. @throws CLI::RuntimeError with interrupt_status() in that case
 void report_interrupt(double time, const std::string& unit);
 /// Prints a row for each stage with a measured time.
 void print_stages(const std::array<double, kStages>& seconds, long steps);

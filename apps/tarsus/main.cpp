@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
       "Each command has its own --help; docs/tutorial.md is an introduction. Exit status: 0 success, 1 a "
       "file that cannot be read,\n"
       "used or written, 2 wrong usage (command, option or value), 3 the simulation failed, 130 stopped by "
-      "Ctrl-C.");
+      "Ctrl-C, 143 by\n"
+      "SIGTERM (kill).");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);

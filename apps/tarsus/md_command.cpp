@@ -30,13 +30,14 @@ struct MdOptions {
   ParticleSource source;
   double dt = 0, tolerance = 1e-12, relaxation = 0, skin = 0;  // dt, relaxation: filled in when not given
   std::optional<double> given_dt, given_relaxation, temperature, thermostat;
-  long steps = 1000, every = 0;
+  long steps = 1000;
+  std::optional<long> every;
   int max_iterations = 0, threads = 1;
   std::string solver = "newton", out, final_file, energies;
   bool json = false, quiet = false, list = false, seeded = false;
 
   /// Number of steps between frames, and between rows of the table.
-  long interval() const { return every > 0 ? every : std::max(1L, steps / 10); }
+  long interval() const { return every.value_or(std::max(1L, steps / 10)); }
 };
 
 struct Record {
@@ -145,11 +146,11 @@ void check_options(const MdOptions& o) {
   if (o.given_relaxation) check("--tau", *o.given_relaxation, *o.given_relaxation > 0, "a positive time");
   if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "a run with --thermostat");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
-  for (const auto& [name, count] : {std::pair("--steps", o.steps), {"--every", o.every}}) {
+  for (const auto& [name, count, least] : {std::tuple("--steps", o.steps, 0L), {"--every", o.interval(), 1L}}) {
     const bool beyond = count == std::numeric_limits<long>::max();  // CLI11 reads larger numbers as this value
-    if (count < 0 || beyond) {
+    if (count < least || beyond) {
       throw ValueError(name, beyond ? "2^63 - 1 or more" : std::to_string(count),
-                       "a whole number from 0 to below 2^63 - 1");
+                       fmt::format("a whole number from {} to below 2^63 - 1", least));
     }
   }
   check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");

@@ -113,7 +113,7 @@ void execute(const Replay& replay) {
     if (frame_hash(qpos, qvel) != recording.hash[std::size_t(frame)] && differs < 0) differs = frame;
     return ++frame < recording.frame_count();
   });
-  if (interrupted()) throw CLI::RuntimeError(kInterrupted);
+  if (interrupted()) throw CLI::RuntimeError(interrupt_status());
   if (frame < recording.frame_count() && differs < 0) differs = frame;
   const bool agree = changed < 0 && differs < 0;
   if (replay.json) {

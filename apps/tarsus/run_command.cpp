@@ -414,31 +414,57 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   return report;
 }
 
+/// What a recording tells about its run.
+MetaPairs recorded_run(const Run& run, const Model& model, WorldStatus status) {
+  MetaPairs meta{{"arguments", run.arguments},
+                 {"folder", run.folder},
+                 {"model_file", run.model},
+                 {"clip_file", run.clip},
+                 {"status", name(status)}};
+  if (!run.policy.empty()) {
+    meta.emplace_back("policy_file", run.policy);
+    return meta;
+  }
+  meta.insert(meta.end(), {{"dt", run.dt},
+                           {"scalar", run.use_float ? "float" : "double"},
+                           {"integrator", run.integrator},
+                           {"pushes", to_json(run.pushes, model).dump()}});
+  return meta;
+}
+
+/// What needs memory, for messages.
+std::string work_of(const Run& run, const Model& model, bool recorded) {
+  return fmt::format("{:.0f} steps of {} degrees of freedom{}", std::round(run.duration / run.dt), model.nv,
+                     recorded            ? " and their recording (--no-record makes none)"
+                     : !run.page.empty() ? " and their page"
+                                         : "");
+}
+
 /// Runs a policy and prints its report.
 void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
                     RecordingWriter* recording, PageWriter* page) {
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
-  const PolicyReport r = run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt, page != nullptr},
-                                    [&](const TrackFrame& f) {
-                                      if (page) {
-                                        const PageContacts contacts = contacts_of(f);
-                                        page->frame(f.time, f.qpos, f.qvel, f.target, f.error_mean, &contacts);
-                                      }
-                                      if (f.step == 0) return;
-                                      if (run.replay) (*run.replay)(f.qpos, f.qvel);
-                                      if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-                                      progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
-                                    });
+  const auto on_frame = [&](const TrackFrame& f) {
+    if (page) {
+      const PageContacts contacts = contacts_of(f);
+      page->frame(f.time, f.qpos, f.qvel, f.target, f.error_mean, &contacts);
+    }
+    if (f.step == 0) return;
+    if (run.replay) (*run.replay)(f.qpos, f.qvel);
+    if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+    progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
+  };
+  const PolicyRun policy{run.policy, run.duration, run.start, run.given_dt, page != nullptr};
+  const PolicyReport r = within_memory(
+      work_of(run, model, recording), [&] { return run_policy(model, clip, policy, on_frame); },
+      [&] { return keep_recording(recording, out, recorded_run(run, model, WorldStatus::ok)); });
   progress.finish();
   if (run.replay) return;
-  if (recording)
-    recording->finish({{"dt", r.dt},
-                       {"arguments", run.arguments},
-                       {"folder", run.folder},
-                       {"model_file", run.model},
-                       {"clip_file", run.clip},
-                       {"policy_file", run.policy},
-                       {"status", name(r.status)}});
+  if (recording) {
+    MetaPairs meta = recorded_run(run, model, r.status);
+    meta.emplace_back("dt", r.dt);
+    recording->finish(meta);
+  }
   if (page) page->write(run.page, page_template());
   if (run.json) {
     nlohmann::json json{{"status", name(r.status)},
@@ -546,26 +572,12 @@ void execute(Run run) {
   }
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
-  const std::string what =
-      fmt::format("{:.0f} steps of {} degrees of freedom{}", std::round(run.duration / run.dt), model.nv,
-                  recording ? " and their recording (--no-record makes none)"
-                  : page    ? " and their page"
-                            : "");
-  const TrackReport report = within_memory(what, [&] {
-    return simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
-  });
+  RecordingWriter* const to = recording ? &*recording : nullptr;
+  const TrackReport report = within_memory(
+      work_of(run, model, to), [&] { return simulate(run, model, source, drives, to, page ? &*page : nullptr); },
+      [&] { return keep_recording(to, out, recorded_run(run, model, WorldStatus::ok)); });
   if (run.replay) return;
-  if (recording) {
-    recording->finish({{"dt", run.dt},
-                       {"arguments", run.arguments},
-                       {"folder", run.folder},
-                       {"model_file", run.model},
-                       {"clip_file", run.clip},
-                       {"scalar", run.use_float ? "float" : "double"},
-                       {"integrator", run.integrator},
-                       {"pushes", to_json(run.pushes, model).dump()},
-                       {"status", name(report.status)}});
-  }
+  if (recording) recording->finish(recorded_run(run, model, report.status));
   if (page) page->write(run.page, page_template());
   if (run.json)
     print_json(to_json(run, report, out, clip ? &*clip : nullptr, model));

@@ -138,10 +138,13 @@ void execute(const SceneRun& run) {
   RecordingWriter* to = recording ? &*recording : nullptr;
   const std::string what =
       fmt::format("{} bodies{}", scene.bodies.size(), recording ? " and the recording of their motion" : "");
+  const auto meta = [&](WorldStatus status) {
+    return MetaPairs{{"dt", scene.options.dt}, {"model_file", run.scene}, {"status", name(status)}};
+  };
   const SceneOutcome outcome = within_memory(
-      what, [&] { return run.use_float ? simulate<float>(run, rigid, to) : simulate<double>(run, rigid, to); });
-  if (recording)
-    recording->finish({{"dt", scene.options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
+      what, [&] { return run.use_float ? simulate<float>(run, rigid, to) : simulate<double>(run, rigid, to); },
+      [&] { return keep_recording(to, run.out, meta(WorldStatus::ok)); });
+  if (recording) recording->finish(meta(outcome.status));
   print(run, scene, outcome);
   if (outcome.status != WorldStatus::ok) {
     tell("the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));

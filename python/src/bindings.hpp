@@ -44,9 +44,27 @@ void bind_learn(nb::module_& m);
 /// @throws InputError; ValueError for reading options given with a scene
 Model load_model(const std::filesystem::path& path, const ReadOptions& options);
 
-/// Type to which nanobind converts three numbers.
-using Numbers3 = std::array<double, 3>;
-inline Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
+/// An argument of N numbers: a tuple, a list or an array. It is converted when it is used: where nanobind converts an
+/// argument and fails, its message does not say how many numbers are expected.
+template <std::size_t N>
+struct Numbers {
+  nb::object given;
+
+  /// @throws ShapeError, nb::type_error naming the argument
+  std::array<double, N> of(const char* argument) const {
+    std::array<double, N> values;
+    if (nb::try_cast(given, values)) return values;
+    const bool text = nb::isinstance<nb::str>(given);
+    if (const Py_ssize_t size = text ? -1 : PyObject_Size(given.ptr()); size >= 0)
+      check_size(argument, std::size_t(size), N);
+    PyErr_Clear();
+    throw nb::type_error(
+        (std::string(argument) + ": is " + nb::repr(given).c_str() + ", expected " + std::to_string(N) + " numbers")
+            .c_str());
+  }
+};
+inline Vec3d vec(const std::array<double, 3>& a) { return {a[0], a[1], a[2]}; }
+inline Vec3d vec(const char* argument, const Numbers<3>& numbers) { return vec(numbers.of(argument)); }
 
 /// The C++ object of an argument that is kept as a Python object. @throws nb::type_error for another type
 template <class T>
@@ -302,9 +320,14 @@ nb::dict sensor_places(AnyData& any);
 const KeyframeSpec& keyframe_of(const Model& model, nb::handle which);
 
 /// A body by index or by name. @throws ValueError, nb::type_error
-int body_index(const Model& model, nb::handle body);
+int body_index(const Model& model, nb::handle body, const char* argument = "body");
 /// A joint likewise.
 int joint_index(const Model& model, nb::handle joint);
+/// An argument of bodies by index or by name, converted when it is used.
+struct Bodies {
+  nb::object given;
+  std::vector<int> of(const char* argument, const Model& model) const;
+};
 
 inline nb::object to_numpy(const Vec3d& v) { return new_array(std::array{v.x, v.y, v.z}, {3}); }
 inline nb::object to_numpy(const Mat3d& m) {
@@ -312,3 +335,16 @@ inline nb::object to_numpy(const Mat3d& m) {
 }
 
 }  // namespace tarsus::python
+
+namespace nanobind::detail {
+template <std::size_t N>
+struct type_caster<tarsus::python::Numbers<N>> {
+  NB_TYPE_CASTER(tarsus::python::Numbers<N>, const_name("collections.abc.Sequence[float]"))
+  bool from_python(handle src, std::uint8_t, cleanup_list*) noexcept { return value.given = borrow(src), true; }
+};
+template <>
+struct type_caster<tarsus::python::Bodies> {
+  NB_TYPE_CASTER(tarsus::python::Bodies, const_name("collections.abc.Sequence[str | int]"))
+  bool from_python(handle src, std::uint8_t, cleanup_list*) noexcept { return value.given = borrow(src), true; }
+};
+}  // namespace nanobind::detail

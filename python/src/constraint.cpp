@@ -46,6 +46,9 @@ nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1
   const Input<double> q = call.qpos(qpos), right = call.in("y1", y1, {model.nv}),
                       rows_right = call.optional("y2", y2, {m}), soft = call.optional("sigma", sigma, {m}),
                       inertia = call.optional("joint_inertia", joint_inertia, {model.nv});
+  for (const double s : soft.span()) {
+    if (!(s >= 0)) throw ValueError("sigma", number_text(s), "softness, 0 or more");
+  }
   const AlignedVector<double> zero = zeros(m);
   DelassusRows<double> rows(model);
   set.add_blocks(rows);

@@ -35,9 +35,6 @@ PyEqualities& equalities_for(const Model& model, handle equalities) {
 
 namespace {
 
-using Point = std::array<double, 3>;
-Vec3d point(const Point& p) { return {p[0], p[1], p[2]}; }
-
 AlignedVector<double> zeros(std::size_t n) { return AlignedVector<double>(n, 0.0); }
 
 /// The result of a user's function as a NumPy array of doubles. dimensions: "atleast_1d" or "atleast_2d".
@@ -256,26 +253,27 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
 void bind_additions(nb::class_<PyEqualities>& c) {
   c.def(
        "add_connect",
-       [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q) {
-         return e.growing(name).add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                            point(q));
+       [](PyEqualities& e, const std::string& name, handle a, const Numbers<3>& p, handle b, const Numbers<3>& q) {
+         return e.growing(name).add_connect(name, body_index(e.set.model(), a), vec("point_a", p),
+                                            body_index(e.set.model(), b), vec("point_b", q));
        },
        "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Keeps two points together: three rows.")
       .def(
           "add_distance",
-          [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
+          [](PyEqualities& e, const std::string& name, handle a, const Numbers<3>& p, handle b, const Numbers<3>& q,
              double length) {
-            return e.growing(name).add_distance(name, body_index(e.set.model(), a), point(p),
-                                                body_index(e.set.model(), b), point(q), length);
+            return e.growing(name).add_distance(name, body_index(e.set.model(), a), vec("point_a", p),
+                                                body_index(e.set.model(), b), vec("point_b", q), length);
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "length"_a,
           "Keeps two points `length` apart [m]: one row.")
       .def(
           "add_point_on_plane",
-          [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
-             const Point& n) {
-            return e.growing(name).add_point_on_plane(name, body_index(e.set.model(), a), point(p),
-                                                      body_index(e.set.model(), b), point(q), point(n));
+          [](PyEqualities& e, const std::string& name, handle a, const Numbers<3>& p, handle b, const Numbers<3>& q,
+             const Numbers<3>& n) {
+            return e.growing(name).add_point_on_plane(name, body_index(e.set.model(), a), vec("point_a", p),
+                                                      body_index(e.set.model(), b), vec("point_b", q),
+                                                      vec("normal", n));
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "normal"_a,
           "Keeps a point of body a in a plane fixed to body b: one row.")
@@ -296,17 +294,21 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           "constant c_0. One row.")
       .def(
           "add_weld",
-          [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,
-             const Point& p) {
-            const Mat3d rotation{R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]};
-            const double error = rotation_error(rotation);
+          [](PyEqualities& e, const std::string& name, handle a, handle b, const Numbers<9>& rotation,
+             const Numbers<3>& p) {
+            const std::array<double, 9> r =
+                (nb::hasattr(rotation.given, "ravel") ? Numbers<9>{rotation.given.attr("ravel")()} : rotation)
+                    .of("rotation");
+            const Mat3d R{r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]};
+            const double error = rotation_error(R);
             if (!(error <= kRotationError))
               throw ValueError("rotation", "off by " + number_text(error), "a rotation matrix");
             return e.growing(name).add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
-                                            {rotation, point(p)});
+                                            {R, vec("position", p)});
           },
           "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
-          "Keeps the pose of b in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
+          "Keeps the pose of b in a's frame: rotation (nine numbers, row by row, or an array (3, 3)) and position [m]. "
+          "Six rows.")
       .def(
           "add_screw",
           [](PyEqualities& e, const std::string& name, handle slide, handle hinge, double pitch) {

@@ -120,15 +120,15 @@ nb::object truth(std::span<const char> values, handle self) {
   return view_array(reinterpret_cast<const bool*>(values.data()), {values.size()}, self);
 }
 
-std::vector<MotionTaskOptions::Point> points_of(const nb::list& list) {
+std::vector<MotionTaskOptions::Point> points_of(const Model& model, const nb::list& list) {
   std::vector<MotionTaskOptions::Point> out;
   for (handle item : list) {
-    std::tuple<int, double, double, double> one;
+    std::tuple<nb::object, double, double, double> one;
     if (!nb::try_cast(item, one))
       throw nb::type_error(
           ("end_effectors: has " + nb::cast<std::string>(nb::repr(item)) + ", expected (body, x, y, z)").c_str());
-    const auto [body, x, y, z] = one;
-    out.push_back({body, {x, y, z}});
+    const auto& [body, x, y, z] = one;
+    out.push_back({body_index(model, body, "end_effectors"), {x, y, z}});
   }
   return out;
 }
@@ -207,11 +207,12 @@ void bind_tasks(nb::module_& m) {
   motion.def(
       "__init__",
       [](MotionTask* self, const Model& model, const ClipBinding& clip, const Drives& drives,
-         std::vector<double> joint_weight, nb::list end_effectors, std::vector<int> feet, const std::string& reward,
+         std::vector<double> joint_weight, nb::list end_effectors, const Bodies& feet, const std::string& reward,
          std::vector<double> weights, double control_dt, int substeps, double time_limit, double tilt_limit,
          double distance_limit, double start, bool phase, bool follow_root, bool relative_action) {
         MotionTaskOptions o;
-        o.joint_weight = std::move(joint_weight), o.end_effectors = points_of(end_effectors), o.feet = std::move(feet);
+        o.joint_weight = std::move(joint_weight), o.end_effectors = points_of(model, end_effectors),
+        o.feet = feet.of("feet", model);
         o.reward = imitation_reward(reward), o.weights = std::move(weights);
         o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit, o.tilt_limit = tilt_limit;
         o.distance_limit = distance_limit;
@@ -220,14 +221,15 @@ void bind_tasks(nb::module_& m) {
         new (self) MotionTask(model, clip, drives, std::move(o));
       },
       nb::keep_alive<1, 2>(), "model"_a, "clip"_a, "drives"_a, nb::kw_only(), "joint_weight"_a = std::vector<double>(),
-      "end_effectors"_a = nb::list(), "feet"_a = std::vector<int>(), "reward"_a = "deepmimic",
+      "end_effectors"_a = nb::list(), "feet"_a = nb::list(), "reward"_a = "deepmimic",
       "weights"_a = std::vector<double>(), "control_dt"_a = d.control_dt, "substeps"_a = d.substeps,
       "time_limit"_a = d.time_limit, "tilt_limit"_a = d.tilt_limit, "distance_limit"_a = d.distance_limit,
       "start"_a = d.start, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
       "relative_action"_a = d.relative_action,
       "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. "
       "end_effectors: (body, x, y, z),\n"
-      "points in the body's frame [m]. feet: indices of bodies that may touch the ground. reward: 'deepmimic' or "
+      "points in the body's frame [m]. feet: names or indices of bodies that may touch the ground. reward: 'deepmimic' "
+      "or "
       "'mimickit'. weights: those of\n"
       "the reward's terms; empty: the published ones. control_dt, time_limit, start (time in the clip; "
       "negative: random) [s];\n"
@@ -307,23 +309,25 @@ void bind_tasks(nb::module_& m) {
   const VelocityTaskOptions w;
   velocity.def(
       "__init__",
-      [](VelocityTask* self, const Model& model, std::vector<int> feet, std::array<double, 3> command_low,
-         std::array<double, 3> command_high, double command_interval, double standing, const std::string& keyframe,
-         double action_scale, std::array<double, 8> weights, double noise, double tilt_limit, double control_dt,
+      [](VelocityTask* self, const Model& model, const Bodies& feet, const Numbers<3>& command_low,
+         const Numbers<3>& command_high, double command_interval, double standing, const std::string& keyframe,
+         double action_scale, const Numbers<8>& weights, double noise, double tilt_limit, double control_dt,
          int substeps, double time_limit) {
         VelocityTaskOptions o;
-        for (int k = 0; k < 3; ++k) o.command_low[k] = command_low[k], o.command_high[k] = command_high[k];
-        o.command_interval = command_interval, o.standing = standing, o.keyframe = keyframe, o.feet = std::move(feet);
-        o.action_scale = action_scale, o.weights = weights, o.noise = noise, o.tilt_limit = tilt_limit;
+        o.command_low = vec("command_low", command_low), o.command_high = vec("command_high", command_high);
+        o.command_interval = command_interval, o.standing = standing, o.keyframe = keyframe,
+        o.feet = feet.of("feet", model);
+        o.action_scale = action_scale, o.weights = weights.of("weights"), o.noise = noise, o.tilt_limit = tilt_limit;
         o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit;
         new (self) VelocityTask(model, std::move(o));
       },
-      nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "feet"_a = std::vector<int>(),
-      "command_low"_a = triple(w.command_low), "command_high"_a = triple(w.command_high),
-      "command_interval"_a = w.command_interval, "standing"_a = w.standing, "keyframe"_a = w.keyframe,
-      "action_scale"_a = w.action_scale, "weights"_a = w.weights, "noise"_a = w.noise, "tilt_limit"_a = w.tilt_limit,
-      "control_dt"_a = w.control_dt, "substeps"_a = w.substeps, "time_limit"_a = w.time_limit,
-      "feet: indices of bodies. command_low, command_high: bounds of the command: forward and left [m/s], turning "
+      nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "feet"_a = nb::list(), "command_low"_a = triple(w.command_low),
+      "command_high"_a = triple(w.command_high), "command_interval"_a = w.command_interval, "standing"_a = w.standing,
+      "keyframe"_a = w.keyframe, "action_scale"_a = w.action_scale, "weights"_a = w.weights, "noise"_a = w.noise,
+      "tilt_limit"_a = w.tilt_limit, "control_dt"_a = w.control_dt, "substeps"_a = w.substeps,
+      "time_limit"_a = w.time_limit,
+      "feet: names or indices of bodies. command_low, command_high: bounds of the command: forward and left [m/s], "
+      "turning "
       "[rad/s]. command_interval [s]:\n"
       "time between commands. standing: fraction of commands that are zero. keyframe: the stance. weights: "
       "those of the reward's terms.\n"

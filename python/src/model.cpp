@@ -334,8 +334,17 @@ const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
   throw ValueError("keyframe", "\"" + name + "\"", all.empty() ? "a model that has keyframes" : "one of: " + names);
 }
 
-int body_index(const Model& model, nb::handle body) {
-  return index_of(body, "body", model.nbody(), &Model::body_id, model);
+int body_index(const Model& model, nb::handle body, const char* argument) {
+  return index_of(body, argument, model.nbody(), &Model::body_id, model);
+}
+std::vector<int> Bodies::of(const char* argument, const Model& model) const {
+  if (nb::isinstance<nb::str>(given) || !PySequence_Check(given.ptr()))
+    throw nb::type_error(
+        (std::string(argument) + ": is " + nb::repr(given).c_str() + ", expected a list of names or indices of bodies")
+            .c_str());
+  std::vector<int> out;
+  for (nb::handle body : given) out.push_back(body_index(model, body, argument));
+  return out;
 }
 int joint_index(const Model& model, nb::handle joint) {
   return index_of(joint, "joint", model.njoint(), &Model::joint_id, model);

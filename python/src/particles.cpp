@@ -95,15 +95,14 @@ nb::object sym3(const std::array<double, 6>& v) {
 }
 
 void construct(Particles* self, handle mass, handle position, handle velocity, handle box, const std::string& units) {
-  const std::size_t n = nb::len(nb::borrow(mass));
+  const Shape shape = shape_of("mass", mass);
+  const std::size_t n = shape.empty() ? 0 : shape[0];
   ParticleSystem system;
   system.units = units_by_name(units);
   system.mass = numbers("mass", mass, {n});
   system.position = numbers("position", position, {n, 3});
   system.velocity = velocity.is_none() ? std::vector<double>(3 * n) : numbers("velocity", velocity, {n, 3});
-  Numbers3 lengths{};
-  if (!box.is_none() && !nb::try_cast(box, lengths)) throw nb::type_error("box: expected three lengths, 0 where open");
-  system.box.length = vec(lengths);
+  if (!box.is_none()) system.box.length = vec("box", {nb::borrow(box)});
   system.constraints = ConstraintSet(static_cast<int>(n));
   system.check();
   new (self) Particles{std::move(system)};
@@ -401,29 +400,29 @@ void bind_constraints(nb::class_<Particles>& c) {
       "i"_a, "j"_a, "k"_a, "l"_a, "angle"_a, "Keeps the torsion angle [rad], pi at trans.");
   c.def(
       "add_plane",
-      [](Particles& p, int i, const Numbers3& point, const Numbers3& normal, double length) {
-        return p.add([&](auto& s) { return s.add_plane(i, vec(point), vec(normal), length); });
+      [](Particles& p, int i, const Numbers<3>& point, const Numbers<3>& normal, double length) {
+        return p.add([&](auto& s) { return s.add_plane(i, vec("point", point), vec("normal", normal), length); });
       },
       "i"_a, "point"_a, "normal"_a, "length"_a = 1.0, "Keeps a particle on a plane; the violation is a length.");
   c.def(
       "add_sphere",
-      [](Particles& p, int i, const Numbers3& centre, double radius) {
-        return p.add([&](auto& s) { return s.add_sphere(i, vec(centre), radius); });
+      [](Particles& p, int i, const Numbers<3>& centre, double radius) {
+        return p.add([&](auto& s) { return s.add_sphere(i, vec("centre", centre), radius); });
       },
       "i"_a, "centre"_a, "radius"_a, "Keeps a particle on a sphere.");
   c.def(
       "add_linear",
-      [](Particles& p, std::vector<int> particles, const std::vector<Numbers3>& coefficients, double value,
+      [](Particles& p, std::vector<int> particles, const std::vector<Numbers<3>>& coefficients, double value,
          double length) {
         std::vector<Vec3d> a;
-        for (const Numbers3& k : coefficients) a.push_back(vec(k));
+        for (const Numbers<3>& k : coefficients) a.push_back(vec("coefficients", k));
         return p.add([&](auto& s) { return s.add_linear(std::move(particles), std::move(a), value, length); });
       },
       "particles"_a, "coefficients"_a, "value"_a, "length"_a = 1.0, "Keeps the sum of coefficient_a . x_a.");
   c.def(
       "add_centre_of_mass",
-      [](Particles& p, const Numbers3& centre, double length) {
-        return p.add([&](auto& s) { return s.add_centre_of_mass(p.system.mass, vec(centre), length); });
+      [](Particles& p, const Numbers<3>& centre, double length) {
+        return p.add([&](auto& s) { return s.add_centre_of_mass(p.system.mass, vec("centre", centre), length); });
       },
       "centre"_a, "length"_a = 1.0, "Keeps the centre of mass: three rows. Returns the first.");
   c.def(

@@ -47,7 +47,7 @@ const std::vector<OptionField>& option_fields() {
   using O = RigidWorldOptions;
   static const std::vector<OptionField> fields = {
       field("dt", &O::dt, "a number [s]"),
-      {"gravity", [](O& o, handle v) { o.gravity = vec(cast_option<Numbers3>("gravity", v, "three numbers [m/s²]")); },
+      {"gravity", [](O& o, handle v) { o.gravity = vec("gravity", {nb::borrow(v)}); },
        [](const O& o) { return to_numpy(o.gravity); }},
       field("iterations", &O::iterations, "an integer"),
       field("tolerance", &O::tolerance, "a number [m/s]"),
@@ -133,11 +133,11 @@ Sym3d inertia_of(handle inertia) {
     }
     return {m[0], 0.5 * (m[1] + m[3]), 0.5 * (m[2] + m[6]), m[4], 0.5 * (m[5] + m[7]), m[8]};
   }
-  const Vec3d d = vec(cast_option<Numbers3>("inertia", inertia, "three numbers or a (3, 3) array [kg m²]"));
+  const Vec3d d = vec("inertia", {nb::borrow(inertia)});
   return {d.x, 0, 0, d.y, 0, d.z};
 }
 
-Quatd unit(const Numbers4& q) {
+Quatd unit(const std::array<double, 4>& q) {
   const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   if (!std::isfinite(length) || !(length > 1e-6))
     throw ValueError("orientation", "of length " + number_text(length), "a quaternion w, x, y, z that is not zero");
@@ -317,11 +317,11 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       "options.");
   c.def(
       "add_body",
-      [](AnyRigidWorld& w, const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
-         nb::object inertia, const Numbers3& com,
+      [](AnyRigidWorld& w, const OwnedShape* shape, double mass, const Numbers<3>& position,
+         const Numbers<4>& orientation, nb::object inertia, const Numbers<3>& com,
          int surface) { return w.add_body(shape, mass, position, orientation, inertia, com, surface); },
-      "shape"_a.none(), "mass"_a, "position"_a = Numbers3{0, 0, 0}, "orientation"_a = Numbers4{1, 0, 0, 0},
-      "inertia"_a = nb::none(), "com"_a = Numbers3{0, 0, 0}, "surface"_a = 0,
+      "shape"_a.none(), "mass"_a, "position"_a = nb::make_tuple(0, 0, 0), "orientation"_a = nb::make_tuple(1, 0, 0, 0),
+      "inertia"_a = nb::none(), "com"_a = nb::make_tuple(0, 0, 0), "surface"_a = 0,
       nb::sig(
           "def add_body(self, shape: Shape | None, mass: float, position: object = (0, 0, 0), orientation: object = "
           "(1, 0, 0, 0), inertia: object = None, com: object = (0, 0, 0), surface: int = 0) -> int"),
@@ -331,11 +331,13 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       "add_shape() adds shapes later.");
   c.def(
       "add_shape",
-      [](AnyRigidWorld& w, int body, const OwnedShape& shape, const Numbers3& position, const Numbers4& orientation,
-         int surface, int contype,
-         int conaffinity) { return w.add_shape(body, shape, position, orientation, surface, contype, conaffinity); },
-      "body"_a, "shape"_a, "position"_a = Numbers3{0, 0, 0}, "orientation"_a = Numbers4{1, 0, 0, 0}, "surface"_a = 0,
-      "contype"_a = 1, "conaffinity"_a = 1,
+      [](AnyRigidWorld& w, int body, const OwnedShape& shape, const Numbers<3>& position, const Numbers<4>& orientation,
+         int surface, int contype, int conaffinity) {
+        const ShapePose local{vec("position", position), rotation(unit(orientation.of("orientation")))};
+        return w.add_shape(body, shape, local, surface, contype, conaffinity);
+      },
+      "body"_a, "shape"_a, "position"_a = nb::make_tuple(0, 0, 0), "orientation"_a = nb::make_tuple(1, 0, 0, 0),
+      "surface"_a = 0, "contype"_a = 1, "conaffinity"_a = 1,
       nb::sig("def add_shape(self, body: int, shape: Shape, position: object = (0, 0, 0), orientation: object = (1, 0, "
               "0, 0), surface: int = 0, contype: int = 1, conaffinity: int = 1) -> int"),
       "Adds another shape to a body, in the body's frame, or to the world (body -1). The body's mass does "

@@ -14,8 +14,6 @@
 
 namespace tarsus::python {
 
-using Numbers4 = std::array<double, 4>;
-
 /// Applies Python's keywords to a scene's options and surfaces. @return whether contacts are solved in float
 /// @throws ValueError, nb::type_error for unknown keywords
 bool apply_keywords(RigidScene& scene, const nb::kwargs& keywords);
@@ -26,7 +24,7 @@ nb::dict to_python(const RigidWorldOptions& options);
 /// Inertia from three principal moments or a (3, 3) array [kg m²].
 Sym3d inertia_of(nb::handle object);
 /// @throws ValueError for a quaternion that is zero or not finite
-Quatd unit(const Numbers4& q);
+Quatd unit(const std::array<double, 4>& q);
 
 /// The body frame as the user defined it.
 struct BodyFrame {
@@ -64,16 +62,17 @@ class AnyRigidWorld {
   int add_surface(const Surface& s) {
     return visit([&](auto& w) { return w.add_surface(s); });
   }
-  int add_body(const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
-               nb::handle inertia, const Numbers3& com, int surface) {
+  int add_body(const OwnedShape* shape, double mass, const Numbers<3>& position, const Numbers<4>& orientation,
+               nb::handle inertia, const Numbers<3>& com_given, int surface) {
+    const Vec3d com = vec("com", com_given);
     if (!shape && inertia.is_none()) throw ValueError("inertia", "None", "moments, because there is no shape");
     if (!(mass > 0) || !std::isfinite(mass)) throw ValueError("mass", number_text(mass), "finite, above 0");
-    for (const double x : com) {
-      if (inertia.is_none() && x != 0)  // nan too
-        throw ValueError("com", number_text(x), "0 unless inertia is given: otherwise the shape determines both");
+    for (int k = 0; k < 3; ++k) {
+      if (inertia.is_none() && com[k] != 0)  // nan too
+        throw ValueError("com", number_text(com[k]), "0 unless inertia is given: otherwise the shape determines both");
     }
     const PrincipalBody made =
-        inertia.is_none() ? principal_body(mass, shape->shape) : principal_body(mass, vec(com), inertia_of(inertia));
+        inertia.is_none() ? principal_body(mass, shape->shape) : principal_body(mass, com, inertia_of(inertia));
     const Vec3d& moment = made.body.inertia;
     const double sum = moment.x + moment.y + moment.z;
     for (int k = 0; k < 3; ++k) {
@@ -88,15 +87,14 @@ class AnyRigidWorld {
     if (shape && (shape->shape.type == ShapeType::plane || shape->shape.type == ShapeType::height_field))
       throw ValueError("shape", name(shape->shape.type), "a shape that can move: planes and height fields cannot");
     RigidBody body = made.body;
-    set_pose(body, made.frame, vec(position), unit(orientation));
+    set_pose(body, made.frame, vec("position", position), unit(orientation.of("orientation")));
     const int number = visit([&](auto& w) { return w.add_body(body); });
     frames_.push_back(made.frame), names_.emplace_back();
-    if (shape) add_shape(number, *shape, {}, {1, 0, 0, 0}, surface, 1, 1);
+    if (shape) add_shape(number, *shape, {}, surface, 1, 1);
     return number;
   }
-  int add_shape(int body, const OwnedShape& shape, const Numbers3& position, const Numbers4& orientation, int surface,
-                int contype, int conaffinity) {
-    BodyShape s{body, shape.shape, {vec(position), rotation(unit(orientation))}, surface, contype, conaffinity};
+  int add_shape(int body, const OwnedShape& shape, const ShapePose& local, int surface, int contype, int conaffinity) {
+    BodyShape s{body, shape.shape, local, surface, contype, conaffinity};
     if (body >= 0 && body < n()) {
       const ShapePose& frame = frames_[std::size_t(body)];
       s.local.position = transpose_mul(frame.rotation, s.local.position - frame.position);
@@ -106,12 +104,13 @@ class AnyRigidWorld {
     shapes_.push_back(shape);
     return number;
   }
-  int add_joint(int a, int b, const Numbers3& anchor, double compliance, double damping_time) {
+  int add_joint(int a, int b, const Numbers<3>& anchor, double compliance, double damping_time) {
+    const Vec3d point = vec("anchor", anchor);
     const auto local = [&](int body) {
-      if (body < 0 || body >= n()) return vec(anchor);
+      if (body < 0 || body >= n()) return point;
       return visit([&](auto& w) {
         const RigidBody& at_body = w.bodies()[std::size_t(body)];
-        return transpose_mul(rotation(at_body.orientation), vec(anchor) - at_body.position);
+        return transpose_mul(rotation(at_body.orientation), point - at_body.position);
       });
     };
     const PointJoint joint{a, b, local(a), local(b), {compliance, damping_time}};

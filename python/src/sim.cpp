@@ -429,9 +429,9 @@ void bind_limits(nb::module_& m) {
       });
   m.def(
       "cone_limit",
-      [](nb::object owner, const std::string& name, handle joint, const std::array<double, 3>& axis, double angle) {
+      [](nb::object owner, const std::string& name, handle joint, const Numbers<3>& axis, double angle) {
         const Model& model = expect<const Model>(owner, "model");
-        UserLimit limit = cone_limit(model, name, joint_index(model, joint), {axis[0], axis[1], axis[2]}, angle);
+        UserLimit limit = cone_limit(model, name, joint_index(model, joint), vec("axis", axis), angle);
         return PyUserLimit{std::move(limit), std::move(owner)};
       },
       "model"_a, "name"_a, "joint"_a, "axis"_a, "angle"_a,

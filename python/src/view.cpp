@@ -5,6 +5,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <memory>
 
@@ -118,7 +120,7 @@ void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
     throw ValueError("path", path.string(), "a file that ends in .json: clips are written in this project's format");
   std::ofstream file(path, std::ios::binary);
   file << write_clip(clip);
-  if (!file.flush()) throw Error(path.string() + ": cannot be written");
+  if (!file.flush()) throw Error(path.string() + ": cannot be written: " + std::strerror(errno));
   if (!clip.skeleton.empty()) {
     nb::module_::import_("warnings")
         .attr("warn")(path.string() + ": the format does not store the skeleton: call retarget() before save()");

@@ -93,8 +93,8 @@ def make(name, **options):
 def velocity_task(model, feet=(), **options):
     """A robot with position servos follows a velocity command.
 
-    model: an object or a file, with a free root; its first keyframe, if any, is the stance. feet: names of bodies. options:
-    those of :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that
+    model: an object or a file, with a free root; its first keyframe, if any, is the stance. feet: names or indices of bodies.
+    options: those of :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that
     are not position servos.
     """
     return _velocity_task(model, feet, options)
@@ -103,7 +103,7 @@ def velocity_task(model, feet=(), **options):
 def _velocity_task(model, feet, options):
     if not isinstance(model, Model):
         model = Model.load(model)
-    return _task(VelocityTask, [model], options, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)])
+    return _task(VelocityTask, [model], options, feet=expect("feet", feet, list, tuple))
 
 
 def motion_task(model, clip, table, **options):
@@ -152,7 +152,7 @@ def _motion_task(model, clip, table, options):
         options = {"distance_limit": 1.0, "follow_root": False, "time_limit": 10.0, **options}
     drives = Drives(kp, kd)
     drives.force_limit = force
-    points = [(model.body_id(_with("table's end effector", p, ["body"], ["position"])["body"]), *p.get("position", (0, 0, 0)))
+    points = [(_with("table's end effector", p, ["body"], ["position"])["body"], *p.get("position", (0, 0, 0)))
               for p in expect("table's end_effectors", table["end_effectors"], list, tuple)]
-    feet = [model.body_id(name) for name in expect("table's feet", table["feet"], list, tuple)]
+    feet = expect("table's feet", table["feet"], list, tuple)
     return _task(MotionTask, [model, clip, drives], options, joint_weight=weight, end_effectors=points, feet=feet)

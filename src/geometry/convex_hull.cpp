@@ -52,6 +52,8 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   if (points.size() < 4) {
     throw ValueError("convex hull points", std::to_string(points.size()), "at least 4 points that span a volume");
   }
+  if (std::ranges::all_of(points, [&](const Vec3d& p) { return norm(p - points[0]) == 0; }))
+    throw ValueError("convex hull points", "all the same", "points that span a volume");
   double largest = 0;
   for (const Vec3d& p : points) largest = std::max({largest, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
   if (largest > kLargest) {
@@ -71,6 +73,8 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   char command[] = "qhull Qt";  // Qt: triangulated facets
   const int status =
       qh_new_qhull(qh, 3, static_cast<int>(points.size()), coordinates.data(), False, command, nullptr, hull.messages);
+  if (status == qh_ERRsingular)
+    throw ValueError("convex hull points", "in a plane or on a line", "points that span a volume");
   if (status != 0) {
     std::fflush(hull.messages);
     throw ValueError("convex hull", first_line(std::string(hull.text, hull.text_size)), "points that span a volume");

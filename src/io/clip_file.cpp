@@ -104,11 +104,12 @@ class ClipReader {
   DiagnosticSink sink_;
 };
 
-[[noreturn]] void no_clip(Location where) {
+[[noreturn]] void no_clip(Location where, const std::string& content = "this is not a motion clip") {
   throw InputError(std::move(where),
-                   "this is not a motion clip: expected BVH (HIERARCHY), Acclaim's AMC with its ASF beside it, AMASS "
-                   "(.npz), MimicKit (.pkl), DeepMimic (\"Frames\") or tarsus's own format (\"format\": "
-                   "\"tarsus-clip\")");
+                   content +
+                       ": expected BVH (HIERARCHY), Acclaim's AMC with its ASF beside it, AMASS "
+                       "(.npz), MimicKit (.pkl), DeepMimic (\"Frames\") or tarsus's own format (\"format\": "
+                       "\"tarsus-clip\")");
 }
 
 constexpr std::string_view kZip = "PK\x03\x04";
@@ -127,6 +128,26 @@ std::string joined(const double* from, std::size_t count) {
 
 }  // namespace
 
+bool is_clip(const JsonValue& root) {
+  const JsonValue* format = root.find("format");
+  return root.find("Frames") || (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip");
+}
+
+std::string content_of(const JsonValue& root) {
+  if (const JsonValue* format = root.find("format"); format && format->is(JsonValue::Type::string)) {
+    const std::string& of = format->text;
+    return fmt::format("JSON of the format {}{}", quote(of),
+                       of == "tarsus-clip-mapping"  ? " (--mapping takes it)"
+                       : of == "tarsus-motion-task" ? " (tarsus.tasks.motion_task takes it)"
+                                                    : "");
+  }
+  if (!root.is(JsonValue::Type::object)) return fmt::format("JSON with {}", describe(root));
+  if (root.keys.empty()) return "JSON without keys";
+  std::string keys;
+  for (std::size_t i = 0; i < root.keys.size() && i < 5; ++i) keys += (i ? ", " : "") + quote(root.keys[i]);
+  return fmt::format("JSON with the keys {}{}", keys, root.keys.size() > 5 ? ", …" : "");
+}
+
 MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping) {
   const std::string_view first = beginning(text);
   if (first == "HIERARCHY") return parse_bvh(text, name);
@@ -144,7 +165,7 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
     return deepmimic_from(document, stem(name),
                           mapping ? std::span<const ClipChannel>(mapping->layout) : std::span<const ClipChannel>());
   }
-  no_clip(document.where(document.root()));
+  no_clip(document.where(document.root()), "this is not a motion clip but " + content_of(document.root()));
 }
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {

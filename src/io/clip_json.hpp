@@ -16,6 +16,10 @@ int read_channels(const JsonDocument& document, const JsonValue& value, const st
                   std::vector<ClipChannel>& out);
 /// Text in quotes, as JSON writes it.
 std::string json_string(const std::string& text);
+/// Whether it is a clip of DeepMimic's or this project's format.
+bool is_clip(const JsonValue& root);
+/// For messages: what a JSON file is that is not of the expected kind.
+std::string content_of(const JsonValue& root);
 /// File name without folder and extension.
 std::string stem(const std::string& file);
 

@@ -342,7 +342,8 @@ void JsonObject::done(Severity severity, const std::string& expected) {
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     if (seen_[i]) continue;
     sink_.add(severity, document_.where(value_.items[i], path(value_.keys[i])),
-              fmt::format("unknown key {}: it is not used; known keys: {}", quote(value_.keys[i]), expected));
+              fmt::format("unknown key {}{}; known keys: {}", quote(value_.keys[i]),
+                          severity == Severity::error ? "" : ": it is not used", expected));
   }
 }
 

@@ -102,12 +102,15 @@ MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string
     case MeshFormat::obj: mesh = parse_obj(bytes, name); break;
     case MeshFormat::msh: mesh = parse_msh(bytes, name); break;
   }
+  const bool triangles = !mesh.triangles.empty();
   drop_repeated_corners(mesh, name);
   if (mesh.triangles.empty()) {
     try {
       mesh.triangles = convex_hull(mesh.vertices);
-    } catch (const ValueError&) {
-      mesh_error(name, 0, fmt::format("no triangle has a positive area ({} vertices)", mesh.vertices.size()));
+    } catch (const ValueError& error) {
+      if (triangles) mesh_error(name, 0, "every triangle has two equal corners");
+      if (mesh.vertices.empty()) mesh_error(name, 0, "has neither triangles nor vertices");
+      mesh_error(name, 0, std::string("has no triangles, and its vertices have no hull: ") + error.what());
     }
     mesh.diagnostics.push_back(
         {Severity::note, {name, 0, 0, {}}, "has no triangles: the convex hull of its vertices is used"});

@@ -496,7 +496,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     e.set_name(a.name);
     e.set(kWays[static_cast<int>(a.transmission)], a.target);
     if (!a.reference.empty()) e.set(a.transmission == TransmissionType::site ? "refsite" : "slidersite", a.reference);
-    e.set_unless("cranklength", a.crank_length, 0.0);
+    if (a.transmission == TransmissionType::slider_crank) e.set_unless("cranklength", a.crank_length, 0.0);
     e.set_list("gear", a.gear);
     e.set_unless("group", a.group, 0);
     e.set_list("user", a.user);

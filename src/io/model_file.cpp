@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "clip_json.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/io/xml.hpp"
@@ -20,14 +21,21 @@ void refuse_others(const std::filesystem::path& file) {
   std::string_view head = first;
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
-  const char* what = nullptr;
+  std::string what;
   if (head.starts_with("PK\x03\x04"))
     what = "an .npz file (a recording or a policy): tarsus replay takes a recording, --policy a policy";
-  if (head.starts_with('{') || head.starts_with('['))
-    what = "a JSON file (a clip?): give a clip with a model, as tarsus run MODEL --clip CLIP";
+  if (head.starts_with('{') || head.starts_with('[')) {
+    try {
+      const JsonDocument document(read_file(file, JsonLimits{}.bytes), file.string());
+      what = is_clip(document.root()) ? "a motion clip: give it with a model, as tarsus run MODEL --clip CLIP"
+                                      : content_of(document.root());
+    } catch (const InputError&) {
+      what = "JSON with errors";
+    }
+  }
   if (head.starts_with("HIERARCHY")) what = "a BVH clip: give it with a model, as tarsus run MODEL --clip CLIP";
   const int text = head.starts_with('P') ? 0 : 1;
-  if (what)
+  if (!what.empty())
     throw InputError(Location{file.string(), text, text, {}},
                      fmt::format("expected a model (MJCF or URDF), but this is {}", what));
 }

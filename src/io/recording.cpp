@@ -35,8 +35,14 @@ class Column {
       : width_(width),
         rows_per_chunk_(std::max<std::size_t>(1, kChunkBytes / sizeof(double) / std::max<std::size_t>(1, width))) {}
 
+  /// Makes room for the next row, which push() then adds without allocating.
+  void reserve() {
+    if (rows_ < chunks_.size() * rows_per_chunk_) return;
+    std::vector<double> chunk;
+    chunk.reserve(rows_per_chunk_ * width_);
+    chunks_.push_back(std::move(chunk));
+  }
   void push(std::span<const double> row) {
-    if (rows_ % rows_per_chunk_ == 0) chunks_.emplace_back().reserve(rows_per_chunk_ * width_);
     chunks_.back().insert(chunks_.back().end(), row.begin(), row.end());
     ++rows_;
   }
@@ -96,9 +102,11 @@ void RecordingWriter::frame(double time, std::span<const double> qpos, std::span
         s.frames > 0 ? fmt::format("more than the last frame's {}", s.last_time) : "a finite number of seconds");
   }
   check_finite("qpos", time, qpos), check_finite("qvel", time, qvel), check_finite("target", time, target);
+  s.time.reserve(), s.qpos.reserve(), s.qvel.reserve();
+  if (s.has_target) s.target.reserve();
+  s.hash.push_back(frame_hash(qpos, qvel));
   s.time.push({&time, 1}), s.qpos.push(qpos), s.qvel.push(qvel);
   if (s.has_target) s.target.push(target);
-  s.hash.push_back(frame_hash(qpos, qvel));
   s.last_time = time;
   ++s.frames;
 }

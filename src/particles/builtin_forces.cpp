@@ -126,6 +126,10 @@ void set_force_field(ParticleSystem& system, std::string_view name) {
 ParticleSystem converted(const ParticleSystem& system, const Units& units) {
   ParticleSystem out = system;
   if (units.name == system.units.name) return out;
+  const auto molecular = [](const Units& u) { return u.name == "nm_ps" || u.name == "angstrom_fs"; };
+  if (!molecular(system.units) || !molecular(units))
+    throw ValueError("units", units.name,
+                     system.units.name + ", the system's own: only nm_ps and angstrom_fs are converted to each other");
   const auto nm = [](const Units& u) { return measures(u).nm; };
   const double length = nm(units) / nm(system.units);
   const double time = length == 10 ? 1e3 : 1e-3;  // ps to fs if nm to Å, else the reverse

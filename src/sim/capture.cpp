@@ -96,9 +96,10 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
   };
   each_switch(out, [&](const char* name, auto& x, std::int64_t most) {
     const Json value = meta.value(name, Json());
-    const bool least = std::string_view(name) == "fault_index";
-    if (!value.is_number_integer() || value.get<std::int64_t>() < (least ? -1 : 0) || value.get<std::int64_t>() > most)
-      fail(file, std::string("meta/") + name, "expected a whole number from 0 to " + std::to_string(most));
+    const std::int64_t least = std::string_view(name) == "fault_index" ? -1 : 0;
+    if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+      fail(file, std::string("meta/") + name,
+           "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most));
     x = std::remove_reference_t<decltype(x)>(value.get<std::int64_t>());
   });
   each_array(model, out, [&](const char* name, std::vector<double>& x) {

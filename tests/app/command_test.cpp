@@ -288,6 +288,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"run models/humanoid.xml --quiet --duration 1e5" + out,
        "for 3000000 steps of 34 degrees of freedom and their rec"},
+      {"scene box_stack:5 --quiet --duration 1e5" + out, "x.npz has the "},
+      {"run models/humanoid.xml --quiet --duration 1e5" + out, "x.npz has the "},
       {"run " + bodies + " --no-record", "for the model " + bodies},
       {"check " + bodies, "for the model " + bodies},
       {"scene balls:150:150 --quiet", "for the scene balls:150:150"},
@@ -302,6 +304,10 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
     EXPECT_NE(said.find("error: not enough memory"), said.npos) << arguments << said;
     EXPECT_NE(said.find(expected), said.npos) << arguments << said;
   }
+  const tarsus::Recording kept = tarsus::read_recording(folder.path() / "x.npz");
+  EXPECT_EQ(kept.model, "humanoid");
+  EXPECT_GT(kept.frame_count(), 10000);
+  EXPECT_EQ(kept.first_changed(), -1);
   const std::string many =
       "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
@@ -376,10 +382,25 @@ TEST(Command, AFileInAnothersPlaceIsSaid) {
   const std::string recording = folder.path() / "run.npz", clip = "models/clips/humanoid_walk.json";
   ASSERT_EQ(tarsus_command("run models/pendulum.xml --duration 0.1 --out " + recording).code, 0);
   const std::string json =
-      "humanoid_walk.json:1:1: error: expected a model (MJCF or URDF), but this is a JSON file (a clip?): give a clip "
-      "with a model, as tarsus run MODEL --clip CLIP";
+      "humanoid_walk.json:1:1: error: expected a model (MJCF or URDF), but this is a motion clip: give it with a "
+      "model, "
+      "as tarsus run MODEL --clip CLIP";
+  const std::string setup = folder.path() / "setup.json", broken = folder.path() / "broken.json";
+  const std::string empty = folder.path() / "list.json";
+  std::ofstream(setup) << " {\"gravity\": [0, 0, -1], \"pinned\": [0]}";
+  std::ofstream(broken) << "{\"gravity\": ";
+  std::ofstream(empty) << "[]";
+  const std::string mapping = "models/mappings/dog3d.json", table = "models/tasks/dog.json";
   expect_all({{"run " + clip, 1, json},
               {"check " + clip, 1, json},
+              {"check " + setup, 1, "but this is JSON with the keys 'gravity', 'pinned'"},
+              {"run " + mapping, 1, "but this is JSON of the format 'tarsus-clip-mapping' (--mapping takes it)"},
+              {"run " + broken, 1, "but this is JSON with errors"},
+              {"info " + setup, 1, "not a motion clip but JSON with the keys 'gravity', 'pinned': expected BVH"},
+              {"info " + mapping, 1, "not a motion clip but JSON of the format 'tarsus-clip-mapping' (--mapping takes"},
+              {"info " + table, 1, "'tarsus-motion-task' (tarsus.tasks.motion_task takes it)"},
+              {"info " + empty, 1, "not a motion clip but JSON with an array"},
+              {"info " + broken, 1, "the text ends where a value is expected"},
               {"map models/humanoid.xml " + clip, 1, json},
               {"check " + recording, 1, "run.npz: error: expected a model (MJCF or URDF), but this is an .npz file"},
               {"run models/humanoid.xml --clip models/humanoid.xml", 1, "this is not a motion clip"},

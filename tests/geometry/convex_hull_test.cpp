@@ -171,15 +171,22 @@ TEST(ConvexHull, NearlyFlatPointsAreOneFaceOrARefusal) {
 TEST(ConvexHull, DegeneratePointsAreRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   EXPECT_THROW(ConvexHull({}), ValueError);
-  const auto refused = [](std::vector<Vec3d> points) { EXPECT_THROW(ConvexHull{points}, ValueError); };
-  refused(std::vector<Vec3d>(20, Vec3d{1, 2, 3}));
+  const auto refused = [](std::vector<Vec3d> points, const std::string& message = "") {
+    try {
+      const ConvexHull hull(points);
+      ADD_FAILURE() << message;
+    } catch (const ValueError& e) {
+      EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what();
+    }
+  };
+  refused(std::vector<Vec3d>(20, Vec3d{1, 2, 3}), "convex hull points: is all the same, expected points that span");
   std::vector<Vec3d> line, plane, good = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   for (int k = 0; k < 20; ++k) {
     line.push_back({1.0 * k, 2.0 * k, 3.0 * k});
     plane.push_back({std::cos(k), std::sin(k), 0.5});
   }
-  refused(line);
-  refused(plane);
+  refused(line, "is in a plane or on a line");
+  refused(plane, "is in a plane or on a line");
   for (const double bad : {nan, inf, -inf}) {
     auto points = good;
     points[2].y = bad;

@@ -260,7 +260,7 @@ TEST(ClipFile, BadInput) {
   refuses(a + c + "\"times\": [0, 0], \"frames\": [[1], [2]]}", "increase");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"w\"}", "is not an axis");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"x\"}", "perpendicular");
-  refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"Loop\": true}", "unknown key 'Loop'");
+  refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"Loop\": true}", "unknown key 'Loop'; known keys: ");
   refuses(a + "\"channels\": [{\"name\": \"h\", \"kind\": \"angel\"}], \"frame_time\": 1, \"frames\": [[1]]}",
           "'angel' is not a channel's kind");
   refuses(a + "\"channels\": [{\"kind\": \"angle\"}], \"frame_time\": 1, \"frames\": [[1]]}", "no name");

@@ -160,8 +160,8 @@ TEST(MeshFile, RefusesBadStl) {
   nan[84 + 12 + 3] = '\x7f', nan[84 + 12 + 2] = '\xc0';
   expect_mesh_refused(nan, MeshFormat::stl, "triangle 1 has a corner that is not finite");
   std::string none(84, '\0');
-  expect_mesh_refused(none, MeshFormat::stl, "no triangle has a positive area");
-  expect_mesh_refused("solid\nendsolid", MeshFormat::stl, "no triangle has a positive area");
+  expect_mesh_refused(none, MeshFormat::stl, "has neither triangles nor vertices");
+  expect_mesh_refused("solid\nendsolid", MeshFormat::stl, "has neither triangles nor vertices");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2\n", MeshFormat::stl, "m:4: error: 'vertex' has 2 numbers");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 x\n", MeshFormat::stl, "m:4: error:");
   expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 nan\n", MeshFormat::stl, "m:4: error:");
@@ -186,7 +186,11 @@ TEST(MeshFile, RefusesBadObj) {
   expect_mesh_refused("v 1 2 1e400\n", MeshFormat::obj, "m:1: error:");
   expect_mesh_refused("v 1,2 3 4\n", MeshFormat::obj, "m:1: error:");
   expect_mesh_refused("\n\n", MeshFormat::obj, "no vertex");
-  expect_mesh_refused(v + "f 1 1 2\n", MeshFormat::obj, "no triangle has a positive area");
+  expect_mesh_refused(
+      v + "v 1 1 0\n", MeshFormat::obj,
+      "has no triangles, and its vertices have no hull: convex hull points: is in a plane or on a line");
+  expect_mesh_refused("v 1 1 1\nv 1 1 1\nv 1 1 1\nv 1 1 1\n", MeshFormat::obj, "has no triangles, and its");
+  expect_mesh_refused(v + "f 1 1 2\n", MeshFormat::obj, "every triangle has two equal corners");
   expect_mesh_refused(v + "f 1 2 3 \\", MeshFormat::obj, "continued");
 }
 

@@ -152,6 +152,14 @@ def test_what_classes_say_of_lists_and_motors_is_kept(tmp_path):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-9, err_msg=name)
 
 
+def test_only_slider_cranks_are_written_with_a_crank(tmp_path):
+    """A class may give other actuators a length of a crank, which MuJoCo refuses on them."""
+    (tmp_path / "a.xml").write_text("""<mujoco><default><position cranklength=".3"/></default><worldbody><site name="w"/><body><joint name="j"/><geom size=".1"/>
+      <site name="s"/></body></worldbody><actuator><position joint="j"/><position cranksite="s" slidersite="w"/></actuator></mujoco>""")
+    model = converted(tmp_path / "a.xml", tmp_path / "b.xml")
+    assert model.actuator_cranklength[1] == 0.3
+
+
 @pytest.mark.parametrize("medium", ['density="500"', 'viscosity=".5"'])
 def test_fluids_drag_the_same_boxes(medium, tmp_path):
     """The box that a fluid drags lies along the geom if that is the body's only one, even where the moments are equal."""

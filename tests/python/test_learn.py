@@ -343,7 +343,7 @@ def test_bad_tables_are_named():
             (lambda t: t["root"].update(weight="a"), TypeError, "^table's root, weight: is of type str"),
             (lambda t: t["joints"]["left_knee"].update(weight=None), TypeError, "^table's joint 'left_knee', weight: is None"),
             (lambda t: t.update(end_effectors=3), TypeError, "^table's end_effectors: is of type int, expected a list"),
-            (lambda t: t["end_effectors"][0].update(position=[0, 0]), TypeError, r"^end_effectors: has \(\d+, 0, 0\), expected \(body, x, y, z\)"),
+            (lambda t: t["end_effectors"][0].update(position=[0, 0]), TypeError, r"^end_effectors: has \('\w+', 0, 0\), expected \(body, x, y, z\)"),
             (lambda t: t["end_effectors"][0].update(position=[0, 0, "a"]), TypeError, "^end_effectors: has .*'a'"),
             (lambda t: t["end_effectors"][0].update(position=[0, 0, np.nan]), tarsus.ValueError, "^end_effectors: is nan, expected finite positions"),
             (lambda t: t.update(feet="left_foot"), TypeError, "^table's feet: is of type str, expected a list"),
@@ -553,6 +553,25 @@ def test_the_return_of_a_clip_that_does_not_loop_is_over_its_steps(tmp_path, sta
 def test_unknown_options_of_tasks_are_named(name, known):
     with pytest.raises(TypeError, match=rf"^time_limits: is not an option of tarsus\.\w+Task, expected {known}"):
         tarsus.tasks.make(name, time_limits=3)
+
+
+def test_tasks_take_bodies_by_name_or_index():
+    model = tarsus.Model.load(MODELS / "humanoid.xml")
+    clip, drives = tarsus.Clip.load(str(MODELS / "clips" / "humanoid_walk.json"), model), tarsus.Drives.uniform(model)
+    drives.kp, drives.kd = (np.where(np.arange(model.nv) < 6, 0.0, x) for x in (drives.kp, drives.kd))
+    settings = []
+    for body in (lambda name: name, model.body_id, lambda name: np.int64(model.body_id(name))):
+        task = tarsus.MotionTask(model, clip, drives, joint_weight=[1.0] * 13, feet=(body("left_foot"), body("right_foot")),
+                                 end_effectors=[(body("left_forearm"), 0.0, 0.0, -0.1)])
+        settings.append([*task.settings["feet"], *task.settings["end_effectors"][0]])
+    assert settings[0] == settings[1] == settings[2]
+    quadruped = tarsus.Model.load(MODELS / "quadruped.xml")
+    for feet, error, message in ((["tail"], tarsus.ValueError, "^body: is \"tail\", expected one of: world, trunk"),
+                                 ([99], tarsus.ValueError, "^feet: is 99, expected an index"), ([1.5], TypeError, "^feet: is of type float"),
+                                 ("trunk", TypeError, "^feet: is 'trunk', expected a list of names or indices of bodies")):
+        with pytest.raises(error, match=message):
+            tarsus.VelocityTask(quadruped, feet=feet)
+    assert tarsus.VelocityTask(quadruped, feet=["front_left_calf"]).observation_size == 48
 
 
 @pytest.mark.parametrize("name, option", [("HumanoidWalk", "feet"), ("HumanoidWalk", "joint_weight"), ("QuadrupedVelocity", "feet")])

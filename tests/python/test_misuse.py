@@ -149,13 +149,19 @@ def body(**arguments):
     return tarsus.RigidWorld().add_body(tarsus.Shape.box(0.1, 0.1, 0.1), 1.0, **arguments)
 
 
-def joint(**arguments):
+def joint(anchor=(0, 0, 0), **arguments):
     world = tarsus.RigidWorld()
-    return world.add_joint(world.add_body(tarsus.Shape.sphere(0.1), 1.0), -1, (0, 0, 0), **arguments)
+    return world.add_joint(world.add_body(tarsus.Shape.sphere(0.1), 1.0), -1, anchor, **arguments)
 
 
 def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
+
+
+def kkt(sigma):
+    model = tarsus.Model.load(MODELS / "loops" / "ring.xml")
+    rows = tarsus.Equalities(model).nrow
+    return tarsus.solve_kkt(model, tarsus.Data(model), model.qpos0, np.zeros(model.nv), sigma=np.full(rows, sigma))
 
 
 def couple(polynomial, joint="right_knee"):
@@ -184,7 +190,23 @@ def walk():
     [
         (lambda: tarsus.Shape.convex([[0, 0, 0]]), TypeError, "points: is of type list"),
         (lambda: tarsus.Shape.height_field([[0.0]], 1.0, 1.0, 1.0), TypeError, "heights: is of type list"),
-        (lambda: tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), box=[1]), TypeError, "box"),
+        (lambda: tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), box=[1]), tarsus.ShapeError, "box: has size 1, expected 3"),
+        (lambda: tarsus.ParticleSystem(1.0, np.zeros((1, 3))), TypeError, "mass: is of type float, expected a C-contiguous NumPy array"),
+        (lambda: tarsus.ParticleSystem(np.float64(1.0), np.zeros((1, 3))), tarsus.ShapeError, "mass: has shape"),
+        (lambda: tarsus.MotionClip.load(MODELS / "clips" / "humanoid_walk.json").save("/nosuch/x.json"), tarsus.Error, "cannot be written: No such file"),
+        (lambda: tarsus.RigidWorld(gravity=(0, 0)), tarsus.ShapeError, "gravity: has size 2, expected 3"),
+        (lambda: tarsus.RigidWorld(gravity=-9.81), TypeError, "gravity: is -9.81, expected 3 numbers"),
+        (lambda: body(position=(0, 0)), tarsus.ShapeError, "position: has size 2, expected 3"),
+        (lambda: body(position=("a", 0, 0)), TypeError, "position: is .'a', 0, 0., expected 3 numbers"),
+        (lambda: body(orientation=(0, 0, 1)), tarsus.ShapeError, "orientation: has size 3, expected 4"),
+        (lambda: body(inertia=(1, 1)), tarsus.ShapeError, "inertia: has size 2, expected 3"),
+        (lambda: joint(anchor=(1, 2)), tarsus.ShapeError, "anchor: has size 2, expected 3"),
+        (lambda: tarsus.ParticleSystem.load("water1").add_plane(0, (0, 0), (0, 0, 1)), tarsus.ShapeError, "point: has size 2"),
+        (lambda: tarsus.ParticleSystem.load("water1").add_linear([0], [(1, 2)], 0.0), tarsus.ShapeError, "coefficients: has size 2"),
+        (lambda: tarsus.cone_limit(humanoid(), "c", "neck", (1, 0), 1.0), tarsus.ShapeError, "axis: has size 2, expected 3"),
+        (lambda: kkt(sigma=-1.0), ValueError, "sigma: is -1, expected softness, 0 or more"),
+        (lambda: kkt(sigma=np.nan), ValueError, "sigma: is nan"),
+        (lambda: weld(np.eye(3)[:2]), tarsus.ShapeError, "rotation: has size 6, expected 9"),
         (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
         (lambda: tarsus.RigidWorld(compliance=-1), ValueError, "compliance: is -1, expected finite, not negative"),
         (lambda: tarsus.RigidWorld().add_surface(compliance=-3), ValueError, "compliance: is -3, expected finite"),

@@ -281,6 +281,44 @@ def test_what_is_replicated_is_not_attached_by_the_name_of_its_original(part, tm
         tarsus.Model.load(tmp_path / "main.xml")
 
 
+REPLICATED = {
+    "plain": """<replicate count="3" offset="1 0 0" euler="0 0 .3"><body name="b" pos=".1 0 0"><joint name="j"/><geom size=".1"/>
+        <body name="c" pos="0 0 1"><joint name="k"/><geom size=".1"/></body></body></replicate>""",
+    "in a frame": '<frame name="f" pos="0 5 0"><replicate count="3" offset="1 0 0"><body name="b" pos=".1 0 0"><joint name="j"/><geom size=".1"/></body></replicate></frame>',
+    "a frame": '<replicate count="3" offset="1 0 0"><frame name="f" pos="0 7 0"><body name="b" pos=".1 0 0"><joint name="j"/><geom size=".1"/></body></frame></replicate>',
+    "nested": """<replicate count="2" offset="1 0 0" sep="_"><replicate count="12" offset="0 1 0" sep="-"><body name="b"><joint name="j"/><geom size=".1"/></body>
+        </replicate></replicate>""",
+    "in a body": '<body name="a"><geom size=".1"/><replicate count="3" offset="1 0 0"><body name="b"><joint name="j"/><geom size=".1"/></body></replicate></body>'}
+
+
+@pytest.mark.parametrize("outer", ['<frame pos="0 0 9">{}</frame>', '<replicate count="2" offset="0 0 9"><body name="o"><geom size=".1"/>{}</body></replicate>'])
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("kind", REPLICATED)
+def test_a_replica_is_attached_by_its_own_name(kind, keyed, outer, tmp_path):
+    def text(key=""):
+        return (f'<mujoco><worldbody>{REPLICATED[kind]}</worldbody><actuator><motor name="m" joint="j"/></actuator>'
+                f'<sensor><jointpos name="s" joint="j"/></sensor>{key}</mujoco>')
+
+    nq = mujoco.MjModel.from_xml_string(text()).nq
+    (tmp_path / "c.xml").write_text(text(f'<keyframe><key name="k" qpos="{" ".join(str(0.1 * i) for i in range(1, nq + 1))}"/></keyframe>' if keyed else ""))
+    main, attached = tmp_path / "main.xml", 0
+    for part in ('body="b1"', 'body="b0"', 'body="b-03_1"', 'frame="f"', 'frame="f1"', 'body="c1"', 'body="b"', 'body="b3"', 'body="b12"', 'body="b-1"', 'body="b-3_1"'):
+        main.write_text('<mujoco><asset><model name="c" file="c.xml"/></asset><worldbody>\n' + outer.format(f'<attach model="c" {part} prefix="p_"/>') + "</worldbody></mujoco>")
+        try:
+            theirs = mujoco.MjModel.from_xml_path(str(main))
+        except ValueError:
+            with pytest.raises(tarsus.InputError, match=r":2:\d+: error: model 'c' has no (body|frame) named"):
+                tarsus.Model.load(main)
+            continue
+        attached += 1
+        ours = written(main.read_text(), tmp_path)
+        for of, count in (("body", theirs.nbody), ("joint", theirs.njnt), ("actuator", theirs.nu), ("sensor", theirs.nsensor), ("key", theirs.nkey)):
+            assert names(count, getattr(ours, of)) == names(count, getattr(theirs, of)), part
+        for array in ("body_pos", "body_quat", "actuator_trnid", "sensor_objid", "key_qpos"):
+            np.testing.assert_allclose(getattr(ours, array), getattr(theirs, array), atol=1e-9, err_msg=f"{array} {part}")
+    assert attached >= 1
+
+
 def test_attached_names_have_a_prefix(tmp_path):
     (tmp_path / "arm.xml").write_text(ARM)
     main = tmp_path / "main.xml"

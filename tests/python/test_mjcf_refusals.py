@@ -41,9 +41,70 @@ def test_what_tendons_wrap_around(kind, fine):
 
 
 @pytest.mark.parametrize("transmission, fine", [('joint="x" refsite="s"', False), ('joint="x" slidersite="s"', False), ('tendon="f" refsite="s"', False), ('site="s" slidersite="t"', False),
-                                                ('site="s" refsite="t"', True), ('cranksite="s" slidersite="t" cranklength="1"', True), ('cranksite="s" refsite="t" cranklength="1"', False)])
+                                                ('site="s" refsite="t"', True), ('cranksite="s" slidersite="t" cranklength="1"', True), ('cranksite="s" refsite="t" cranklength="1"', False),
+                                                ('joint="x" cranklength="1"', False), ('site="s" cranklength="0"', False)])
 def test_sites_that_go_with_a_transmission(transmission, fine):
     assert agree(actuator=f"<motor {transmission}/>") == fine
+
+
+@pytest.mark.parametrize("size, fine", [
+    ('njmax="-5"', False), ('njmax="-1"', True), ('njmax="100" nconmax="100"', True), ('njmax="100" memory="1M"', False), ('nconmax="100" memory="1M"', True), ('nconmax="-2"', False), ('nstack="-3"', False),
+    ('nstack="100000"', True), ('memory="1Q"', False), ('memory="M"', False), ('memory=""', False), ('memory="1MB"', False), ('memory="1.5M"', False),
+    ('memory="-2"', False), ('memory="16E"', False), ('memory="18446744073709551616"', False), ('memory="-1"', True), ('memory=" 2m"', True),
+    ('memory="1048576"', True), ('memory="2048K"', True), ('memory="1M" nstack="100000"', False)])
+def test_sizes_of_mujocos_arrays(size, fine):
+    assert both_take(f"<mujoco>\n<size {size}/><worldbody/></mujoco>", ":2:") == fine
+
+
+@pytest.mark.parametrize("number, fine", [("1", True), ("1 2", True), ("1 2 3", False), ("x", False)])
+def test_references_of_the_friction_of_pairs(number, fine):
+    text = '<mujoco><worldbody><geom name="a" size="1"/><body><joint/><geom name="b" size=".1"/></body></worldbody><contact>'
+    assert both_take(f'{text}\n<pair geom1="a" geom2="b" solreffriction="{number}"/></contact></mujoco>', ":2:") == fine
+
+
+@pytest.mark.parametrize("stage, fine", [("none", True), ("pos", True), ("later", False)])
+def test_stages_of_the_users_sensors(stage, fine):
+    text = '<mujoco><worldbody/><sensor>\n<user name="u" dim="1" needstage="{}"/></sensor></mujoco>'
+    assert both_take(text.format(stage), ":2:") == fine
+
+
+@pytest.mark.parametrize("size", ['diameter="-3"', 'area="2" diameter="-1"', 'area="2" diameter=".1"', 'diameter="0"', 'area="-2"', ""])
+def test_areas_of_cylinders(size):
+    theirs, ours = (read(MODEL.format("true", "", f'<cylinder name="c" joint="x" timeconst="1" {size}/>')) for read in (mujoco.MjModel.from_xml_string, tarsus.Model.from_xml_string))
+    data = tarsus.Data(ours)
+    data.act[:] = 1
+    assert tarsus.actuation(ours, data)["actuator_force"][0] == pytest.approx(theirs.actuator_gainprm[0, 0], rel=1e-12)
+
+
+@pytest.mark.parametrize("texture, fine", [
+    ('builtin="checker" width="8"', True), ('builtin="checker" height="8"', False), ('builtin="flat" width="-1" height="8"', False),
+    ('type="2d" builtin="checker" width="8"', False), ('type="2d" builtin="checker" width="8" height="8"', True), ('type="2d" builtin="flat" width="0" height="8"', False),
+    ('type="skybox" builtin="gradient" width="8"', True), ('type="skybox" builtin="gradient"', False), ('builtin="flat" width="8" nchannel="4"', False),
+    ('builtin="flat" width="8" nchannel="3"', True), ('type="2d"', False), ('builtin="none" width="8" height="8"', False), ("", False), ('class="c" type="2d"', True),
+    ('class="c"', True)])
+def test_textures_have_an_image(texture, fine):
+    text = '<mujoco><default><default class="c"><texture builtin="flat" width="8" height="8"/></default></default>'
+    assert both_take(f'{text}<asset>\n<texture name="t" {texture}/></asset><worldbody/></mujoco>', ":2:") == fine
+
+
+@pytest.mark.parametrize("width, fine", [("0", False), ("-1", False), ("1e-20", True)])
+def test_widths_of_tendons(width, fine):
+    assert agree(tendon=f'<spatial width="{width}"><site site="w"/><site site="s"/></spatial>') == fine
+
+
+@pytest.mark.parametrize("kind", ["body", "xbody", "joint", "geom", "site", "camera", "light", "mesh", "hfield", "texture", "material", "pair", "exclude", "equality",
+                                  "tendon", "actuator", "sensor", "numeric", "text", "tuple", "x", "unknown", "default"])
+def test_members_of_tuples(kind):
+    text = """<mujoco><asset><texture name="texture" builtin="flat" width="8"/><material name="material"/><mesh name="mesh" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/>
+<hfield name="hfield" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody><light name="light"/><camera name="camera"/><body name="body"><joint name="joint"/>
+<geom name="geom" size=".1"/><site name="site"/></body><body name="b"><joint name="j"/><geom name="g" size=".1"/></body></worldbody>
+<contact><pair name="pair" geom1="geom" geom2="g"/><exclude name="exclude" body1="body" body2="b"/></contact>
+<equality><joint name="equality" joint1="joint" joint2="j"/></equality><tendon><fixed name="tendon"><joint joint="joint" coef="1"/></fixed></tendon>
+<actuator><motor name="actuator" joint="j"/></actuator><sensor><clock name="sensor"/></sensor><custom><numeric name="numeric" data="1"/><text name="text" data="a"/>
+<tuple name="tuple"><element objtype="{}" objname="{}"/></tuple></custom></mujoco>"""
+    known = kind not in ("x", "unknown", "default")
+    assert both_take(text.format(kind, "body" if kind == "xbody" else kind), ":7:") == known
+    assert not both_take(text.format(kind, "no such"), ":7:")
 
 
 @pytest.mark.parametrize("on, fine", [('joint="x"', True), ('jointinparent="x"', False), ('joint="y"', False), ('joint="z"', False), ('tendon="f"', False), ('site="s"', False)])

@@ -133,15 +133,16 @@ def test_a_file_cut_off_is_refused(tmp_path):
         assert result.returncode == 1 and "numpy.npz" in result.stderr, n
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [("run", ROOT / "models/humanoid.xml", "--duration", "1e5", "--out"),
                                        ("scene", ROOT / "models/scenes/card_house.xml", "--duration", "1e5", "--out")])
-def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments):
+def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments, number):
     out = tmp_path / "out.npz"
     run = subprocess.Popen([str(CLI), *map(str, arguments), str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1.5)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     text, errors = run.communicate(timeout=60)
-    assert run.returncode == 130 and "interrupted at" in errors, errors
+    assert run.returncode == 128 + number and "interrupted at" in errors, errors
     assert "steps" in text
     with np.load(out) as recording:
         assert 1 <= len(recording["time"]) == len(recording["qpos"]) < 1e5 * 1000
@@ -157,21 +158,25 @@ def test_a_fluid_that_settles_is_interrupted(tmp_path):
     assert run.returncode == 130 and "interrupted at 0 s" in errors and " 90 %" not in errors and not out.exists(), errors
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("another_process", [False, True])
-def test_an_interrupted_benchmark_ends(another_process):
+def test_an_interrupted_benchmark_ends(another_process, number):
     words = ["bench", "batch", ROOT / "models/humanoid.xml", "--worlds", "16", "--threads", "1"]
     if another_process:
         words += ["--isa", json.loads(tarsus(*words, "--steps", "1", "--json").stdout)["rows"][0]["isa"]]
     run = subprocess.Popen([str(CLI), *map(str, words), "--steps", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True, start_new_session=True)
     time.sleep(1.5)
-    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    if number == signal.SIGINT:
+        os.killpg(run.pid, number)  # as a terminal does
+    else:
+        run.send_signal(number)
     try:
         run.communicate(timeout=60)
     finally:
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
-    assert run.returncode == 130
+    assert run.returncode == 128 + number
 
 
 def test_a_profile_has_the_documented_stages_and_all_the_time(tmp_path):

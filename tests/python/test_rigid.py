@@ -309,8 +309,6 @@ def test_bad_types_and_arrays_are_named():
         tarsus.RigidWorld(iteration_count=3)
     with pytest.raises(TypeError, match="dt"):
         tarsus.RigidWorld(dt="fast")
-    with pytest.raises(TypeError, match="gravity"):
-        tarsus.RigidWorld(gravity=(0, 0))
     with pytest.raises(tarsus.ShapeError, match="poses"):
         world.poses = np.zeros((2, 7))
     with pytest.raises(TypeError, match="velocities"):

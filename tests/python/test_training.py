@@ -87,7 +87,8 @@ os._exit(9)
     assert run.run(12_000, out=None)[-1]["samples"] == 12_288
 
 
-def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_training_after_its_iteration(tmp_path, number):
     """The results so far are saved, and the same command continues."""
     command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--threads", "1", "--worlds", "16", "--out", str(tmp_path)]
     # A shell's background job ignores SIGINT, and so would its children.
@@ -96,11 +97,11 @@ def test_ctrl_c_ends_a_training_after_its_iteration(tmp_path):
         try:
             while "samples/s" not in (line := run.stderr.readline()):
                 assert line, "ended before its first line"
-            run.send_signal(signal.SIGINT)
+            run.send_signal(number)
             error = run.communicate(timeout=120)[1]
         finally:
             run.kill()
-    assert run.returncode == 130 and "Traceback" not in error, error
+    assert run.returncode == 128 + number and "Traceback" not in error, error
     samples = int(re.search(r"stopped after (\d+) samples: the same command resumes", error)[1])
     assert (tmp_path / "policy.npz").exists() and cart_pole_samples(tmp_path) == samples >= 512
 

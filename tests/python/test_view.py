@@ -543,6 +543,23 @@ def test_a_clip_plays_on_the_model_that_it_is_for():
     assert len(open_source("water:8").system) == 24  # named by its number of molecules
 
 
+@pytest.mark.parametrize("call", ["start", "run", "update"])
+def test_a_closed_viewer_shows_nothing_any_more(call):
+    viewer = tarsus.Viewer("box_stack:2")
+    viewer.close()
+    viewer.close()
+    with pytest.raises(tarsus.ValueError, match="^viewer: is closed, expected an open one$"):
+        getattr(viewer, call)()
+
+
+@pytest.mark.parametrize("text, message", [('{"gravity": [0, 0, -1]}', "not a motion clip but JSON with the keys 'gravity'"), ("{}", "not a motion clip but JSON without keys"),
+                                           ('{"a":', "the text ends"), ("", "the file is empty")])
+def test_json_that_is_no_clip_is_said(text, message, tmp_path):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(tarsus.InputError, match=message):
+        tarsus.view.sources.open_source(str(tmp_path / "x.json"))
+
+
 def test_clips_of_every_kind_are_played(tmp_path):
     upright = np.tile(np.pi / 2 * np.eye(1, 156), (9, 1))  # SMPL's own up is y
     np.savez(tmp_path / "amass.npz", trans=np.zeros((9, 3)), poses=upright, mocap_framerate=60.0)

@@ -1367,6 +1367,12 @@ TEST(BatchCaptures, WhatDoesNotFitIsNamed) {
     }
     refused(models[0], bad, member);
   }
+  for (const auto& [member, range] :
+       {std::pair("\"fault_index\": ", "from -1 to 1073741824"), {"\"contacts\": ", "from 0 to 1"}}) {
+    bad = good;
+    bad.meta.replace(bad.meta.find(member) + std::string_view(member).size(), 1, "-22");
+    refused(models[0], bad, range);
+  }
   bad = good;
   bad.memory.resize(bad.memory.size() / 2);
   refused(models[0], bad, "memory");

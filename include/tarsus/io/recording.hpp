@@ -44,7 +44,7 @@ class RecordingWriter {
   /// @param time [s], larger than the last frame's   @param qpos [nq]   @param qvel [nv]
   /// @param target [nq], or empty; given in all frames or in none
   /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, or targets in some
-  ///   frames only
+  ///   frames only; std::bad_alloc, and the frames so far are kept
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
              std::span<const double> target = {});
   int frame_count() const;

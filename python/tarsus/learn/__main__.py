@@ -70,20 +70,23 @@ def arguments(argv):
 
 @contextlib.contextmanager
 def interruptible():
-    """A list that Ctrl-C makes true: the training ends after its iteration. A second Ctrl-C ends the program at once."""
+    """A list of the signals SIGINT (Ctrl-C) and SIGTERM (kill) so far. The first ends the training after its iteration; the
+    same signal again ends the program at once."""
     asked = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def ask(*_):
-        asked.append(True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    def ask(number, _):
+        asked.append(number)
+        signal.signal(number, before[number])
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:  # as when a shell starts it in the background
-        signal.signal(signal.SIGINT, ask)
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as when a shell starts it in the background
+            signal.signal(number, ask)
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main(argv=None):
@@ -121,7 +124,7 @@ def main(argv=None):
                 break
     if asked:
         print(f"stopped after {run.samples} samples: the same command resumes from there; {folder}", file=sys.stderr)
-        return 130
+        return 128 + asked[0]
     if run.processes.rank:
         return 0
     policy = Policy.load(folder / "best.npz") if run.best["samples"] else run.policy()

@@ -452,6 +452,7 @@ def open_clip(path, model, mapping=None, reading=None):
     if model is None:
         beside = Path(path).parent.parent / f"{Path(path).stem.split('_')[0]}.xml"
         if not beside.exists():
+            tarsus.MotionClip.load(path, mapping)  # raises for what is no clip
             raise tarsus.InputError(f"{path}: is a motion clip; name the model to show it on with --model")
         model = beside
     loaded = tarsus.Model.load(model, **(reading or {}))

@@ -77,6 +77,7 @@ class Viewer:
 
         apply_push: sets data.tau to the pull of the hand in the page, or to zero without one.
         """
+        self._check_open()
         due = clock.monotonic() >= self.due
         if not due and not apply_push:
             return
@@ -90,6 +91,7 @@ class Viewer:
 
     def start(self):
         """Plays in the background."""
+        self._check_open()
         if self.thread is None:
             self.thread = threading.Thread(target=self._play, name="tarsus player", daemon=True)
             self.thread.start()
@@ -97,10 +99,15 @@ class Viewer:
 
     def run(self):
         """Plays until Ctrl-C."""
+        self._check_open()
         try:
             self._play()
         except KeyboardInterrupt:
             pass
+
+    def _check_open(self):
+        if self.stopping.is_set():
+            raise tarsus.ValueError("viewer: is closed, expected an open one")
 
     def _play(self):
         last, due, stepped = clock.monotonic(), 0.0, False

@@ -106,7 +106,7 @@ void cylinder(const XmlElement& e, ActuatorState& state) {
   double diameter = 0;
   e.read("timeconst", state.dynamics_parameters[0]);
   e.read("area", state.gain_parameters[0]);
-  if (e.read("diameter", diameter)) state.gain_parameters[0] = kPi / 4 * diameter * diameter;
+  if (e.read("diameter", diameter) && diameter >= 0) state.gain_parameters[0] = kPi / 4 * diameter * diameter;
   std::array<double, 3> bias{state.bias_parameters[0], state.bias_parameters[1], state.bias_parameters[2]};
   state.gain_parameters = {state.gain_parameters[0]};
   if (e.read("bias", bias)) std::copy(bias.begin(), bias.end(), state.bias_parameters.begin());

@@ -49,6 +49,31 @@ void Builder::check_looks() {
   }
 }
 
+namespace {
+
+/// Refuses textures without an image, as MuJoCo does.
+void check_texture(const XmlElement& e, const Attributes& attributes) {
+  const auto text = [&](std::string_view name) {
+    const auto found = std::ranges::find(attributes, name, [](const auto& a) { return std::string_view(a.first); });
+    return found == attributes.end() ? std::string() : found->second;
+  };
+  const bool flat = text("type") == "2d";
+  const auto is_file = [&](const auto& a) { return a.first == "file" || (!flat && a.first.starts_with("file")); };
+  const std::string builtin = text("builtin");
+  if (builtin.empty() || builtin == "none") {
+    if (std::ranges::none_of(attributes, is_file)) e.error("the texture has neither a file nor a builtin image");
+    return;
+  }
+  for (const char* size : {"width", "height"}) {
+    if ((flat || size == std::string_view("width")) && parse_integer(text(size)).value <= 0)
+      e.error(fmt::format("a builtin texture needs a positive {}", size), size);
+  }
+  if (const std::string channels = text("nchannel"); !channels.empty() && parse_integer(channels).value != 3)
+    e.error("a builtin texture has 3 channels", "nchannel");
+}
+
+}  // namespace
+
 void Builder::read_assets(const Scope& scope) {
   Scope plain = scope;
   plain.naming.suffix.clear();  // assets are shared by replicas
@@ -65,6 +90,7 @@ void Builder::read_assets(const Scope& scope) {
       Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
       overlay(e.all_attributes(), attributes);
       refuse_unknown(e);
+      if (e.is("texture")) check_texture(e, attributes);
       if (e.is("material") || !(e.has("file") || e.text("type") == "skybox")) require(e, "name");
       for (const XmlElement& layer : e.children()) {
         refuse_unknown(layer);

@@ -32,8 +32,13 @@ std::vector<Reference> references(const XmlElement& e) {
                                               {"actuator", Kind::actuator}, {"camera", Kind::camera},
                                               {"mesh", Kind::mesh}};
   static constexpr std::pair<std::string_view, Kind> kObjects[] = {
-      {"body", Kind::body},   {"xbody", Kind::body},    {"geom", Kind::geom},         {"site", Kind::site},
-      {"joint", Kind::joint}, {"tendon", Kind::tendon}, {"actuator", Kind::actuator}, {"camera", Kind::camera}};
+      {"body", Kind::body},         {"xbody", Kind::body},          {"geom", Kind::geom},
+      {"site", Kind::site},         {"joint", Kind::joint},         {"tendon", Kind::tendon},
+      {"actuator", Kind::actuator}, {"camera", Kind::camera},       {"light", Kind::light},
+      {"mesh", Kind::mesh},         {"hfield", Kind::height_field}, {"texture", Kind::texture},
+      {"material", Kind::material}, {"pair", Kind::pair},           {"exclude", Kind::exclude},
+      {"equality", Kind::equality}, {"sensor", Kind::sensor},       {"numeric", Kind::numeric},
+      {"text", Kind::text},         {"tuple", Kind::tuple}};
   std::vector<Reference> out;
   for (const Reference& reference : kReferences) {
     if (e.peek(reference.attribute)) out.push_back(reference);

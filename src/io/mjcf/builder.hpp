@@ -113,6 +113,7 @@ class Builder {
   void open_frame(const Task& task);
   void open_replicate(const Task& task);
   void open_replica(const Task& task);
+  void enter_replica(Scope& scope);
   void attach(const Task& task);
   const Source* attached_source(const XmlElement& e, const Scope& scope, const std::string& model);
   const Source* load_source(const XmlElement& asset, const std::filesystem::path& path);

@@ -56,7 +56,9 @@ constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {
     {"numeric", "data=* name size"},
     {"text", "data name"},
     {"tuple", "name"},
-    {"element", "objname objtype prm=1"},
+    {"element",
+     "objname objtype=body|xbody|joint|dof|geom|site|camera|light|flex|mesh|skin|hfield|texture|material|pair|exclude|"
+     "equality|tendon|actuator|sensor|numeric|text|tuple|key|plugin|frame prm=1"},
 };
 
 }  // namespace

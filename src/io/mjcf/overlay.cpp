@@ -177,7 +177,9 @@ void overlay(const XmlElement& e, TendonState& state) {
   e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
   e.ignore({"name", "class"});
   if (e.is("fixed")) return;  // a fixed tendon is not drawn
-  check_value(e, "width", "1"), check_value(e, "rgba", "4");
+  double width = 1;
+  e.read("width", width), check_value(e, "rgba", "4");
+  if (e.is("spatial") && !(width > 0)) e.error("attribute 'width' must be positive", "width");
   e.ignore({"material"});
 }
 
@@ -199,6 +201,7 @@ void overlay(const XmlElement& e, ContactPairSpec& spec) {
   read_solver(e, "solref", "solimp", spec.solver_reference, spec.solver_impedance);
   e.read("margin", spec.margin);
   e.read("gap", spec.gap);
+  check_value(e, "solreffriction", "1-2");
   e.unsupported({"solreffriction", "adhesion"});
   e.ignore({"name", "class"});
 }

@@ -315,6 +315,7 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   }
   if (given == 0) e.error("an actuator needs one of joint, jointinparent, tendon, site, body and cranksite");
   for (const auto& [attribute, with, type] : {std::tuple("slidersite", "cranksite", TransmissionType::slider_crank),
+                                              std::tuple("cranklength", "cranksite", TransmissionType::slider_crank),
                                               std::tuple("refsite", "site", TransmissionType::site)}) {
     if (e.has(attribute) && given > 0 && spec.transmission != type)
       e.error(fmt::format("'{}' needs '{}'", attribute, with), attribute);

@@ -77,7 +77,7 @@ void check_values(const XmlElement& e) {
   if (!e.is("user")) return;
   if (e.read("dim", dimension) && dimension < 0) e.error("attribute 'dim' is negative", "dim");
   read_word(e, "datatype", {"real", "positive", "axis", "quaternion"}, word);
-  read_word(e, "needstage", {"pos", "vel", "acc"}, word);
+  read_word(e, "needstage", {"none", "pos", "vel", "acc"}, word);
 }
 
 }  // namespace

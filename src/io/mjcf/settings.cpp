@@ -1,7 +1,9 @@
 // Top-level sections that say nothing about bodies: option, size, visual, statistic, custom, extension.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "io/mjcf/builder.hpp"
 #include "io/mjcf/states.hpp"
@@ -22,6 +24,24 @@ void read_in(const XmlElement& e, const char* attribute, T low, T high, T& out) 
 
 void keep_attribute(const XmlElement& e, const char* attribute, Attributes& kept) {
   if (const auto text = e.peek(attribute)) overlay({{attribute, std::string(*text)}}, kept);
+}
+
+/// memory of <size>, in bytes: -1, or a whole number below 2^64 with an optional suffix K, M, G, T, P or E.
+void check_memory(const XmlElement& e) {
+  const std::string all = e.text("memory");
+  const std::string_view text = trimmed(all);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+  const std::size_t unit = suffix.empty() ? 0 : std::string_view("KkMmGgTtPpEe").find(suffix) / 2 + 1;
+  const bool good = error == std::errc() && unit <= 6 && number <= ~std::uint64_t(0) >> 10 * unit;
+  if (!good && text != "-1")
+    e.error(fmt::format("attribute 'memory': {} is not a number of bytes below 2^64, such as 1048576, 1M or -1",
+                        quote(text)),
+            "memory");
+  for (const char* other : {"njmax", "nstack"}) {
+    if (e.has(other)) e.error(fmt::format("attributes 'memory' and '{}' exclude each other", other), "memory");
+  }
 }
 
 }  // namespace
@@ -121,9 +141,14 @@ void Builder::read_settings(const Scope& scope) {
     } else if (e.is("size")) {
       refuse_unknown(e);
       for (auto& [name, value] : e.all_attributes()) {
-        if (!name.starts_with("nuser") && name != "nkey") continue;
+        if (name == "memory") {
+          check_memory(e);
+          continue;
+        }
+        constexpr int kMost = std::numeric_limits<int>::max();
+        const bool rows = name == "njmax" || name == "nconmax" || name == "nstack";
         int count = 0;
-        read_in(e, name.c_str(), -1, name == "nuserdata" ? 1'000'000'000 : 100'000, count);
+        read_in(e, name.c_str(), -1, rows ? kMost : name == "nuserdata" ? 1'000'000'000 : 100'000, count);
       }
     } else if (e.is("visual") || e.is("statistic")) {
       keep_all(e, std::string(e.name()));

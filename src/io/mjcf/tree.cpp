@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "io/mjcf/builder.hpp"
 
@@ -13,11 +14,16 @@ constexpr std::size_t kMostElements = 500'000;
 constexpr int kMostReplicas = 100'000;
 constexpr int kMostAttachLevels = 20;
 
+int count_of(const XmlElement& replicate) { return parse_integer(replicate.attribute("count").value_or("1")).value; }
+
+/// What the names in a replica end with. All suffixes have the same width: 00 … 17.
+std::string replica_suffix(const XmlElement& replicate, int count, int replica) {
+  return replicate.text("sep") + fmt::format("{:0{}}", replica, std::to_string(count).size());
+}
+
 /// Number of elements that a <replicate> makes, with all nested ones. Counting stops above kMostElements.
 double expanded_size(const Source& source, const XmlElement& replicate) {
-  const auto count = [](const XmlElement& e) {
-    return e.is("replicate") ? std::max(1, parse_integer(e.attribute("count").value_or("1")).value) : 1;
-  };
+  const auto count = [](const XmlElement& e) { return e.is("replicate") ? std::max(1, count_of(e)) : 1; };
   std::vector<std::pair<XmlElement, double>> open{{replicate, count(replicate)}};
   double sum = 0;
   while (!open.empty() && sum <= kMostElements) {
@@ -179,23 +185,26 @@ void Builder::open_replicate(const Task& task) {
     poses[i].orientation =
         from_euler({times * angles[0], times * angles[1], times * angles[2]}, task.scope.source->compiler());
   }
-  const std::size_t width = std::to_string(count).size();  // all suffixes have this width: 00 … 17
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
     replica.defaults = &defaults;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
-    replica.scope.naming.suffix =
-        e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
+    replica.scope.naming.suffix = replica_suffix(e, count, i) + task.scope.naming.suffix;  // innermost first
     tasks_.push_back(std::move(replica));
   }
 }
 
 void Builder::open_replica(const Task& task) {
   Task inside = task;
-  inside.scope.replica = static_cast<int>(replicas_.all.size());
-  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica, ++replicas_.opened});
+  enter_replica(inside.scope);
   push_children(task.element, inside);
+}
+
+/// Makes a new replica, with the suffix that the scope has, the scope's innermost one.
+void Builder::enter_replica(Scope& scope) {
+  replicas_.all.push_back({scope.naming.suffix, scope.replica, ++replicas_.opened});
+  scope.replica = static_cast<int>(replicas_.all.size()) - 1;
 }
 
 /// The source of a <model> asset, read once. It is found by the asset's name or, if there is none, by the file's model
@@ -237,19 +246,50 @@ const Source* Builder::load_source(const XmlElement& asset, const std::filesyste
 
 namespace {
 
-/// The body or frame with that name, and the childclass that applies there. Replicas have other names.
-std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::string_view tag, const std::string& name) {
-  std::vector<std::pair<XmlElement, const Defaults*>> open;
+/// A body or frame that is attached, the childclass there, and the <replicate>s around it, outermost first.
+struct Part {
+  XmlElement element;
+  const Defaults* defaults = nullptr;
+  std::vector<XmlElement> replicates;
+
+  /// The suffixes of the replicas that give the element this name, outermost first; none if it has another name.
+  std::optional<std::vector<std::string>> suffixes(std::string_view name) const {
+    const std::string own = element.text("name");
+    if (own.empty() || !name.starts_with(own)) return std::nullopt;
+    name.remove_prefix(own.size());
+    std::vector<std::string> out;
+    for (auto e = replicates.rbegin(); e != replicates.rend(); ++e) {
+      const int count = count_of(*e);
+      const std::string first = replica_suffix(*e, count, 0), given(name.substr(0, first.size()));
+      const int replica =
+          parse_integer(std::string_view(given).substr(std::min(given.size(), e->text("sep").size()))).value;
+      if (replica < 0 || replica >= count || given != replica_suffix(*e, count, replica)) return std::nullopt;
+      out.insert(out.begin(), given);
+      name.remove_prefix(given.size());
+    }
+    if (!name.empty()) return std::nullopt;
+    return out;
+  }
+};
+
+/// The body or frame with that name, and the suffixes of the replicas that it is in.
+std::pair<Part, std::vector<std::string>> find_part(const Source& source, std::string_view tag,
+                                                    const std::string& name) {
+  std::vector<Part> open;
   for (const XmlElement& e : source.items(source.root())) {
-    if (e.is("worldbody")) open.emplace_back(e, &source.main_defaults());
+    if (e.is("worldbody")) open.push_back({e, &source.main_defaults(), {}});
   }
   while (!open.empty()) {
-    const auto [e, defaults] = open.back();
+    const Part part = std::move(open.back());
     open.pop_back();
-    if (e.is(tag) && e.text("name") == name) return {e, defaults};
-    const Defaults& inside = source.defaults(e, *defaults, "childclass");
-    for (const XmlElement& child : source.items(e)) {
-      if (child.is("body") || child.is("frame")) open.emplace_back(child, &inside);
+    if (part.element.is(tag)) {
+      if (const auto suffixes = part.suffixes(name)) return {part, *suffixes};
+    }
+    std::vector<XmlElement> replicates = part.replicates;
+    if (part.element.is("replicate")) replicates.push_back(part.element);
+    const Defaults& inside = source.defaults(part.element, *part.defaults, "childclass");
+    for (const XmlElement& child : source.items(part.element)) {
+      if (child.is("body") || child.is("frame") || child.is("replicate")) open.push_back({child, &inside, replicates});
     }
   }
   return {};
@@ -294,12 +334,16 @@ void Builder::attach(const Task& task) {
     inside = add_body(std::move(world), e, inside);
   }
   if (inside.scope.world_is_body || (!has_body && !has_frame)) return push(source->section("worldbody"), inside);
-  const auto [part, defaults] = find_part(*source, has_body ? "body" : "frame", has_body ? body : frame);
-  if (!part)
+  const auto [part, suffixes] = find_part(*source, has_body ? "body" : "frame", has_body ? body : frame);
+  if (!part.element)
     return e.error(fmt::format("model {} has no {} named {}", quote(model), has_body ? "body" : "frame",
                                quote(has_body ? body : frame)));
-  inside.defaults = defaults;
-  inside.element = part;
+  for (const std::string& suffix : suffixes) {
+    inside.scope.naming.suffix = suffix + inside.scope.naming.suffix;
+    enter_replica(inside.scope);
+  }
+  inside.defaults = part.defaults;
+  inside.element = part.element;
   tasks_.push_back(std::move(inside));
 }
 
