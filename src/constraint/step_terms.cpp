@@ -24,11 +24,7 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model),
-      options_(options),
-      mass_(model, kDenseDofs, options.piles.least_trees),
-      islands_(model),
-      paths_(model) {
+    : model_(model), options_(options), mass_(model, kDenseDofs, options.piles.least_trees), islands_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
@@ -55,21 +51,22 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   take_contacts(contacts);
 }
 
+/// Initial y without a warm start: from the present velocity, since v⁰ penetrates what other terms would stop.
+/// @param speed J v at the start of the step
+static double start(const TermRow& numbers, double speed) { return (numbers.target - speed) / numbers.compliance; }
+
 /// Sets a row. @param speed J v at the start of the step @param free J v at x = 0
 template <class R>
 void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double free) {
-  rows_[row] = numbers, free_rows_[row] = free;
-  // Initial y without a warm start: from the present velocity, since v⁰ penetrates what other terms would stop.
-  y_[row] = (numbers.target - speed) / numbers.compliance;
+  rows_[row] = numbers, free_rows_[row] = free, y_[row] = start(numbers, speed);
 }
 
 /// @param speed, free as for set_row()
 template <class R>
 int StepTerms<R>::add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free) {
   term.first_row = int(rows_.size());
-  const std::size_t end = rows_.size() + std::size_t(term.nrow);
-  rows_.resize(end), free_rows_.resize(end), y_.resize(end);
-  for (int k = 0; k < term.nrow; ++k) set_row(term.first_row + k, rows[k], speed[k], free[k]);
+  for (int k = 0; k < term.nrow; ++k)
+    rows_.push_back(rows[k]), free_rows_.push_back(free[k]), y_.push_back(start(rows[k], speed[k]));
   terms_.push_back(term), names_.push_back(name);
   return int(terms_.size()) - 1;
 }
@@ -103,10 +100,10 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
 
 /// Inverse mass that the rows of a joint feel.
 template <class R>
-double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
-  const ReferenceMass& mass = masses_.now()[rows.joint];
-  if (rows.part == JointRows::Part::linear) return mass.linear;
-  const Joint& joint = model_.joints[rows.joint];
+double StepTerms<R>::joint_inverse_mass(int index, bool linear) const {
+  const ReferenceMass& mass = masses_.now()[index];
+  if (linear) return mass.linear;
+  const Joint& joint = model_.joints[index];
   if (moves_freely(joint.type)) return mass.angular;
   return 1 / std::max(mass.joint + double(step_.data->joint_inertia[joint.qvel]), 1e-30);
 }
