@@ -35,15 +35,13 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
   const double mass = path_inverse_mass(row), speed = along(path, step_.qvel), free = along(path, step_.free);
   // A wrench may act along directions that the link's joints block.
   const double slope = row.on_link >= 0 ? row.slope : std::max(row.slope, kLeastStiffness / mass);
-  Term term;
-  term.lower = step_.h * row.low, term.upper = step_.h * row.high;
-  const TermRow numbers{row.rigid ? kLeastCompliance<R> * mass : 1 / slope,
-                        row.rigid ? row.target : speed + step_.h * row.force / slope, 0, mass};
   if (of_joint)
     geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
   else
     geometry_.paths.push_back(path);
-  add_term({Kind::path, index}, term, &numbers, &speed, &free);
+  add_term({Kind::path, index}, step_.h * row.low, step_.h * row.high);
+  add_row(row.rigid ? kLeastCompliance<R> * mass : 1 / slope,
+          row.rigid ? row.target : speed + step_.h * row.force / slope, mass, speed, free);
 }
 
 template <class R>

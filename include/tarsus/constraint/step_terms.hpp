@@ -196,8 +196,10 @@ class StepTerms {
     bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
   };
   ContactMotion motion(std::size_t contact) const;
-  int add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free);
-  int add_joint_term(const Name& name, Term term, const JointRows& rows, TermRow row);
+  Term& add_term(const Name& name, double lower, double upper);
+  void add_row(double compliance, double target, double scale, double speed, double free);
+  Term& add_joint_term(const Name& name, double lower, double upper, const JointRows& rows, double compliance,
+                       double target, double scale);
   /// Sum over the terms of `count` identities from `identity` on.
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void slow_down_deep_contacts();
