@@ -20,10 +20,8 @@ void StepTerms<R>::add_friction_loss() {
         rows.part = linear ? JointRows::Part::linear : JointRows::Part::angular;
         rows.e = linear ? unit : widen(step_.data->links()[i].R) * unit;
       }
-      const double mass = joint_inverse_mass(rows);
-      Term term;
-      term.lower = -step_.h * joint.friction_loss, term.upper = step_.h * joint.friction_loss;
-      add_joint_term({Kind::friction_loss, 8 * std::uint64_t(i) + k}, term, rows, {compliance(0, mass), 0, 0, mass});
+      const double mass = joint_inverse_mass(rows), most = step_.h * joint.friction_loss;
+      add_joint_term({Kind::friction_loss, 8 * std::uint64_t(i) + k}, -most, most, rows, compliance(0, mass), 0, mass);
     }
   }
 }

@@ -94,9 +94,7 @@ bool StepTerms<R>::add_bound(const Name& name, const JointRows& rows, double gap
   if (!anyway && gap + step_.h * std::min(speed, ahead) > kLimitReach) return false;
   TermRow numbers;
   if (!bound_row(rows, gap, speed, solver, numbers)) return false;
-  Term term;
-  term.lower = 0, term.upper = kUnbounded;
-  add_joint_term(name, term, rows, numbers);
+  add_joint_term(name, 0, kUnbounded, rows, numbers.compliance, numbers.target, numbers.scale);
   return true;
 }
 

@@ -24,11 +24,7 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model),
-      options_(options),
-      mass_(model, kDenseDofs, options.piles.least_trees),
-      islands_(model),
-      paths_(model) {
+    : model_(model), options_(options), mass_(model, kDenseDofs, options.piles.least_trees), islands_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
@@ -55,35 +51,44 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   take_contacts(contacts);
 }
 
+/// Initial y without a warm start: from the present velocity, since v⁰ penetrates what other terms would stop.
+/// @param speed J v at the start of the step
+static double start(double compliance, double target, double speed) { return (target - speed) / compliance; }
+
 /// Sets a row. @param speed J v at the start of the step @param free J v at x = 0
 template <class R>
 void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double free) {
-  rows_[row] = numbers, free_rows_[row] = free;
-  // Initial y without a warm start: from the present velocity, since v⁰ penetrates what other terms would stop.
-  y_[row] = (numbers.target - speed) / numbers.compliance;
+  rows_[row] = numbers, free_rows_[row] = free, y_[row] = start(numbers.compliance, numbers.target, speed);
 }
 
-/// @param speed, free as for set_row()
+/// Adds a term without rows.
 template <class R>
-int StepTerms<R>::add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free) {
-  term.first_row = int(rows_.size());
-  const std::size_t end = rows_.size() + std::size_t(term.nrow);
-  rows_.resize(end), free_rows_.resize(end), y_.resize(end);
-  for (int k = 0; k < term.nrow; ++k) set_row(term.first_row + k, rows[k], speed[k], free[k]);
-  terms_.push_back(term), names_.push_back(name);
-  return int(terms_.size()) - 1;
+Term& StepTerms<R>::add_term(const Name& name, double lower, double upper) {
+  Term& term = terms_.emplace_back();  // filled in place: a copy of a new term would wait for the stores
+  term.first_row = int(rows_.size()), term.nrow = 0, term.lower = lower, term.upper = upper;
+  names_.push_back(name);
+  return term;
+}
+
+/// Adds a row to the last term, with c = 0. @param speed, free as for set_row()
+template <class R>
+void StepTerms<R>::add_row(double compliance, double target, double scale, double speed, double free) {
+  ++terms_.back().nrow;
+  rows_.emplace_back(compliance, target, 0.0, scale), free_rows_.push_back(free);
+  y_.push_back(start(compliance, target, speed));
 }
 
 /// Adds a term on one joint with equal rows. The caller sets a ball's target.
 template <class R>
-int StepTerms<R>::add_joint_term(const Name& name, Term term, const JointRows& joint, TermRow row) {
+Term& StepTerms<R>::add_joint_term(const Name& name, double lower, double upper, const JointRows& joint,
+                                   double compliance, double target, double scale) {
   double speed[3], free[3];
   joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   joint_velocity(model_, step_.data->links(), joint, step_.free.data(), free);
-  term.nrow = joint.nrow;
-  const TermRow rows[3] = {row, row, row};
   geometry_.joints.push_back(joint);
-  return add_term(name, term, rows, speed, free);
+  Term& term = add_term(name, lower, upper);
+  for (int k = 0; k < joint.nrow; ++k) add_row(compliance, target, scale, speed[k], free[k]);
+  return term;
 }
 
 template <class R>
@@ -103,10 +108,10 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
 
 /// Inverse mass that the rows of a joint feel.
 template <class R>
-double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
-  const ReferenceMass& mass = masses_.now()[rows.joint];
-  if (rows.part == JointRows::Part::linear) return mass.linear;
-  const Joint& joint = model_.joints[rows.joint];
+double StepTerms<R>::joint_inverse_mass(int index, bool linear) const {
+  const ReferenceMass& mass = masses_.now()[index];
+  if (linear) return mass.linear;
+  const Joint& joint = model_.joints[index];
   if (moves_freely(joint.type)) return mass.angular;
   return 1 / std::max(mass.joint + double(step_.data->joint_inertia[joint.qvel]), 1e-30);
 }
@@ -114,17 +119,15 @@ double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
 template <class R>
 void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double stiffness, double lower, double upper) {
   const int axis = joint.part != JointRows::Part::linear ? 0 : joint.e.y != 0 ? 2 : joint.e.z != 0 ? 3 : 1;
-  Term term;
-  term.law = joint.nrow == 3 ? Law::ball : Law::interval;
-  term.lower = lower, term.upper = upper;
   const double inverse_mass = joint_inverse_mass(joint);
   stiffness = std::max(stiffness, kLeastStiffness / inverse_mass);
-  const int index = add_joint_term({Kind::drive, 8 * std::uint64_t(joint.joint) + std::uint64_t(axis)}, term, joint,
-                                   {1 / stiffness, 0, 0, inverse_mass});
+  Term& term = add_joint_term({Kind::drive, 8 * std::uint64_t(joint.joint) + std::uint64_t(axis)}, lower, upper, joint,
+                              1 / stiffness, 0, inverse_mass);
+  term.law = joint.nrow == 3 ? Law::ball : Law::interval;
   double speed[3];
   joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   for (int k = 0; k < joint.nrow; ++k) {
-    const int row = terms_[index].first_row + k;
+    const int row = term.first_row + k;
     const double along = joint.nrow == 3 ? push[k] : joint.part == JointRows::Part::axial ? push.x : dot(joint.e, push);
     rows_[row].target = speed[k] + along / stiffness;
     y_[row] = along;

@@ -59,6 +59,10 @@ void add_contact_stiffness(const ContactRows& contact, const Tangent& g, const d
 template <class R>
 void add_joint_stiffness(const JointRows& rows, bool free_joint, const Tangent& g, const double* force,
                          LinkStiffness<R>& stiffness) {
+  if (rows.part == JointRows::Part::axial) {
+    stiffness.joint.xx += R(rows.e.x * g.at[0][0] * rows.e.x), stiffness.joint_force.x += R(rows.e.x * force[0]);
+    return;
+  }
   Sym3d C{};
   Vec3d f{};
   if (rows.nrow == 1) {
@@ -102,13 +106,10 @@ JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointR
 }
 
 template <class R>
-void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out) {
+void turning_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel,
+                      double* out) {
   const Joint& joint = model.joints[rows.joint];
   const R* at = qvel + joint.qvel;
-  if (rows.part == JointRows::Part::axial) {
-    out[0] = rows.e.x * double(at[0]);
-    return;
-  }
   Vec3d v;
   if (rows.part == JointRows::Part::linear) {
     v = {double(at[0]), double(at[1]), double(at[2])};
@@ -128,7 +129,7 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
   template void add_joint_stiffness<R>(const JointRows&, bool, const Tangent&, const double*, LinkStiffness<R>&); \
   template void add_wrench_stiffness<R>(const Force<double>&, double, double, LinkStiffness<R>&);                 \
   template JointArms joint_arms<R>(const Model&, const LinkState<R>*, const JointRows&);                          \
-  template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
+  template void turning_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

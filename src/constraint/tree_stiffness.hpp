@@ -83,13 +83,20 @@ struct JointArms {
 template <class R>
 JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointRows& rows);
 
+/// J v from qvel of rows that are not axial. @param links with orientations
+template <class R>
+void turning_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);
 /// J v of the rows from qvel. @param links with orientations
 template <class R>
-void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);
+void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out) {
+  if (rows.part == JointRows::Part::axial)
+    *out = rows.e.x * double(qvel[model.joints[rows.joint].qvel]);
+  else
+    turning_velocity(model, links, rows, qvel, out);
+}
 /// The same for one row.
 template <class R>
 double along_joint(const Model& model, const LinkState<R>* links, const JointRows& row, const R* qvel) {
-  if (row.part == JointRows::Part::axial) return row.e.x * double(qvel[model.joints[row.joint].qvel]);
   double out[3];
   joint_velocity(model, links, row, qvel, out);
   return out[0];

@@ -196,8 +196,10 @@ class StepTerms {
     bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
   };
   ContactMotion motion(std::size_t contact) const;
-  int add_term(const Name& name, Term term, const TermRow* rows, const double* speed, const double* free);
-  int add_joint_term(const Name& name, Term term, const JointRows& rows, TermRow row);
+  Term& add_term(const Name& name, double lower, double upper);
+  void add_row(double compliance, double target, double scale, double speed, double free);
+  Term& add_joint_term(const Name& name, double lower, double upper, const JointRows& rows, double compliance,
+                       double target, double scale);
   /// Sum over the terms of `count` identities from `identity` on.
   double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void slow_down_deep_contacts();
@@ -220,9 +222,12 @@ class StepTerms {
   static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: the model's compliance, 0 without one.
   double compliance(double own, double inverse_mass) const;
-  double joint_inverse_mass(const JointRows& rows) const;
+  double joint_inverse_mass(int joint, bool linear) const;
+  double joint_inverse_mass(const JointRows& rows) const {
+    return joint_inverse_mass(rows.joint, rows.part == JointRows::Part::linear);
+  }
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
-  void find_force_row_masses(std::span<const ForceRow> rows);
+  double path_inverse_mass(const ForceRow& row) const;
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
   // warm_start.inl
@@ -283,12 +288,6 @@ class StepTerms {
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
   };
-  struct Paths {  ///< of add_force_rows()
-    explicit Paths(const Model& model) : rows(model) {}
-    DelassusRows<R> rows;
-    std::vector<int> joints;
-    std::vector<double> inverse_mass;
-  };
   struct WarmStart {
     TermMemory last;
     std::vector<char> taken;  ///< [last] whether a term starts from it
@@ -307,7 +306,6 @@ class StepTerms {
   Step step_;
   std::vector<LinkContact> contacts_;
   Geometry geometry_;
-  Paths paths_;
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
   std::vector<Name> names_;  ///< [term]
