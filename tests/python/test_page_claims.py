@@ -82,3 +82,53 @@ def test_single_precision_has_its_own_tolerance():
                 if stepper.rows["status"] == "converged":
                     worst = max(worst, stepper.rows["residual"])
         assert 0.1 * tolerance < worst < tolerance
+
+
+# -- constraints.md -----------------------------------------------------------------------------------------------------
+
+MENAGERIE = ROOT.parent / "shared" / "data" / "menagerie"
+
+
+@pytest.mark.skipif(not MENAGERIE.is_dir(), reason="no ../shared/data beside the repository")
+@pytest.mark.parametrize("rows, least, bound", [(False, 1e-6, 6e-5), (True, 1e-4, 0.01)])
+def test_a_step_of_a_gripper_in_single_precision(rows, least, bound):
+    """constraints.md: robotiq's 2f85, which closes; each step starts from the same state in both precisions."""
+    model = tarsus.Model.load(MENAGERIE / "robotiq_2f85" / "2f85.xml")
+    exact, rounded = tarsus.Data(model), tarsus.Data(model, dtype="float32")
+    steppers = [tarsus.Stepper(data, dt=0.002, contacts=rows, joint_limits=rows) for data in (exact, rounded)]
+    most = 0
+    for step in range(400):
+        exact.qpos[:], exact.qvel[:] = rounded.qpos, rounded.qvel
+        exact.ctrl[:] = rounded.ctrl[:] = 255 if step > 50 else 0
+        assert [stepper.step() for stepper in steppers] == [0, 0]
+        most = max(most, np.abs(exact.qvel - rounded.qvel).max())
+    assert np.abs(exact.qpos).max() > 0.5 and least < most < bound
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 0.002])
+def test_an_open_loop_closes_at_a_bounded_speed(dt):
+    """constraints.md: 10.7 m/s at most. A body 3 m away from the point that it is connected to."""
+    model = tarsus.Model.from_xml_string('<mujoco><option gravity="0 0 0"/><worldbody><body name="a"><freejoint/><geom size=".1"/></body></worldbody></mujoco>')
+    rows = tarsus.Equalities(model)
+    rows.add_connect("c", "a", [0, 0, 0], 0, [3, 0, 0])
+    data = tarsus.Data(model)
+    stepper, fastest = tarsus.Stepper(data, dt=dt, equalities=rows), 0
+    for _ in range(round(1 / dt)):
+        assert stepper.step() == 0
+        fastest = max(fastest, data.qvel[0])
+    assert 9 < fastest < 10.7 and abs(data.qpos[0] - 3) < 1e-5
+
+
+@pytest.mark.parametrize("dt, error", [(1e-3, 0.21e-3), (0.25e-3, 0.014e-3)])
+def test_the_error_of_a_stabilised_loop(dt, error):
+    """constraints.md, "In a step": the built-in four-bar, whose crank turns at 12 rad/s and more, for a second."""
+    model = tarsus.Model.load(MODELS / "loops" / "four_bar.xml")
+    data = tarsus.Data(model)
+    data.qvel[0] = 12
+    tarsus.Stepper(data, dt=dt, loops="shake").step()  # velocities that the loop allows
+    data.qvel *= 12 / data.qvel[0]
+    stepper, most = tarsus.Stepper(data, dt=dt), 0
+    for step in range(round(1 / dt)):
+        assert stepper.step() == 0
+        most = max(most, stepper.loops()["error"])
+    assert 0.6 * error < most < 1.1 * error
