@@ -132,3 +132,146 @@ def test_the_error_of_a_stabilised_loop(dt, error):
         assert stepper.step() == 0
         most = max(most, stepper.loops()["error"])
     assert 0.6 * error < most < 1.1 * error
+
+
+# -- contact.md ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count, size, rate, stands", [(5, 0.02, 60, True), (6, 0.02, 60, False), (8, 0.02, 240, True), (5, 0.01, 60, False), (5, 0.01, 240, True)])
+@pytest.mark.parametrize("sweeps", [50, 200])
+def test_stacks_of_small_cubes(count, size, rate, stands, sweeps):
+    """contact.md, "High stacks of small bodies": a contact yields by an amount that does not depend on the bodies' size."""
+    world = tarsus.RigidWorld(dt=1 / rate, iterations=sweeps)
+    world.add_shape(-1, tarsus.Shape.plane())
+    for k in range(count):
+        world.add_body(tarsus.Shape.box(size / 2, size / 2, size / 2), mass=1.0, position=(0, 0, size * (k + 0.5)))
+    assert world.step(10 * rate)
+    top = world.poses[-1, 2]
+    assert (top > 0.9 * size * (count - 0.5)) == stands, top
+
+
+@pytest.mark.parametrize("ratio, sweeps", [(10, 10), (100, 100)])
+def test_sweeps_carry_a_heavy_body(ratio, sweeps):
+    """contact.md, "Mass ratios": a cube on a lighter one, for five seconds; the depths are those of the page's table [m]."""
+    world = tarsus.RigidWorld(iterations=sweeps)
+    world.add_shape(-1, tarsus.Shape.plane())
+    for k, mass in enumerate((1.0, float(ratio))):
+        world.add_body(tarsus.Shape.box(0.5, 0.5, 0.5), mass=mass, position=(0, 0, 0.5 + k))
+    assert world.step(300) and np.abs(world.velocities).max() < 1e-3
+    assert 1.5 - world.poses[1, 2] == pytest.approx({10: 0.0016, 100: 0.017}[ratio], rel=0.1)
+
+
+def test_deep_overlaps_part_within_steps():
+    """contact.md, "Initial overlap": a box 0.2 m deep in the floor, at 60 Hz."""
+    world = tarsus.RigidWorld(iterations=50)
+    world.add_shape(-1, tarsus.Shape.plane())
+    world.add_body(tarsus.Shape.box(0.5, 0.5, 0.5), mass=1.0, position=(0, 0, 0.3))
+    depths = [0.2]
+    for _ in range(5):
+        assert world.step()
+        depths.append(0.5 - world.poses[0, 2])
+    assert 0.15 < -np.diff(depths).max() / 0.2 < 0.3 and depths[-2] > 0 > depths[-1]
+    assert world.velocities[0, 2] == pytest.approx(2.3, abs=0.3)
+
+
+@pytest.mark.parametrize("xml, named", [
+    ('<body><freejoint/><geom size=".1"/></body><body><joint/><geom size=".1"/></body>', "a joint other than free"),
+    ('<body><joint type="free" damping="1"/><geom size=".1"/></body>', "damping"),
+    ('<body gravcomp="1"><freejoint/><geom size=".1"/></body>', "gravity compensation")])
+def test_what_scenes_of_free_bodies_refuse(tmp_path, xml, named):
+    """contact.md, "Not supported for free bodies"."""
+    file = tmp_path / "scene.xml"
+    file.write_text(f"<mujoco><worldbody>{xml}</worldbody></mujoco>")
+    with pytest.raises(tarsus.InputError, match=named):
+        tarsus.RigidWorld.load(file)
+
+
+# -- clips.md -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, head, most", [("clip.json", '{"format": "tarsus-clip", "version": 1}', 8 << 20), ("clip.bvh", "HIERARCHY\n", 16 << 20)])
+def test_files_of_clips_have_a_largest_size(tmp_path, name, head, most):
+    file = tmp_path / name
+    file.write_text(head + " " * (most + 1 - len(head)))
+    with pytest.raises(tarsus.InputError, match=f"bytes, expected at most {most}"):
+        tarsus.MotionClip.load(file)
+
+
+def test_clips_keep_their_speeds_and_frames():
+    """clips.md: speeds of the built-in clips [m/s], "Sampling": every frame is passed, qvel is the derivative, also at the seam."""
+    for name, speed in (("humanoid_walk", 1.15), ("humanoid_run", 2.9), ("dog_pace", 1.2), ("dog_trot", 1.87), ("dog_canter", 2.5)):
+        motion = tarsus.MotionClip.load(MODELS / "clips" / f"{name}.json")
+        model = tarsus.Model.load(MODELS / f"{name.split('_')[0]}.xml")
+        clip = motion.bind(model)
+        first, last = (clip.sample(t)[0] for t in (0.0, clip.duration))
+        assert np.hypot(*(last - first)[:2]) / clip.duration == pytest.approx(speed, rel=0.01)
+        assert np.abs(clip.sample(float(motion.times[5]))[0][:3] - motion.frames[5, :3]).max() < 1e-12
+        for t in (0.1, clip.duration - 1e-6, clip.duration, 1.3):
+            qpos = [clip.sample(t + shift)[0] for shift in (-1e-6, 1e-6)]
+            # At frames the acceleration, some hundred rad/s², is discontinuous: the difference is off by 1e-6 s times its jump.
+            assert np.abs(tarsus.difference(model, *qpos) / 2e-6 - clip.sample(t)[1]).max() < 1e-3
+
+
+# -- actuators.md -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beside, most", [(False, 1e-12), (True, 1e-6)])
+def test_force_ranges_of_servos_hold(beside, most):
+    """actuators.md: to rounding in free motion, to the step's tolerance beside contacts and ranges."""
+    text = (MODELS / "quadruped.xml").read_text()
+    assert 'forcerange="-24 24"' in text
+    model = tarsus.Model.from_xml_string(text.replace('forcerange="-24 24"', 'forcerange="-5 5"'))
+    saturated, worst, random = 0, 0, np.random.default_rng(0)
+    data = tarsus.Data(model)
+    data.reset("stance")
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=beside, joint_limits=beside)
+    for step in range(300):
+        if step % 6 == 0:
+            data.ctrl[:] = random.uniform(-1, 1, model.nu)
+        assert stepper.step() == 0
+        report = stepper.limit_report()
+        saturated, worst = saturated + report["saturated"], max(worst, report["residual"])
+    assert saturated > 300 and worst < most
+
+
+# -- many_worlds.md, ground.md ------------------------------------------------------------------------------------------
+
+
+def test_what_lanes_do_not_support_is_named():
+    floor = '<geom type="plane" size="0 0 1"/>'
+    for bodies, rest, options, named in (
+            ('<body><joint name="j" actuatorfrcrange="-1 1"/><geom size=".1"/></body>',
+             '<actuator><position joint="j" kp="1"/><motor joint="j"/></actuator>', {}, "actuatorfrcrange"),
+            ('<body><joint name="j"/><geom size=".1"/></body>', '<actuator><damper joint="j" kv="1" ctrlrange="0 1"/></actuator>', {}, "a damping"),
+            ('<body><joint/><geom size=".1"/></body><body mocap="true"><geom size=".1"/></body>', "", {}, "mocap"),
+            ('<body><joint type="free" frictionloss="1"/><geom size=".1"/></body>', "", {}, "dry friction of a free joint"),
+            ('<body><joint/><geom size=".1"/><site name="a" pos="1 0 0"/></body><site name="b"/>',
+             '<tendon><spatial stiffness="9"><site site="a"/><site site="b"/></spatial></tendon>', {"integrator": "rk4"}, "rk4"),
+            ('<body><freejoint/><geom name="a" size=".1"/></body><body pos="1 0 0"><freejoint/><geom name="b" size=".1"/></body>',
+             '<contact><pair geom1="a" geom2="b" friction="1 .5 .1 .1 .1"/></contact>', {}, "depends on the direction")):
+        model = tarsus.Model.from_xml_string(f"<mujoco><worldbody>{floor}{bodies}</worldbody>{rest}</mujoco>")
+        batch = tarsus.Batch(model, 2, **options)
+        assert batch.width == 1 and named in batch.one_at_a_time_because
+        assert batch.step() == 0
+    humanoid = tarsus.Model.load(MODELS / "humanoid.xml")
+    drives = tarsus.Drives.uniform(humanoid)
+    drives.force_limit = np.full(humanoid.nv, 100.0)
+    assert "free joint's drive" in tarsus.Batch(humanoid, 2, drives=drives).one_at_a_time_because
+    assert not tarsus.Batch(humanoid, 2, drives=drives, contacts=False, joint_limits=False).one_at_a_time_because
+
+
+# -- particles.md -------------------------------------------------------------------------------------------------------
+
+
+def test_md_continues_to_the_bit_and_refuses_what_no_force_acts_on(tmp_path):
+    """particles.md: a run that continues from its .sys file, without pair forces."""
+    first, second, whole = (tmp_path / name for name in ("first.sys", "second.sys", "whole.sys"))
+    assert command("md", "chain:32", "--steps", 100, "--final", first, "--quiet").returncode == 0
+    refused = command("md", first, "--steps", 100)
+    assert refused.returncode == 1 and "no forces act" in refused.stderr
+    assert command("md", first, "--steps", 100, "--forces", "none", "--final", second, "--quiet").returncode == 0
+    assert command("md", "chain:32", "--steps", 200, "--final", whole, "--quiet").returncode == 0
+    numbers = [[line for line in file.read_text().splitlines() if not line.startswith("#")] for file in (second, whole)]
+    assert numbers[0] == numbers[1] and len(numbers[0]) > 32
+    fails = command("md", "chain:64", "--dt", 1, "--steps", 200)
+    assert fails.returncode == 3, fails.stderr
