@@ -275,3 +275,23 @@ def test_md_continues_to_the_bit_and_refuses_what_no_force_acts_on(tmp_path):
     assert numbers[0] == numbers[1] and len(numbers[0]) > 32
     fails = command("md", "chain:64", "--dt", 1, "--steps", 200)
     assert fails.returncode == 3, fails.stderr
+
+
+@pytest.mark.parametrize("dt, alike", [(0.002, True), (0.025, True), (0.05, False)])
+def test_solref_is_mujocos_law_in_short_steps(dt, alike):
+    """contact.md, "solref and solimp": a ball drops 10 cm on a time constant of 0.1 s. Deeper than MuJoCo's rest it goes only by MuJoCo's
+    law, which trees have in steps of at most a quarter of it, and RigidWorld in none."""
+    mujoco = pytest.importorskip("mujoco")
+    text = f"""<mujoco><option timestep="{dt}"/><default><geom solref=".1 1"/></default><worldbody><geom type="plane" size="0 0 1"/>
+      <body pos="0 0 .2"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>"""
+    model = tarsus.Model.from_xml_string(text)
+    data, theirs = tarsus.Data(model), mujoco.MjModel.from_xml_string(text)
+    state, stepper, world = mujoco.MjData(theirs), tarsus.Stepper(data), tarsus.RigidWorld.from_model(model)
+    low, off, rigid = 1, 0, 1
+    for _ in range(round(1.5 / dt)):
+        assert stepper.step() == 0 and world.step()
+        mujoco.mj_step(theirs, state)
+        low, rigid, off = min(low, state.qpos[2]), min(rigid, world.poses[0, 2]), max(off, abs(data.qpos[2] - state.qpos[2]))
+    assert (off < 1e-9) == alike and abs(data.qpos[2] - state.qpos[2]) < 1e-4
+    assert 0.04 < 0.1 - low < 0.06
+    assert dt > 0.025 or 0.004 < 0.1 - rigid < 0.006  # in 0.05 s the ball falls further than RigidWorld's margin
