@@ -59,6 +59,30 @@ def test_how_deep_a_fast_ball_goes_into_a_wall(speed, deepest):
     assert 0.8 * deepest < seen < deepest
 
 
+@pytest.mark.parametrize("most", [2, 5, 3000])
+def test_force_limits_bound_the_force_of_every_iterate(most):
+    """ground.md, "What a step reports": beside contacts, also in steps that end before they have converged. By inverse dynamics."""
+    model = tarsus.Model.load(MODELS / "humanoid.xml")
+    drives = tarsus.Drives.uniform(model, kp=1000, kd=100, root_kp=0, root_kd=0)
+    drives.force_limit = np.where(np.arange(model.nv) < 6, np.inf, 20.0)
+    data, random, target = tarsus.Data(model), np.random.default_rng(0), model.qpos0.copy()
+    data.qpos[2] += 0.2
+    data.qvel[:] = random.normal(0, 3, model.nv)
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=False, max_iterations=most, velocity_products="off")
+    at_limit = 0
+    for step in range(120):
+        if step % 3 == 0:
+            target[-4:] = random.uniform(-1, 1, 4)
+        before = data.qpos.copy(), data.qvel.copy()
+        assert stepper.step(drives, qpos_target=target) == 0
+        force = tarsus.inverse_dynamics(model, data, *before, data.qacc, stepper.contacts)
+        assert np.abs(force[:6]).max() < 1e-4  # no drive on the root
+        lengths = [np.linalg.norm(force[joint.qvel]) for joint in list(model.joints)[1:]]
+        assert max(lengths) < 20 * (1 + 1e-6)
+        at_limit += sum(length > 20 * (1 - 1e-6) for length in lengths)
+    assert at_limit > 100
+
+
 def test_contacts_are_on_without_a_clip():
     """ground.md: `--contacts auto`. A clip turns them off, also without the root's drive."""
     walk = ["--clip", MODELS / "clips/humanoid_walk.json"]
