@@ -32,7 +32,7 @@ help: ## This list
 	@echo 'tarsus: constrained multibody dynamics. Two commands to begin with:'
 	@echo
 	@echo '  make demo    the humanoid tracks a walk; ends with a table and a page to open in a browser'
-	@echo '  make test    builds and runs every test'
+	@echo '  make test    builds and runs all tests but the long ones'
 	@echo
 	@echo 'All tasks (set JOBS=n for other than $(JOBS) compilers at once):'
 	@echo

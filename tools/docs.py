@@ -3,8 +3,8 @@
 
 usage: tools/docs.py     exit status 1 if anything is wrong
 
-Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions are numbered without
-gaps and have their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
+Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions have a number of their
+own and their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
 block under <!-- file: PATH --> is part of that file; README's figures are on the page that README names for them;
 spelling, everywhere (tools/words.txt has words of the field).
 """

@@ -150,7 +150,7 @@ void add_replay_command(CLI::App& app) {
       "original folder or, if that folder is gone, relative to the current one. A capture of a batch's "
       "world stores everything that one step\n"
       "starts from, so a failed world fails again. The same program gives the same bits on any machine of "
-      "its architecture.\n"
+      "its architecture that has fused multiply-adds.\n"
       "\n"
       "  tarsus replay out/humanoid_humanoid_walk.npz --verify\n"
       "\n"

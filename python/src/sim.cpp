@@ -580,7 +580,7 @@ void bind_sim(nb::module_& m) {
   m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
         "Slice of each named sensor's readings in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),
-        "64-bit hash of the bits of a state: equal hashes mean equal runs.");
+        "64-bit hash of the bits of qpos and qvel: equal states have equal hashes.");
 }
 
 }  // namespace tarsus::python

@@ -150,5 +150,5 @@ class Batches:
     __copy__ = copy  # as of a Batch: Python's own would share the groups
 
     def state_hash(self):
-        """Hash of each group's state: equal hashes mean equal runs."""
+        """Hash of each group's state: equal states have equal hashes."""
         return tuple(group.state_hash() for group in self.groups)

@@ -1,4 +1,4 @@
-"""Trains a policy: ``python -m tarsus.learn walk`` shows progress and writes the policy, its curve and a recording."""
+"""Trains a policy: ``python -m tarsus.learn walk`` shows progress and writes the policy and its curve."""
 
 import argparse
 import contextlib

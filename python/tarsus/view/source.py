@@ -46,6 +46,7 @@ class Source:
         raise NotImplementedError
 
     def reset(self, keyframe=None):
+        """Returns to the start, or to a keyframe by its name."""
         raise NotImplementedError
 
     def state(self):
@@ -53,19 +54,22 @@ class Source:
         raise NotImplementedError
 
     def restore(self, state):
+        """Returns to what state() gave."""
         raise NotImplementedError
 
     def controls(self):
+        """Sliders and menus of the page, a dict each."""
         return []
 
     def control(self, name, value):
+        """Sets one of controls(). Raises ValueError for a name that is unknown."""
         raise ValueError(f"unknown control {name!r}")
 
     def push(self, body, world, point, target):
         """Attaches a spring from the point (in the body's frame) to the target (in the world), until release()."""
 
     def release(self):
-        pass
+        """Removes the spring of push()."""
 
 
 def spring_force(inverse_mass, offset, velocity, dt):
