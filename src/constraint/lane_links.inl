@@ -126,7 +126,7 @@ class LaneLinks {
     }
     if (any_lane(first)) leave_unmet(paths, n, first);
     eliminate(s_.matrix, n), substitute(s_.matrix, n, s_.right);
-    no_forces(1, nullptr);
+    no_forces(1, s_.needed);
     for (int i = 0; i < s_.npath; ++i) {
       paths[i].at.next_y = s_.right[i];
       apply(direction(paths[i]), s_.right[i], 1, 0);
@@ -136,7 +136,7 @@ class LaneLinks {
       const T* f = s_.right + first_block + 3 * i;
       apply(e, e.n * f[0] + e.t1 * f[1] + e.t2 * f[2], 1, 0);
     }
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, path_force(), nullptr, nullptr, nullptr, nullptr, s_.left,
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, path_force(), nullptr, nullptr, s_.needed, nullptr, s_.left,
                           s_.column, s_.x_extra);
     ntouch_ = touches;
     for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
@@ -382,17 +382,18 @@ class LaneLinks {
     T* const x = m_.path_dofs > 0 ? s_.path_x : nullptr;
     lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, s_.pushed, s_.needed, s_.left,
                           s_.column, x, of);
-    const auto put = [&](int line, int k, T value) {
+    const auto put = [&](int line, const Vec3<T>& values) {
       for (int j = 0; j < blocks; ++j) {
         const Mask<T> here = s_.place[j] >= Bits<T>{};
         if (!any_lane(here)) continue;
-        T& to = s_.matrix[line * n + s_.npath + 3 * j + k];
-        to = select(here, permute(value, s_.place[j]), to);
+        T* const to = s_.matrix + line * n + s_.npath + 3 * j;
+        for (int k = 0; k < 3; ++k) to[k] = select(here, permute(values[k], s_.place[j]), to[k]);
       }
     };
     for (int i = 0; i < s_.npath; ++i) {
       const LanePathDirection<T> d = direction(s_.paths()[i]);
-      for (int k = 0; k < 3; ++k) put(i, k, d.along(motions_of(s_.column, 3), x, k, 3, of));
+      const auto along = [&](int k) { return d.along(motions_of(s_.column, 3), x, k, 3, of); };
+      put(i, {along(0), along(1), along(2)});
     }
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
@@ -405,9 +406,7 @@ class LaneLinks {
       row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
       Vec3<T> gw[3];
       react<3>(row, motions_of(s_.column, 3), gw);
-      for (int k = 0; k < 3; ++k) {
-        for (int r = 0; r < 3; ++r) put(s_.npath + 3 * i + r, k, gw[k][r]);
-      }
+      for (int r = 0; r < 3; ++r) put(s_.npath + 3 * i + r, {gw[0][r], gw[1][r], gw[2][r]});
     }
     ntouch_ = touches;
   }
