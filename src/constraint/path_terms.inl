@@ -12,28 +12,29 @@
 
 namespace tarsus {
 
-/// Inverse mass that a row feels.
+/// J M̂⁻¹ Jᵀ of each row, from the factors in data.
 template <class R>
-double StepTerms<R>::path_inverse_mass(const ForceRow& row) const {
-  if (row.on_link >= 0) {
-    const ReferenceMass& mass = masses_.now()[row.on_link];
-    return mass.angular * dot(row.wrench.n, row.wrench.n) + mass.linear * dot(row.wrench.f, row.wrench.f);
+void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
+  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
+  for (const ForceRow& row : rows) {
+    if (row.on_link >= 0)
+      write_wrench<R>(row.wrench, paths_.rows.block(paths_.rows.add_block(row.on_link, -1, 1)), 0);
+    else
+      add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
   }
-  double sum = 0;
-  for (std::size_t k = 0; k < row.dofs.size(); ++k) {
-    const int link = model_.dof_joint[row.dofs[k]];
-    const Joint& joint = model_.joints[link];
-    const bool linear = moves_freely(joint.type) && row.dofs[k] < joint.qvel + 3;
-    sum += row.arm[k] * row.arm[k] * joint_inverse_mass(link, linear);
+  paths_.rows.sweep(model_, *step_.data);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const typename DelassusRows<R>::Block block = paths_.rows.block(int(r));
+    for (std::size_t k = 0; k < block.dofs.size(); ++k)
+      paths_.inverse_mass[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
   }
-  return sum;
 }
 
 template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
   const PathRow path{row.dofs, row.arm, row.on_link, row.wrench};
-  const double mass = path_inverse_mass(row), speed = along(path, step_.qvel), free = along(path, step_.free);
-  // A wrench may act along directions that the link's joints block.
+  const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
+  // A wrench that its link cannot feel has mass by rounding only; a stiffness in proportion to 1/mass would be huge.
   const double slope = row.on_link >= 0 ? row.slope : std::max(row.slope, kLeastStiffness / mass);
   if (of_joint)
     geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
@@ -46,10 +47,12 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
 
 template <class R>
 void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
+  if (rows.empty()) return;
+  find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool one = rows[i].dofs.size() == 1 && model_.joints[model_.dof_joint[rows[i].dofs[0]]].nv() == 1;
-      if (one == of_joint && path_inverse_mass(rows[i]) > 0) add_force_row(i, rows[i], of_joint);
+      if (paths_.inverse_mass[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
     }
   }
 }

@@ -24,7 +24,11 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), mass_(model, kDenseDofs, options.piles.least_trees), islands_(model) {
+    : model_(model),
+      options_(options),
+      mass_(model, kDenseDofs, options.piles.least_trees),
+      islands_(model),
+      paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
@@ -74,7 +78,9 @@ Term& StepTerms<R>::add_term(const Name& name, double lower, double upper) {
 template <class R>
 void StepTerms<R>::add_row(double compliance, double target, double scale, double speed, double free) {
   ++terms_.back().nrow;
-  rows_.emplace_back(compliance, target, 0.0, scale), free_rows_.push_back(free);
+  TermRow& row = rows_.emplace_back();
+  row.compliance = compliance, row.target = target, row.scale = scale;
+  free_rows_.push_back(free);
   y_.push_back(start(compliance, target, speed));
 }
 
@@ -108,10 +114,10 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
 
 /// Inverse mass that the rows of a joint feel.
 template <class R>
-double StepTerms<R>::joint_inverse_mass(int index, bool linear) const {
-  const ReferenceMass& mass = masses_.now()[index];
-  if (linear) return mass.linear;
-  const Joint& joint = model_.joints[index];
+double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
+  const ReferenceMass& mass = masses_.now()[rows.joint];
+  if (rows.part == JointRows::Part::linear) return mass.linear;
+  const Joint& joint = model_.joints[rows.joint];
   if (moves_freely(joint.type)) return mass.angular;
   return 1 / std::max(mass.joint + double(step_.data->joint_inertia[joint.qvel]), 1e-30);
 }

@@ -542,3 +542,18 @@ def test_loops_that_contradict_one_another_are_met_alike_in_single_precision():
             assert tarsus.Stepper(data).step() == 0
             speeds.append(np.array(data.qvel, float))
         np.testing.assert_allclose(speeds[1], speeds[0], rtol=0, atol=1e-3 * np.abs(speeds[0]).max())
+
+
+def test_a_tendons_range_holds_where_a_light_link_spins_between_heavy_ones():
+    model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody><body>
+      <joint name="a" axis="1 0 0"/><inertial pos="0 0 0" mass="1e-6" diaginertia="1e-6 1e-6 1e-6"/>
+      <body><joint name="b" axis="1 0 0"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></body></worldbody>
+      <tendon><fixed range="-0.1 0.1" limited="true"><joint joint="a" coef="1"/><joint joint="b" coef="1"/></fixed></tendon></mujoco>""")
+    data = tarsus.Data(model)
+    data.qvel = [0.5, 0.5]
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
+    longest = 0
+    for _ in range(120):
+        stepper.step()
+        longest = max(longest, abs(data.qpos.sum()))
+    assert 0.1 <= longest < 0.1001

@@ -222,12 +222,9 @@ class StepTerms {
   static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: the model's compliance, 0 without one.
   double compliance(double own, double inverse_mass) const;
-  double joint_inverse_mass(int joint, bool linear) const;
-  double joint_inverse_mass(const JointRows& rows) const {
-    return joint_inverse_mass(rows.joint, rows.part == JointRows::Part::linear);
-  }
+  double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
-  double path_inverse_mass(const ForceRow& row) const;
+  void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
   // warm_start.inl
@@ -288,6 +285,12 @@ class StepTerms {
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
   };
+  struct Paths {  ///< of add_force_rows()
+    explicit Paths(const Model& model) : rows(model) {}
+    DelassusRows<R> rows;
+    std::vector<int> joints;
+    std::vector<double> inverse_mass;
+  };
   struct WarmStart {
     TermMemory last;
     std::vector<char> taken;  ///< [last] whether a term starts from it
@@ -306,6 +309,7 @@ class StepTerms {
   Step step_;
   std::vector<LinkContact> contacts_;
   Geometry geometry_;
+  Paths paths_;
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
   std::vector<Name> names_;  ///< [term]
