@@ -61,7 +61,7 @@ template <class R>
 void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, DelassusRows<R>& rows) {
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m), eased_.assign(m, 0.0);
-  size_ = 0, contradict_ = met_ = false;
+  size_ = unmet_ = 0, contradict_ = met_ = false;
   write(data, rows);
   if (m == 0) return;
   rows.sweep(model, data);
@@ -91,10 +91,11 @@ void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, 
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
 }
 
-/// The largest |J_e v + Σ_e λ_e - b_e|, from the effect of the raised Σ_e on the last step.
+/// The largest |J_e v + Σ_e λ_e - b_e|, from the effect of the raised Σ_e on the last step and what was subtracted from
+/// the demand.
 template <class R>
 double BilateralSchur<R>::left() const {
-  double most = 0;
+  double most = unmet_;
   for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, std::abs(raised_[i] * step_[i] - eased_[i]));
   return most;
 }
@@ -140,6 +141,7 @@ void BilateralSchur<R>::refine(const Solve& solve, std::span<double> solution, i
         const double unmet = raised_[i] * step_[i];
         demand_[i] -= unmet, change_[first + i] = steps * unmet;
         if (!contradict_) continue;
+        unmet_ = larger(unmet_, std::abs(unmet));
         eased_[i] = raised_[i] * solution[first + i] - unmet;
         demand_[i] += eased_[i], change_[first + i] -= eased_[i];
         if (from_now) change_[first + i] += raised_[i] * now.at[i];

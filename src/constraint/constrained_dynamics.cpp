@@ -497,11 +497,12 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
 
 template <class R>
 template <class X>
-void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, double missed, int pack) {
+void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, std::span<const X> missed, int pack) {
   const std::size_t w = width_, first = std::size_t(pack) * w;
   for (std::size_t world = first; world < std::min(first + w, status_.size()); ++world) {
-    if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4)) status_[world] = KktStatus::inconsistent;  // [m/s | rad/s]
-    if (!std::isfinite(missed)) status_[world] = KktStatus::not_finite;
+    const X most = missed[world - first];
+    if (most > X(sizeof(R) == 8 ? 1e-5 : 1e-3)) status_[world] = KktStatus::inconsistent;  // [m/s | rad/s]
+    if (!std::isfinite(most)) status_[world] = KktStatus::not_finite;
   }
   R* const x2 = x2_.data() + std::size_t(pack) * impulse.size();
   for (std::size_t i = 0; i < impulse.size(); ++i) {
@@ -555,8 +556,8 @@ typename ConstrainedDynamics<R>::Error ConstrainedDynamics<R>::error(int world) 
 
 template class ConstrainedDynamics<double>;
 template class ConstrainedDynamics<float>;
-template void ConstrainedDynamics<double>::record(std::span<const double>, double, double, int);
-template void ConstrainedDynamics<float>::record(std::span<const double>, double, double, int);
-template void ConstrainedDynamics<float>::record(std::span<const float>, double, double, int);
+template void ConstrainedDynamics<double>::record(std::span<const double>, double, std::span<const double>, int);
+template void ConstrainedDynamics<float>::record(std::span<const double>, double, std::span<const double>, int);
+template void ConstrainedDynamics<float>::record(std::span<const float>, double, std::span<const float>, int);
 
 }  // namespace tarsus

@@ -547,7 +547,8 @@ class LaneProblem {
   }
   void write(const LaneTermReport<R>& report, const LaneAnswer<T>& answer) {
     const Mask<T> acted = answer.acted;
-    T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero();
+    T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero(),
+      unmet = zero();
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
     for (int i = 0; i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
     s_.every_contact([&](const LaneContact<T>& c) {
@@ -563,6 +564,10 @@ class LaneProblem {
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
       if (r.path >= 0) put(report.path + r.path * kLanes, select(acted & r.live, r.at.best_y, zero()));
+      if (r.bilateral()) {
+        const T rest = neg_mul_add(r.metric.own_R, r.at.best_y, links_.direction(r)[kPathTarget] - r.at.best_u);
+        unmet = maximum(select(acted, absolute(rest), zero()), unmet);
+      }
       if (r.kind == LaneJointRow<T>::Kind::limit)
         limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActiveChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
@@ -573,7 +578,7 @@ class LaneProblem {
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
     put(report.penetration, deepest), put(report.contacts, contacts), put(report.touching, touching);
-    put(report.limits, limits), put(report.saturated, saturated);
+    put(report.limits, limits), put(report.saturated, saturated), put(report.unmet, unmet);
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
     if (report.touch) write_touches(report, acted);

@@ -19,7 +19,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kReports = 8;  ///< numbers of LaneTermReport for each lane
+constexpr int kReports = 9;  ///< numbers of LaneTermReport for each lane
 constexpr int kMostIterations = 40;
 
 /// Largest number of points, and so of slots, that one pair can have.
@@ -307,7 +307,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   for (std::size_t p = 0; p < t.packs.size(); ++p) {
     LaneTermReport<R>& report = t.packs[p].report;
     for (R** to : {&report.iterations, &report.residual, &report.penetration, &report.contacts, &report.touching,
-                   &report.limits, &report.saturated, &report.missed})
+                   &report.limits, &report.saturated, &report.missed, &report.unmet})
       *to = at, at += width_;
     report.ground = ground_.data() + p * 3 * std::size_t(model.njoint() * width_);
     report.path = path_impulse_.data() + p * std::size_t(m.npath * width_);
@@ -450,6 +450,11 @@ In<R> LaneTerms<R>::bilateral_impulse(int pack) const {
   const Tables& t = *tables_;
   const std::size_t first = std::size_t(pack * t.model.npath + t.model.nalone), w = std::size_t(width_);
   return In<R>(path_impulse_).subspan(first * w, std::size_t(t.nbilateral) * w);
+}
+
+template <class R>
+In<R> LaneTerms<R>::bilateral_miss(int pack) const {
+  return {tables_->packs[std::size_t(pack)].report.unmet, std::size_t(width_)};
 }
 
 template <class R>

@@ -74,7 +74,7 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
   for (int pack = 0; loops && pack < data.packs(); ++pack)
-    loops->record(terms_.bilateral_impulse(pack), step.h, 0, pack);
+    loops->record(terms_.bilateral_impulse(pack), step.h, terms_.bilateral_miss(pack), pack);
 }
 
 template <class R>

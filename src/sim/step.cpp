@@ -509,7 +509,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_ && rows_) {
     const BilateralImpulse& held = rows_->terms().mass().bilateral();
-    loops_->record(std::span<const double>(held.at), h, held.miss);
+    loops_->record(std::span<const double>(held.at), h, std::span<const double>(&held.miss, 1));
   }
   if (drives.limited()) now_.limits = Limits::terms;
   clock_.lap(Stage::terms);

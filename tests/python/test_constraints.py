@@ -544,6 +544,34 @@ def test_loops_that_contradict_one_another_are_met_alike_in_single_precision():
         np.testing.assert_allclose(speeds[1], speeds[0], rtol=0, atol=1e-3 * np.abs(speeds[0]).max())
 
 
+CONTRADICTIONS = {
+    "joint": '<joint joint1="a" polycoef="0 0 0 0 0"/><joint joint1="a" polycoef="{off} 0 0 0 0"/>',
+    "two joints": '<joint joint1="a" joint2="b" polycoef="0 1 0 0 0"/><joint joint1="a" joint2="b" polycoef="{off} 1 0 0 0"/>',
+    "locked": '<weld body1="low"/><joint joint1="a" polycoef="{off} 0 0 0 0"/>',
+}
+
+
+@pytest.mark.parametrize("off", [0, 0.3])
+@pytest.mark.parametrize("kind", CONTRADICTIONS)
+@pytest.mark.parametrize("worlds", [1, 9])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_that_contradict_one_another_are_reported(dtype, worlds, kind, off):
+    model = tarsus.Model.from_xml_string(f"""<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+      <body pos="0 0 1"><joint name="a" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".03"/>
+        <body name="low" pos=".3 0 0"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".03"/></body></body>
+      <body pos="0 1 .09"><freejoint/><geom size=".1"/></body></worldbody>
+      <equality>{CONTRADICTIONS[kind].format(off=off)}</equality></mujoco>""")
+    for terms in (True, False):
+        data = tarsus.Data(model, worlds=worlds, dtype=dtype)
+        stepper = tarsus.Stepper(data, dt=0.005, contacts=terms, joint_limits=terms)
+        for _ in range(20):
+            assert stepper.step() == 0
+            for world in range(worlds):
+                loops = stepper.loops(world)
+                assert (loops["status"] == "inconsistent") == (off > 0), (terms, loops)
+        assert (loops["error"] > 0.05) == (off > 0)
+
+
 def test_a_tendons_range_holds_where_a_light_link_spins_between_heavy_ones():
     model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody><body>
       <joint name="a" axis="1 0 0"/><inertial pos="0 0 0" mass="1e-6" diaginertia="1e-6 1e-6 1e-6"/>

@@ -65,6 +65,7 @@ class BilateralSchur {
   bool contradict_ = false;                 ///< the rows contradict one another
   bool met_ = false;                        ///< the demand can be satisfied, as checked in this step
   double size_ = 0;                         ///< scale of BilateralImpulse::miss
+  double unmet_ = 0;                        ///< the largest demand that no motion satisfies
   AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse masses
   std::vector<double> step_;                ///< [row] of the last proximal step
   std::vector<double> eased_;  ///< [row] effect of raised_ on the first solve's impulses, which is demanded as well

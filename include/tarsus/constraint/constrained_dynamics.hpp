@@ -61,9 +61,9 @@ class ConstrainedDynamics {
   DelassusRows<R>& forces() { return rows_; }                 ///< the rows' blocks
   In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
   /// @param impulse λ = -h x₂ [rows][lane]
-  /// @param missed largest |J v⁺ + Σ λ - b|, relative to the velocities that it consists of
+  /// @param missed largest |J v⁺ + Σ λ - b| [lane] [m/s | rad/s]
   template <class X>
-  void record(std::span<const X> impulse, double h, double missed, int pack = 0);
+  void record(std::span<const X> impulse, double h, std::span<const X> missed, int pack = 0);
 
   /// Moves v along M̂⁻¹ Jᵀ until φ(qpos ⊞ h v) = 0 to tolerance(), and sets next_qpos to that configuration. J and
   /// M̂ = M₀ + joint_inertia are those of qpos. A chord iteration: one factorisation and a few evaluations of φ.

@@ -66,6 +66,8 @@ class LaneTerms {
   void hold(int pack, DelassusRows<R>& rows, In<R> target, In<R> compliance);
   /// Impulses of the equality constraints over the last step [rows][lane].
   In<R> bilateral_impulse(int pack) const;
+  /// The largest |J v⁺ + Σ λ - target| of their rows in each of the pack's worlds [lane] [m/s | rad/s].
+  In<R> bilateral_miss(int pack) const;
   /// Sets a world's force rows for the next solve().
   void push(int world, std::span<const ForceRow> rows);
   /// Impulse of the force row in a slot of that world over the last step [N s | N m s].
