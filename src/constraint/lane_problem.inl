@@ -547,8 +547,7 @@ class LaneProblem {
   }
   void write(const LaneTermReport<R>& report, const LaneAnswer<T>& answer) {
     const Mask<T> acted = answer.acted;
-    T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero(),
-      unmet = zero();
+    T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero(), unmet = zero();
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
     for (int i = 0; i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
     s_.every_contact([&](const LaneContact<T>& c) {
