@@ -291,6 +291,7 @@ nb::dict reports(AnyBatch& any) {
     add("iterations", &WorldReport::iterations), add("contacts", &WorldReport::contacts);
     add("touching", &WorldReport::touching), add("limits", &WorldReport::limits);
     add("saturated", &WorldReport::saturated), add("unsolved", &WorldReport::unsolved);
+    add("inconsistent", &WorldReport::inconsistent), add("loop_error", &WorldReport::loop_error);
     return out;
   });
 }
@@ -768,7 +769,8 @@ void bind_batch(nb::module_& m) {
                 "Solver results of the last step, each [worlds]: residual [m/s], penetration [m], iterations, "
                 "contacts, touching, limits\n"
                 "(joints at their range), saturated (drives at their limit), unsolved (1: residual above the "
-                "tolerance). Copies.");
+                "tolerance), inconsistent\n(1: equality constraints contradict one another), loop_error (their largest "
+                "error, as in Stepper.loops()) [m | rad].\nCopies.");
   c.def_prop_ro(
       "model", [](AnyBatch& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
       "The model of all worlds.");

@@ -57,10 +57,17 @@ template <class R>
 WorldReport report_of(const Stepper<R>& stepper, int world) {
   WorldReport out;
   if (const RowsReport* r = stepper.rows_report(world)) {
-    out = {r->residual, r->penetration, r->iterations, r->contacts,
-           r->touching, r->limits,      r->saturated,  r->status > StepStatus::swept};
+    out.residual = r->residual, out.penetration = r->penetration, out.iterations = r->iterations;
+    out.contacts = r->contacts, out.touching = r->touching, out.limits = r->limits, out.saturated = r->saturated;
+    out.unsolved = r->status > StepStatus::swept;
   } else if (const std::optional<LimitReport> limits = stepper.limit_report(world)) {
     out.iterations = limits->iterations, out.saturated = limits->saturated, out.unsolved = !limits->converged;
+  }
+  const Stepper<R>& taker = stepper.taker(world);
+  if (const ConstrainedDynamics<R>* loops = taker.loops()) {
+    const int place = &taker == &stepper ? world : 0;
+    out.loop_error = loops->error(place).position;
+    out.inconsistent = loops->status(place) == KktStatus::inconsistent;
   }
   return out;
 }

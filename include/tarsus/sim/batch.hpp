@@ -52,6 +52,8 @@ struct WorldReport {
   std::int32_t contacts = 0, touching = 0;  ///< touching: contacts with a force
   std::int32_t limits = 0, saturated = 0;   ///< joints at their range; drives at their force limit
   std::int32_t unsolved = 0;                ///< 1: the residual exceeds the tolerance
+  std::int32_t inconsistent = 0;            ///< 1: equality constraints contradict one another
+  double loop_error = 0;  ///< largest error of an equality constraint, as ConstrainedDynamics::error() [m | rad]
 };
 
 /// The complete state of a batch, as returned by save() and accepted by restore().
