@@ -89,7 +89,11 @@ def test_textures_have_an_image(texture, fine):
 
 @pytest.mark.parametrize("width, fine", [("0", False), ("-1", False), ("1e-20", True)])
 def test_widths_of_tendons(width, fine):
-    assert agree(tendon=f'<spatial width="{width}"><site site="w"/><site site="s"/></spatial>') == fine
+    sites = '<site site="w"/><site site="s"/>'
+    assert agree(tendon=f'<spatial width="{width}">{sites}</spatial>') == fine
+    for width_of_its_own in ("", 'width=".1"'):
+        assert agree(top=f'<default><tendon width="{width}"/></default>', tendon=f'<spatial {width_of_its_own}>{sites}</spatial>') == (fine or width_of_its_own != "")
+    assert agree(top=f'<default><tendon width="{width}"/></default>')
 
 
 @pytest.mark.parametrize("kind", ["body", "xbody", "joint", "geom", "site", "camera", "light", "mesh", "hfield", "texture", "material", "pair", "exclude", "equality",

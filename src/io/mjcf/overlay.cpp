@@ -177,9 +177,9 @@ void overlay(const XmlElement& e, TendonState& state) {
   e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
   e.ignore({"name", "class"});
   if (e.is("fixed")) return;  // a fixed tendon is not drawn
-  double width = 1;
-  e.read("width", width), check_value(e, "rgba", "4");
-  if (e.is("spatial") && !(width > 0)) e.error("attribute 'width' must be positive", "width");
+  e.read("width", state.width), check_value(e, "rgba", "4");
+  if (e.is("spatial") && !(state.width > 0))
+    e.error(fmt::format("'width' is {}, expected a positive number", state.width), "width");
   e.ignore({"material"});
 }
 

@@ -111,6 +111,7 @@ struct EqualityState {
 struct TendonState {
   TendonSpec spec;
   Limited limited = Limited::automatic, force_limited = Limited::automatic;
+  double width = 0.003;
 };
 
 /// A default class, including all that it inherits.
