@@ -494,8 +494,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     }
     const XmlWriter e = section.child(!a.motor ? "general" : a.motor->electric ? "dcmotor" : "pid");
     e.set_name(a.name);
-    e.set(kWays[static_cast<int>(a.transmission)],
-          a.target.empty() ? "world" : a.target);  // only a body's may be empty
+    e.set(kWays[static_cast<int>(a.transmission)], a.target);
     if (!a.reference.empty()) e.set(a.transmission == TransmissionType::site ? "refsite" : "slidersite", a.reference);
     if (a.transmission == TransmissionType::slider_crank) e.set_unless("cranklength", a.crank_length, 0.0);
     e.set_list("gear", a.gear);

@@ -312,6 +312,7 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
     }
     spec.transmission = way.type;
     found = reference(e, way.attribute, way.kind, scope, &spec.target);
+    if (way.kind == Kind::body && found == 0) spec.target = "world";
   }
   if (given == 0) e.error("an actuator needs one of joint, jointinparent, tendon, site, body and cranksite");
   for (const auto& [attribute, with, type] : {std::tuple("slidersite", "cranksite", TransmissionType::slider_crank),
