@@ -59,6 +59,7 @@ PATH = '<site name="w"/><body><joint/><geom size=".1"/><site name="s"/></body>'
     ("end", SENSOR, {'delay=".1"': False, 'delay=".1" nsample="1"': True, 'delay="-1"': True, 'interval="1 -.5"': True, 'interval="1 -1"': False, 'interval="1 .1"': False,
                      'interval="-1"': False, 'interval="0 -1"': True}),
     ("end", '<sensor><user dim="1" {}/></sensor>', {'noise="0"': True, 'delay="0"': False, 'nsample="0"': False, 'interval="0"': False, 'interp="zoh"': False}),
+    ("end", '<custom><numeric name="n" {}/></custom>', {'data="1"': True, 'size="2"': True, 'size="0"': False, "": False, 'data=""': False}),
     ("end", MOTOR, {'delay=".1"': False, 'delay=".1" nsample="1"': True}),
     ("end", '<actuator><dcmotor joint="j" resistance="1" {}/></actuator>', {
         'motorconst="1"': True, 'motorconst="-1"': False, 'motorconst="1 -1"': False, 'motorconst="0 1"': True, 'nominal="1 1 1"': True, 'nominal="-1 1 1"': False})])

@@ -183,6 +183,7 @@ void Builder::read_settings(const Scope& scope) {
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);
         const auto data = part.is("numeric") ? split_blanks(part.text("data")).size() : 0;
+        if (part.is("numeric") && size == 0 && data == 0) part.error("the numeric has neither 'size' nor 'data'");
         if (part.has("size") && data > static_cast<std::size_t>(size))
           part.error(fmt::format("attribute 'data' has {} numbers, more than its size {}", data, size), "data");
         keep_all(part, "custom." + std::string(part.name()));
