@@ -64,8 +64,6 @@ std::string listed(const Counts& counts) {
   return out.empty() ? "nothing" : out;
 }
 
-bool acts(const ActuatorSpec& a) { return a.computed() && a.transmission != TransmissionType::body; }
-
 /// Elements of one kind, by name, or by line if they have no name.
 struct Idle {
   std::string what;
@@ -105,7 +103,7 @@ std::vector<Idle> without_effect(const ModelSpec& spec) {
   add("equality that is not active", spec.equalities,
       [&](const EqualitySpec& e) { return !e.active || !on.equality_enabled; });
   add("actuator that is not computed", spec.actuators,
-      [&](const ActuatorSpec& a) { return !acts(a) || !on.actuation_enabled; });
+      [&](const ActuatorSpec& a) { return !a.computed() || !on.actuation_enabled; });
   add("sensor that is not computed", spec.sensors, [](const SensorSpec& s) { return !is_computed(s); });
   return out;
 }
@@ -144,7 +142,7 @@ Counts simulated(const Model& model) {
                                      [&](const EqualitySpec& e) { return e.active && spec.option.equality_enabled; })));
   out.emplace_back("tendon", int(spec.tendons.size()));
   out.emplace_back("actuator", spec.option.actuation_enabled
-                                   ? int(std::count_if(spec.actuators.begin(), spec.actuators.end(), acts))
+                                   ? int(std::ranges::count_if(spec.actuators, &ActuatorSpec::computed))
                                    : 0);
   out.emplace_back("sensor", int(std::count_if(spec.sensors.begin(), spec.sensors.end(), is_computed)));
   return out;

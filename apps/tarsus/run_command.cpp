@@ -440,6 +440,22 @@ std::string work_of(const Run& run, const Model& model, bool recorded) {
                                          : "");
 }
 
+/// Writes the recording and the page of a run whose memory ran out. @return the message's end
+std::string keep_files(const Run& run, const Model& model, const std::string& out, RecordingWriter* recording,
+                       PageWriter* page) {
+  std::string kept = keep_recording(recording, out, recorded_run(run, model, WorldStatus::ok));
+  if (!page) return kept;
+  page->end_early();
+  if (page->frames() == 0) return kept;
+  try {
+    page->write(run.page, page_template());
+    return kept + fmt::format("; {} has the {} frames so far", run.page, page->frames());
+  } catch (const std::bad_alloc&) {
+    std::remove(run.page.c_str());
+    return kept + fmt::format("; {} is not written", run.page);
+  }
+}
+
 /// Runs a policy and prints its report.
 void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
                     RecordingWriter* recording, PageWriter* page) {
@@ -457,7 +473,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   const PolicyRun policy{run.policy, run.duration, run.start, run.given_dt, page != nullptr};
   const PolicyReport r = within_memory(
       work_of(run, model, recording), [&] { return run_policy(model, clip, policy, on_frame); },
-      [&] { return keep_recording(recording, out, recorded_run(run, model, WorldStatus::ok)); });
+      [&] { return keep_files(run, model, out, recording, page); });
   progress.finish();
   if (run.replay) return;
   if (recording) {
@@ -573,9 +589,10 @@ void execute(Run run) {
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
   RecordingWriter* const to = recording ? &*recording : nullptr;
+  PageWriter* const shown = page ? &*page : nullptr;
   const TrackReport report = within_memory(
-      work_of(run, model, to), [&] { return simulate(run, model, source, drives, to, page ? &*page : nullptr); },
-      [&] { return keep_recording(to, out, recorded_run(run, model, WorldStatus::ok)); });
+      work_of(run, model, to), [&] { return simulate(run, model, source, drives, to, shown); },
+      [&] { return keep_files(run, model, out, to, shown); });
   if (run.replay) return;
   if (recording) recording->finish(recorded_run(run, model, report.status));
   if (page) page->write(run.page, page_template());

@@ -236,8 +236,6 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
       .def(
           "set_softness",
           [](PyEqualities& e, int index, double compliance, double damping_steps) {
-            if (index < 0 || index >= e.set.size())
-              throw ValueError("index", std::to_string(index), "an index below " + std::to_string(e.set.size()));
             e.set.set_softness(index, {compliance, damping_steps});
           },
           "index"_a, "compliance"_a, "damping_steps"_a,

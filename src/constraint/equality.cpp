@@ -252,10 +252,12 @@ int EqualitySet::add_user(const std::string& name, UserRows rows) {
 }
 
 void EqualitySet::set_softness(int index, const Softness& s) {
+  if (index < 0 || index >= size())
+    throw ValueError("index", std::to_string(index), "an index below " + std::to_string(size()));
   const bool good =
       std::isfinite(s.compliance) && std::isfinite(s.damping_steps) && s.compliance >= 0 && s.damping_steps >= 0;
   if (!good || s.compliance + s.damping_steps <= 0) {
-    throw ValueError("softness of \"" + equalities_.at(index).name + "\"",
+    throw ValueError("softness of \"" + equalities_[index].name + "\"",
                      fmt::format("compliance {}, damping {} steps", s.compliance, s.damping_steps),
                      "two finite numbers that are not negative and not both zero");
   }

@@ -7,6 +7,7 @@
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/pack_arrays.hpp"
 #include "tarsus/dynamics/stiffened.hpp"
+#include "tarsus/model/body_at.hpp"
 
 namespace tarsus {
 
@@ -161,11 +162,10 @@ template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
   check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
-  if (body < 0 || body >= model.nbody())
-    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
+  const int link = body_at(model, body).link;
   check_size("point", point.size(), 3);
   check_size("J", J.size(), std::size_t(6) * model.nv);
-  kernel_table<R>(1).jacobian(model.view<R>(), data.state(0), model.bodies[body].link, point.data(), J.data());
+  kernel_table<R>(1).jacobian(model.view<R>(), data.state(0), link, point.data(), J.data());
 }
 
 template <class R>

@@ -1,6 +1,7 @@
 #include "tarsus/dynamics/frame.hpp"
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/body_at.hpp"
 #include "tarsus/model/find_on_bodies.hpp"
 
 namespace tarsus {
@@ -18,7 +19,7 @@ SpecPlace<Spec> place_in_bodies(const Model& model, std::vector<Spec> BodySpec::
 }  // namespace
 
 LinkFrame frame_on(const Model& model, int body, const Transformd& X) {
-  const Body& b = model.bodies[body];
+  const Body& b = body_at(model, body);
   if (b.mocap >= 0) return {-1, b.X_MB * X, model.carrier(body)};
   return {b.link, b.X_LB * X};
 }
@@ -26,12 +27,13 @@ LinkFrame frame_on(const Model& model, int body, const Transformd& X) {
 LinkFrame body_frame(const Model& model, int body) { return frame_on(model, body, {identity3<double>(), {0, 0, 0}}); }
 
 Mat3d principal_axes(const Model& model, int body) {
+  const Body& b = body_at(model, body);
   const std::optional<InertialSpec>& given = model.spec.bodies[std::size_t(body)].inertial;
-  return given && given->axes ? rotation(normalized(*given->axes)) : eigen(model.bodies[body].inertia).vectors;
+  return given && given->axes ? rotation(normalized(*given->axes)) : eigen(b.inertia).vectors;
 }
 
 LinkFrame inertial_frame(const Model& model, int body) {
-  return frame_on(model, body, {principal_axes(model, body), model.bodies[body].com});
+  return frame_on(model, body, {principal_axes(model, body), body_at(model, body).com});
 }
 
 LinkFrame movable_frame(const Model& model, int body) {

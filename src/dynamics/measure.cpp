@@ -5,6 +5,7 @@
 #include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/dynamics/passive.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/body_at.hpp"
 
 namespace tarsus {
 
@@ -16,17 +17,11 @@ const LinkState<R>& link_of(const BasicData<R>& data, int link) {
   return data.links()[link];
 }
 
-const Body& body_of(const Model& model, int body) {
-  if (body < 0 || body >= model.nbody())
-    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
-  return model.bodies[body];
-}
-
 }  // namespace
 
 template <class R>
 Transformd body_pose(const Model& model, const BasicData<R>& data, int body) {
-  const Body& b = body_of(model, body);
+  const Body& b = body_at(model, body);
   const int carrier = model.carrier(body);
   if (carrier < 0) return b.X_LB;
   const LinkState<R>& s = link_of(data, carrier);
@@ -35,7 +30,7 @@ Transformd body_pose(const Model& model, const BasicData<R>& data, int body) {
 
 template <class R>
 Motion<double> body_velocity(const Model& model, const BasicData<R>& data, int body) {
-  const Body& b = body_of(model, body);
+  const Body& b = body_at(model, body);
   if (b.link < 0) return {{0, 0, 0}, {0, 0, 0}};
   const LinkState<R>& s = link_of(data, b.link);
   return shift(Motion<double>{widen(s.v.w), widen(s.v.v)}, widen(s.R) * b.X_LB.p);

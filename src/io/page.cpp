@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "base64.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
@@ -19,7 +19,6 @@ namespace tarsus {
 
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
 constexpr double kFrameSpacing = 1.0 / 60;
 constexpr int kPose = 7, kSegment = 6, kContact = 10;
 constexpr std::size_t kMostArrows = 400;  ///< a frame with more contacts has no arrows: they would hide the bodies
@@ -107,7 +106,7 @@ struct PageWriter::State {
   };
   std::optional<Last> last;
 
-  explicit State(const Model& m) : model(m), data(m), tendon_set(TendonSet::of(m)), scene(scene_json(m)) {}
+  explicit State(const Model& m) : model(m), data(m), tendon_set(TendonSet::of(m)), scene(in_script(scene_json(m))) {}
 
   void add(std::vector<float>& rows, std::span<const double> qpos) {
     const std::size_t begin = rows.size();
@@ -126,7 +125,6 @@ struct PageWriter::State {
   }
   void keep_last() {
     if (!last) return;
-    time.push_back(float(last->time));
     if (!last->target.empty()) add(ghost, last->target), error.push_back(float(last->error));
     if (last->contacts) add(*last->contacts);
     add(poses, last->qpos);
@@ -135,7 +133,48 @@ struct PageWriter::State {
     tendon_start.push_back(int(tendons.size() / kSegment));
     const Energy e = energy<double>(model, data, last->qpos, last->qvel);
     kinetic.push_back(float(e.kinetic)), potential.push_back(float(e.potential + e.spring));
+    time.push_back(float(last->time));
     last.reset();
+  }
+  /// Removes the parts of a frame during which memory ran out.
+  void cut() {
+    const auto shorten = [](auto& list, std::size_t most) { list.resize(std::min(list.size(), most)); };
+    const std::size_t n = time.size(), pose = std::size_t(kPose) * model.nbody();
+    shorten(poses, n * pose), shorten(ghost, n * pose);
+    for (auto* list : {&error, &kinetic, &potential, &contacts.force, &contacts.penetration, &contacts.residual,
+                       &contacts.iterations})
+      shorten(*list, n);
+    shorten(tendon_start, n + 1), shorten(contacts.start, n + 1);
+    shorten(tendons, std::size_t(tendon_start.back()) * kSegment);
+    shorten(contacts.rows, std::size_t(contacts.start.back()) * kContact);
+  }
+  /// Writes the JSON in small parts: when memory has run out, there is no room for a second copy of the numbers.
+  void write(std::ostream& out) const {
+    const auto base64_of = [&out](const auto& values) {
+      constexpr std::size_t kPart = 3072;  // numbers; a multiple of 3 bytes, so that the parts' texts join
+      out << '"';
+      for (std::span rest(values); !rest.empty(); rest = rest.subspan(std::min(kPart, rest.size())))
+        out << base64_bytes(std::as_bytes(rest.first(std::min(kPart, rest.size()))));
+      out << '"';
+    };
+    const auto put = [&](const char* key, const auto& values) { out << ",\"" << key << "\":", base64_of(values); };
+    out << R"({"format":"tarsus-page","version":1,"scene":)" << scene << ",\"frames\":" << time.size();
+    put("time", time), put("poses", poses);
+    if (!ghost.empty()) put("ghost", ghost);
+    if (!tendons.empty()) put("tendons", tendons), put("tendon_start", tendon_start);
+    if (!contacts.rows.empty()) put("contacts", contacts.rows), put("contact_start", contacts.start);
+    out << ",\"series\":[";
+    const char* comma = "";
+    const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
+      if (values.empty()) return;
+      out << comma << R"({"name":")" << name << R"(","unit":")" << unit << R"(","values":)";
+      base64_of(values), out << '}', comma = ",";
+    };
+    plot("tracking error", "m", error);
+    plot("kinetic energy", "J", kinetic), plot("potential energy", "J", potential);
+    plot("contact force", "N", contacts.force), plot("penetration", "m", contacts.penetration);
+    plot("contact residual", "m/s", contacts.residual), plot("contact iterations", "", contacts.iterations);
+    out << "]}";
   }
 };
 
@@ -158,25 +197,16 @@ void PageWriter::frame(double time, std::span<const double> qpos, std::span<cons
   if (s.time.empty() || time >= double(s.time.back()) + kFrameSpacing * (1 - 1e-3)) s.keep_last();
 }
 
+void PageWriter::end_early() { state_->last.reset(), state_->cut(); }
+
+int PageWriter::frames() const { return int(state_->time.size()); }
+
 std::string PageWriter::json() {
   State& s = *state_;
   s.keep_last();
-  OrderedJson out{{"format", "tarsus-page"}, {"version", 1}, {"scene", OrderedJson::parse(s.scene)}};
-  out["frames"] = s.time.size();
-  out["time"] = base64<float>(s.time), out["poses"] = base64<float>(s.poses);
-  if (!s.ghost.empty()) out["ghost"] = base64<float>(s.ghost);
-  if (!s.tendons.empty()) out["tendons"] = base64<float>(s.tendons), out["tendon_start"] = base64<int>(s.tendon_start);
-  if (!s.contacts.rows.empty())
-    out["contacts"] = base64<float>(s.contacts.rows), out["contact_start"] = base64<int>(s.contacts.start);
-  out["series"] = OrderedJson::array();
-  const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
-    if (!values.empty()) out["series"].push_back({{"name", name}, {"unit", unit}, {"values", base64<float>(values)}});
-  };
-  plot("tracking error", "m", s.error);
-  plot("kinetic energy", "J", s.kinetic), plot("potential energy", "J", s.potential);
-  plot("contact force", "N", s.contacts.force), plot("penetration", "m", s.contacts.penetration);
-  plot("contact residual", "m/s", s.contacts.residual), plot("contact iterations", "", s.contacts.iterations);
-  return out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  std::ostringstream out;
+  s.write(out);
+  return out.str();
 }
 
 void PageWriter::write(const std::filesystem::path& file, std::string_view page) {
@@ -184,10 +214,12 @@ void PageWriter::write(const std::filesystem::path& file, std::string_view page)
   if (room == std::string_view::npos) throw ValueError("page", "without a place for the recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");
   const auto fail = [&] { throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))); };
-  const std::string recording = in_script(json());
+  state_->keep_last();
   std::ofstream out(file, std::ios::binary);
   if (!out) fail();
-  out << page.substr(0, at) << recording << page.substr(at + 4);
+  out << page.substr(0, at);
+  state_->write(out);
+  out << page.substr(at + 4);
   if (out) out.close();  // errno is that of the first failure
   if (!out) fail();
 }

@@ -95,6 +95,7 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
   if (builtin || !is_lammps(extension_of(source.system))) refuse_lammps_options(source);
   ParticleSystem system =
       builtin ? make_builtin_system(source.system, source.seed, source.on_settling) : load_file(source, notes);
+  if (system.particles() == 0) throw InputError({source.system, 0, 0, ""}, "the system has no particles");
   const bool converts = !source.units.empty() && source.units != system.units.name;
   const bool loses_forces = converts && !system.force_field.empty();
   if (converts) system = converted(system, units_by_name(source.units));

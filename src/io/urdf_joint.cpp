@@ -68,6 +68,13 @@ void read_limit(const XmlElement& joint, std::string_view type, JointSpec& out) 
     if (velocity == 0)
       element.warn("velocity 0 would allow no motion: the velocity is read as not limited", "velocity");
   }
+  for (const char* name : {"effort", "velocity"}) {
+    if (!element.has(name))
+      element.note(
+          fmt::format("attribute '{}' is missing: it is read as not limited, but urdfdom (ROS, Pinocchio) refuses "
+                      "the file",
+                      name));
+  }
   report_rest(element);
 }
 

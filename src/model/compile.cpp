@@ -1,12 +1,15 @@
 // ModelSpec -> Model: joints become links with their axes along z, and welded bodies are merged into the link that
 // carries them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "tarsus/base/index.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/find_on_bodies.hpp"
 #include "tarsus/model/held_point.hpp"
@@ -27,6 +30,13 @@ Sym3d point_inertia(double mass, const Vec3d& p) {
 
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
+std::string text_of(std::span<const double> numbers) {
+  std::string out;
+  for (const double x : numbers) out += (out.empty() ? "" : " ") + number_text(x);
+  return out;
+}
+std::string text_of(const Vec3d& v) { return text_of(std::array{v.x, v.y, v.z}); }
+
 class Compiler {
  public:
   explicit Compiler(ModelSpec& spec) : spec_(spec) {}
@@ -39,9 +49,16 @@ class Compiler {
   void error(const Location& where, const std::string& message) {
     errors_.push_back({Severity::error, where, message});
   }
+  /// 'body "torso": mass is -1, expected …'
+  void error(const Location& where, const std::string& whose, const std::string& field, const std::string& value,
+             const std::string& expected) {
+    error(where, whose + ": " + field + " is " + value + ", expected " + expected);
+  }
+  std::string label(const BodySpec& body) const;
   void check_tree();
   void check_names();
   void check_joints(const BodySpec& body);
+  void check_joint(const JointSpec& joint, const std::string& whose);
   void check_inertial(const BodySpec& body);
   void check_options();
   Joint joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const;
@@ -60,13 +77,19 @@ void Compiler::check() {
   check_options();
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) {
     const BodySpec& body = spec_.bodies[i];
-    if (!finite(body.position) || !finite(body.orientation.vec()) || !std::isfinite(body.orientation.w)) {
-      error(body.where, "body \"" + body.name + "\" has a pose that is not finite");
-    }
+    const Quatd& q = body.orientation;
+    if (!finite(body.position)) error(body.where, label(body), "position", text_of(body.position), "finite numbers");
+    if (!finite(q.vec()) || !std::isfinite(q.w))
+      error(body.where, label(body), "orientation", text_of(std::array{q.w, q.x, q.y, q.z}), "finite numbers");
     check_joints(body);
     check_inertial(body);
   }
   if (!errors_.empty()) throw InputError(errors_);
+}
+
+/// A name for messages; bodies without one are counted.
+std::string Compiler::label(const BodySpec& body) const {
+  return "body " + (body.name.empty() ? std::to_string(&body - spec_.bodies.data()) : "\"" + body.name + "\"");
 }
 
 void Compiler::check_tree() {
@@ -76,7 +99,8 @@ void Compiler::check_tree() {
   for (std::size_t i = 1; i < spec_.bodies.size(); ++i) {
     const int parent = spec_.bodies[i].parent;
     if (parent < 0 || parent >= int(i)) {
-      throw InputError(spec_.bodies[i].where, "body \"" + spec_.bodies[i].name + "\" must come after its parent");
+      throw InputError(spec_.bodies[i].where, label(spec_.bodies[i]) + ": parent is " + std::to_string(parent) +
+                                                  ", expected the index of an earlier body");
     }
   }
 }
@@ -98,8 +122,35 @@ void Compiler::check_names() {
 void Compiler::check_options() {
   const OptionSpec& o = spec_.option;
   if (!(o.timestep > 0) || !std::isfinite(o.timestep))
-    error({}, "option timestep must be a positive, finite number of seconds");
-  if (!finite(o.gravity)) error({}, "option gravity (m/s²) must be finite");
+    error({}, "option", "timestep", number_text(o.timestep), "a positive, finite number of seconds");
+  if (!finite(o.gravity)) error({}, "option", "gravity", text_of(o.gravity), "finite numbers (m/s²)");
+}
+
+void Compiler::check_joint(const JointSpec& joint, const std::string& whose) {
+  const auto wrong = [&](const char* field, const std::string& value, const char* expected) {
+    error(joint.where, whose, field, value, expected);
+  };
+  const auto non_negative = [&](const char* field, double x) {
+    if (!(x >= 0) || !std::isfinite(x)) wrong(field, number_text(x), "a finite number of at least 0");
+  };
+  const auto check_finite = [&](const char* field, double x) {
+    if (!std::isfinite(x)) wrong(field, number_text(x), "a finite number");
+  };
+  const auto ordered = [&](const char* field, const std::array<double, 2>& range) {
+    if (!(range[0] < range[1])) wrong(field, text_of(range), "low < high");
+  };
+  if (has_axis(joint.type) && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9))
+    wrong("axis", text_of(joint.axis), "a unit vector");
+  if (!finite(joint.position)) wrong("position", text_of(joint.position), "finite numbers");
+  non_negative("stiffness", joint.stiffness);
+  non_negative("damping", joint.damping);
+  non_negative("armature", joint.armature);
+  non_negative("frictionloss", joint.friction_loss);
+  check_finite("reference", joint.reference);
+  check_finite("springref", joint.spring_reference);
+  check_finite("margin", joint.margin);
+  if (joint.limited && !moves_freely(joint.type)) ordered("range", joint.range);
+  if (joint.force_limited) ordered("actuatorfrcrange", joint.force_range);
 }
 
 void Compiler::check_joints(const BodySpec& body) {
@@ -109,23 +160,9 @@ void Compiler::check_joints(const BodySpec& body) {
     balls += turns_freely(joint.type);
     hinges += turns_on_axis(joint.type);
     frees += moves_freely(joint.type);
-    if (has_axis(joint.type) && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9)) {
-      error(joint.where, "joint axis must be a unit vector");
-    }
-    if (!finite(joint.position)) error(joint.where, "joint position is not finite");
-    const auto non_negative = [&](double x, const char* what) {
-      if (!(x >= 0) || !std::isfinite(x))
-        error(joint.where, std::string(what) + " must be a finite number of at least 0");
-    };
-    non_negative(joint.stiffness, "stiffness");
-    non_negative(joint.damping, "damping");
-    non_negative(joint.armature, "armature");
-    non_negative(joint.friction_loss, "frictionloss");
-    if (!std::isfinite(joint.reference) || !std::isfinite(joint.spring_reference) || !std::isfinite(joint.margin)) {
-      error(joint.where, "joint reference positions (rad or m) and margin must be finite");
-    }
+    check_joint(joint, joint.name.empty() ? "a joint of " + label(body) : "joint \"" + joint.name + "\"");
   }
-  const std::string name = "body \"" + body.name + "\" ";
+  const std::string name = label(body) + " ";
   if (frees > 0 && body.parent != 0)
     error(body.where, name + "has a free joint, which only a child of the world may have");
   if (frees > 0 && body.joints.size() > 1) error(body.where, name + "has a free joint and other joints");
@@ -138,18 +175,22 @@ void Compiler::check_inertial(const BodySpec& body) {
   if (!body.inertial) return;
   const InertialSpec& i = *body.inertial;
   const Location& where = i.where.line ? i.where : body.where;
-  if (!(i.mass >= 0) || !std::isfinite(i.mass)) error(where, "mass must be a finite number of at least 0 kg");
-  if (!finite(i.com)) error(where, "centre of mass is not finite");
+  const auto wrong = [&](const char* field, const std::string& value, const char* expected) {
+    error(where, label(body), field, value, expected);
+  };
+  if (!(i.mass >= 0) || !std::isfinite(i.mass)) wrong("mass", number_text(i.mass), "a finite number of at least 0 kg");
+  if (!finite(i.com)) wrong("centre of mass", text_of(i.com), "finite numbers");
   const Sym3d& s = i.inertia;
   if (!finite({s.xx, s.xy, s.xz}) || !finite({s.yy, s.yz, s.zz})) {
-    error(where, "inertia is not finite");
+    wrong("inertia (xx yy zz xy xz yz)", text_of(std::array{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz}), "finite numbers");
     return;
   }
   const Vec3d d = eigen(s).values;
   const double slack = 1e-6 * (std::abs(d.x) + std::abs(d.y) + std::abs(d.z));
   if (d.z >= -slack) return;
   const WeldedInertia welded = welded_inertia(spec_, int(&body - spec_.bodies.data()));
-  if (welded.moves && !welded.positive()) error(where, "inertia is not positive semidefinite");
+  if (welded.moves && !welded.positive())
+    wrong("inertia", "that of principal moments " + text_of(d), "a positive semidefinite one");
 }
 
 Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const {

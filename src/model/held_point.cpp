@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tarsus/model/body_at.hpp"
+
 namespace tarsus {
 
 namespace {
@@ -26,7 +28,7 @@ Transformd pose(const Model& model, int link) {
 
 bool joints_hold(const Model& model, int body_a, const Vec3d& point_a, int body_b,
                  const std::optional<Vec3d>& point_b) {
-  const Body &a = model.bodies[std::size_t(body_a)], &b = model.bodies[std::size_t(body_b)];
+  const Body &a = body_at(model, body_a), &b = body_at(model, body_b);
   if (a.mocap >= 0 || b.mocap >= 0) return false;
   const auto on_link = [](const Body& body, const Vec3d& p) { return body.X_LB.R * p + body.X_LB.p; };
   const Vec3d p = on_link(a, point_a), place = pose(model, a.link).R * p + pose(model, a.link).p;

@@ -2,22 +2,25 @@
 
 #include <cmath>
 
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
 
 namespace {
 
+std::string axis_text(const Vec3d& v) { return number_text(v.x) + " " + number_text(v.y) + " " + number_text(v.z); }
+
 bool is_unit(const Vec3d& v) { return std::abs(norm(v) - 1) <= 1e-9; }  // false for nan
 
 /// Reason why a chain is invalid; empty if it is valid.
 std::string objection(const JointSpec& joint) {
   const JointTraits& t = traits(joint.type);
-  if (!is_unit(joint.axis)) return "axis must be a unit vector";
+  if (!is_unit(joint.axis)) return "axis is " + axis_text(joint.axis) + ", expected a unit vector";
   const bool own = !(norm(joint.second_axis) == 0);
   if (own && t.axes < 2) return std::string("a ") + t.name + " joint cannot have a second axis";
   if (own && (!is_unit(joint.second_axis) || std::abs(dot(joint.axis, joint.second_axis)) > 1e-9))
-    return "second axis must be a unit vector perpendicular to the first";
+    return "second axis is " + axis_text(joint.second_axis) + ", expected a unit vector perpendicular to the first";
   if (joint.reference != 0 || joint.spring_reference != 0)
     return std::string("a ") + t.name + " joint cannot have a reference position: only its parts can";
   if (joint.limited && t.translations > 0 && t.translations < t.scalars)
@@ -40,7 +43,8 @@ std::vector<JointSpec> joint_parts(const JointSpec& joint, Diagnostics& errors) 
   const JointTraits& t = traits(joint.type);
   if (t.part_count == 0) {
     if (!(norm(joint.second_axis) == 0))
-      errors.push_back({Severity::error, joint.where, std::string("a ") + t.name + " joint cannot have a second axis"});
+      errors.push_back({Severity::error, joint.where,
+                        "joint \"" + joint.name + "\": a " + t.name + " joint cannot have a second axis"});
     return {joint};
   }
   if (const std::string what = objection(joint); !what.empty()) {

@@ -15,6 +15,7 @@
 #include "tarsus/dynamics/frame.hpp"
 #include "tarsus/dynamics/lanes.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/body_at.hpp"
 
 namespace tarsus {
 
@@ -885,8 +886,7 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
 
 template <class R>
 void Batch<R>::check_points(int body, In<R> point) const {
-  if (body < 0 || body >= model_.nbody())
-    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model_.nbody()));
+  body_at(model_, body);
   if (!point.empty() && point.size() != 3) check_size("point", point.size(), 3 * at(worlds_));
 }
 

@@ -38,6 +38,14 @@ void expect_all(const std::vector<Case>& cases) {
   }
 }
 
+nlohmann::json recording_of_page(const std::string& file) {
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string start = "<script id=\"recording\" type=\"application/json\">";
+  const std::size_t at = text.find(start) + start.size();
+  return nlohmann::json::parse(text.substr(at, text.find("</script>", at) - at));
+}
+
 TEST(Command, WrongUsageSaysWhereToRead) {
   TARSUS_NEEDS_PROGRAM();
   expect_all({{"", 2, "Usage"},
@@ -220,13 +228,10 @@ TEST(Command, OutputsAreTriedFirst) {
 TEST(Command, APageGoesFromTheStartToTheEndWithItsContacts) {
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;
-  const std::string html = folder.path() / "run.html", start = "<script id=\"recording\" type=\"application/json\">";
+  const std::string html = folder.path() / "run.html";
   const auto page = [&](const std::string& arguments) {
     EXPECT_EQ(tarsus_command("run models/humanoid.xml --no-record " + arguments + " --page " + html).code, 0);
-    std::ifstream in(html);
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    const std::size_t at = text.find(start) + start.size();
-    return nlohmann::json::parse(text.substr(at, text.find("</script>", at) - at));
+    return recording_of_page(html);
   };
   const nlohmann::json fall = page("--contacts on --duration 1"),
                        walk = page("--clip models/clips/humanoid_walk.json --dt 0.007 --duration 0.5");
@@ -277,6 +282,7 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
   const std::string out = " --out " + (folder.path() / "x.npz").string();
+  const std::string page = " --page " + (folder.path() / "x.html").string();
   expect_all({{"run models/loops/ring.xml --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"},
               {"scene balls:20:20 --dt 0.01 --duration 9e6" + out, 2, "GB of memory, of which there"}});
 #ifndef TARSUS_SANITIZED
@@ -289,6 +295,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
       {"run models/humanoid.xml --quiet --duration 1e5" + out,
        "for 3000000 steps of 34 degrees of freedom and their rec"},
       {"scene box_stack:5 --quiet --duration 1e5" + out, "x.npz has the "},
+      {"run models/humanoid.xml --quiet --duration 1e5 --no-record" + page, "x.html has the "},
+      {"run models/humanoid.xml --quiet --duration 1e5" + out + page, "x.html has the "},
       {"run models/humanoid.xml --quiet --duration 1e5" + out, "x.npz has the "},
       {"run " + bodies + " --no-record", "for the model " + bodies},
       {"check " + bodies, "for the model " + bodies},
@@ -308,6 +316,15 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   EXPECT_EQ(kept.model, "humanoid");
   EXPECT_GT(kept.frame_count(), 10000);
   EXPECT_EQ(kept.first_changed(), -1);
+  const nlohmann::json shown = recording_of_page(folder.path() / "x.html");
+  const std::size_t frames = shown["frames"], bodies_shown = shown["scene"]["bodies"].size();
+  EXPECT_GT(frames, 10000u);
+  const auto base64_size = [](std::size_t numbers) { return (4 * numbers + 2) / 3 * 4; };
+  EXPECT_EQ(shown["time"].get<std::string>().size(), base64_size(frames));
+  EXPECT_EQ(shown["poses"].get<std::string>().size(), base64_size(7 * bodies_shown * frames));
+  EXPECT_EQ(shown["contact_start"].get<std::string>().size(), base64_size(frames + 1));
+  for (const nlohmann::json& series : shown["series"])
+    EXPECT_EQ(series["values"].get<std::string>().size(), base64_size(frames)) << series["name"];
   const std::string many =
       "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";

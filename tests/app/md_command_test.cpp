@@ -275,6 +275,17 @@ TEST(MdCommand, ThreadsChangeNoNumber) {
   while (std::getline(left, a) && std::getline(right, b)) EXPECT_EQ(a, b);
 }
 
+TEST(MdCommand, ASystemWithoutParticlesIsRefused) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string xyz = scratch("none.xyz");
+  std::ofstream(xyz) << "0\n\n";
+  for (const char* forces : {"", " --forces none"}) {
+    const auto run = md(xyz + forces);
+    EXPECT_EQ(run.code, 1) << run.text;
+    EXPECT_NE(run.text.find(xyz + ": error: the system has no particles"), run.text.npos) << run.text;
+  }
+}
+
 TEST(MdCommand, BadOptionsAreNamed) {
   TARSUS_NEEDS_PROGRAM();
   const char* cases[][2] = {

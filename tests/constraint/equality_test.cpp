@@ -276,6 +276,7 @@ TEST(Equality, BadInputNamesTheConstraint) {
   says([&] { set.set_softness(0, {0, 0}); }, "loop");
   says([&] { set.set_softness(0, {-1, 4}); }, "loop");
   says([&] { set.set_softness(0, {NAN, 4}); }, "loop");
+  for (const int index : {-1, 1}) says([&] { set.set_softness(index, {1, 4}); }, "an index below 1");
 }
 
 /// Both ends on the world, or on the same link.

@@ -358,6 +358,8 @@ TEST(UrdfBadInput, Joints) {
   expect_told(told, Severity::warning, "lower 1 is not below upper -1");
   expect_told(told, Severity::warning, "effort 0");
   expect_told(parse(pair_of("revolute", "")), Severity::warning, "without <limit>");
+  for (const char* name : {"effort", "velocity"})
+    expect_told(parse(pair_of("continuous", "<limit/>")), Severity::note, "'" + std::string(name) + "' is missing");
   expect_told(parse(pair_of("continuous", "<gearing/>")), Severity::warning, "<gearing>");
   expect_told(parse(pair_of("continuous", "<dynamics K='7'/>")), Severity::warning, "'K'");
   expect_told(parse(pair_of("continuous", "<safety_controller k_velocity='1'/>")), Severity::note, "safety_controller");

@@ -3,6 +3,8 @@ at random states in test_mujoco.py."""
 
 import collections
 import copy
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -1119,6 +1121,26 @@ def test_adhesion_holds_what_it_can(ctrl, ball, box, height):
     for engine in (d.qpos, data.qpos):
         assert (engine[2] > 0.88) == ball and (engine[9] > 0.98) == box
     assert np.abs(d.qpos - data.qpos)[[2, 7, 9]].max() < 5e-3
+
+
+@pytest.mark.parametrize("gain, holds", [(25, True), (5, False)])
+def test_adhesion_of_the_world_holds_what_touches_it(gain, holds, tmp_path):
+    """Also in the file that `tarsus convert` writes."""
+    xml = re.sub("<adhesion body=.ball.*/>", f'<adhesion name="grip" body="world" ctrlrange="0 1" gain="{gain}"/>', STICKY.format(height=0.9))
+    (tmp_path / "in.xml").write_text(re.sub('<body name="box".*</body>', "", xml))
+    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+    subprocess.run([program, "convert", tmp_path / "in.xml", tmp_path / "out.xml"], check=True, capture_output=True)
+    said = subprocess.run([program, "check", tmp_path / "in.xml"], check=True, capture_output=True, text=True).stdout
+    assert "without effect on the motion: nothing" in said
+    for name in ("in.xml", "out.xml"):
+        theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / name)), tarsus.Model.load(tmp_path / name)
+        d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+        d.ctrl[:] = data.ctrl[:] = 1
+        stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
+        for _ in range(150):
+            mujoco.mj_step(theirs, d)
+            assert stepper.step() == 0
+        assert (d.qpos[2] > 0.88) == (data.qpos[2] > 0.88) == holds
 
 
 #: Robots of ROBOTS that have contact sensors at their feet or elsewhere.

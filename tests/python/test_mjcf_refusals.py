@@ -10,8 +10,9 @@ MODEL = """<mujoco><compiler autolimits="{}"/><worldbody><site name="w"/><body><
 {}</actuator></mujoco>"""
 
 
-def agree(tendon="", actuator="", autolimits="true", equality=""):
+def agree(tendon="", actuator="", autolimits="true", equality="", default=""):
     text = MODEL.format(autolimits, tendon, actuator).replace("<tendon>", f"<equality>{equality}</equality><tendon>")
+    text = text.replace("<worldbody>", f"<default>{default}</default><worldbody>")
     return both_take(text, r":[23]:")
 
 
@@ -89,7 +90,12 @@ def test_textures_have_an_image(texture, fine):
 
 @pytest.mark.parametrize("width, fine", [("0", False), ("-1", False), ("1e-20", True)])
 def test_widths_of_tendons(width, fine):
-    assert agree(tendon=f'<spatial width="{width}"><site site="w"/><site site="s"/></spatial>') == fine
+    sites = '<site site="w"/><site site="s"/>'
+    assert agree(tendon=f'<spatial width="{width}">{sites}</spatial>') == fine
+    default = f'<tendon width="{width}"/>'
+    assert agree(default=default, tendon=f"<spatial>{sites}</spatial>") == fine
+    assert agree(default=default, tendon=f'<spatial width=".1">{sites}</spatial>')
+    assert agree(default=default)
 
 
 @pytest.mark.parametrize("kind", ["body", "xbody", "joint", "geom", "site", "camera", "light", "mesh", "hfield", "texture", "material", "pair", "exclude", "equality",

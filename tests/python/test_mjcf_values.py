@@ -35,6 +35,49 @@ def test_planes_without_a_spacing_of_their_grid_are_named(size):
     assert len(warnings) == 1 and "spacing of its grid" in warnings[0].message and warnings[0].line == 3
 
 
+SENSOR, MOTOR, TETRA = "<sensor><jointpos joint='j' {}/></sensor>", "<actuator><motor joint='j' {}/></actuator>", "vertex='0 0 0 1 0 0 0 1 0 0 0 1'"
+PATH = '<site name="w"/><body><joint/><geom size=".1"/><site name="s"/></body>'
+
+
+@pytest.mark.parametrize("where, part, values", [
+    ("joint", 'springyield="{}"', {"1": True, "-1": False}),
+    ("geom", 'surfacevel="{}"', {"1 0 0": True, "1 2 3 4 5 6": True, "1 2 3 4 5 6 7": False}),
+    ("top", '<option ls_iterations="{}"/>', {"9": True, "1.5": False}),
+    ("top", '<option sdf_initpoints="{}"/>', {"9": True, "1.5": False}),
+    ("top", '<option actuatorgroupdisable="{}"/>', {"0 30": True, "-1": False, "31": False}),
+    ("top", '<size nuserdata="{}"/>', {"0": True, "-1": False}),
+    ("top", '<asset><texture name="t" type="2d" builtin="flat" width="8" height="8" {}/></asset>', {
+        'gridsize="2 2" gridlayout="...."': True, 'gridsize="2 2" gridlayout="..."': False, 'gridlayout="."': True, 'gridlayout="RL"': False,
+        'gridsize="2 7"': True, 'gridsize="2 7" gridlayout="RLUDFBRLUDFBRL"': False}),
+    ("top", f'<asset><mesh name="m" {TETRA} {{}}/></asset>', {
+        'normal="0 0 1 0 0 1"': True, 'normal="0 0 1 0"': False, 'texcoord="0 0 0 0 0 0 0 0"': True, 'texcoord="0 0 0 0 0 0"': False, 'texcoord="0"': False,
+        'maxhullvert="-1"': True, 'maxhullvert="4"': True, 'maxhullvert="3"': False, 'maxhullvert="1.5"': False}),
+    ("top", '<default><mesh maxhullvert="{}"/></default>', {"4": True, "2": False}),
+    ("world", "<camera {}/>", {
+        'focal="1 1"': False, 'focal="1 1" sensorsize="1 1"': True, 'focal="1 1" sensorsize="0 0"': False, 'focal="0 0"': True, 'principalpixel="1 1"': False,
+        'principal="1 1" sensorsize="1 1"': True}),
+    ("end", SENSOR, {'delay=".1"': False, 'delay=".1" nsample="1"': True, 'delay="-1"': True, 'interval="1 -.5"': True, 'interval="1 -1"': False, 'interval="1 .1"': False,
+                     'interval="-1"': False, 'interval="0 -1"': True}),
+    ("end", '<sensor><user dim="1" {}/></sensor>', {'noise="0"': True, 'delay="0"': False, 'nsample="0"': False, 'interval="0"': False, 'interp="zoh"': False}),
+    ("end", '<custom><numeric name="n" {}/></custom>', {'data="1"': True, 'size="2"': True, 'size="0"': False, "": False, 'data=""': False}),
+    ("end", MOTOR, {'delay=".1"': False, 'delay=".1" nsample="1"': True}),
+    ("end", '<actuator><dcmotor joint="j" resistance="1" {}/></actuator>', {
+        'motorconst="1"': True, 'motorconst="-1"': False, 'motorconst="1 -1"': False, 'motorconst="0 1"': True, 'nominal="1 1 1"': True, 'nominal="-1 1 1"': False})])
+def test_values_that_are_only_checked(where, part, values):
+    assert {value: agree(**{where: part.format(value)}) for value in values} == values
+
+
+@pytest.mark.parametrize("given, delay", [("", False), ('nsample="2"', True)])
+def test_the_history_of_a_delay_may_be_of_the_class(given, delay):
+    assert agree(top=f'<default><motor delay=".1" {given}/></default>', end=MOTOR.format("")) == delay
+
+
+@pytest.mark.parametrize("of_class, own, fine", [("", 'material="no"', False), ("", 'material="m"', True), ('<tendon material="no"/>', "", False), ('<tendon material="m"/>', "", True)])
+def test_materials_of_tendons_exist(of_class, own, fine):
+    for tendon in (f'<spatial {own}><site site="w"/><site site="s"/></spatial>', *(['<fixed><joint joint="j" coef="1"/></fixed>'] if not own else [])):
+        assert agree(top=f'<asset><material name="m"/></asset><default>{of_class}</default>', world=PATH, end=f"<tendon>{tendon}</tendon>") == fine
+
+
 def test_shapes_that_are_fitted_to_meshes():
     assets = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>'
     for kind in ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box"):

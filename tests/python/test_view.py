@@ -941,6 +941,47 @@ def test_films_whose_encoder_gives_up_are_errors(tmp_path, monkeypatch):
         capture.video(tmp_path / "page.html", tmp_path / "x.mp4")
 
 
+#: A film whose browser and encoder need nothing: the encoder writes what it is given.
+FILM = """
+import sys
+from tarsus.view import capture
+from tarsus.view.command import main
+
+class Browser:
+    def __init__(self, *size):
+        pass
+
+    __enter__ = open = lambda self, *address: self
+    __exit__ = lambda self, *error: None
+    evaluate = lambda self, text: [0.0, 1e4]
+    picture = lambda self, kind: b"0" * 1000
+
+capture.Chromium = Browser
+capture.find_browser = capture.find_protocol = lambda: None
+capture.find_encoder = lambda: sys.argv[3]
+sys.exit(main(["view", sys.argv[1], "--video", sys.argv[2], "--duration", "0.1"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_film_leaves_the_file_that_was_there(number, tmp_path):
+    (tmp_path / "ball.xml").write_text(BALL)
+    (tmp_path / "encoder").write_text('#!/bin/sh\nfor last; do :; done\ncat > "$last"\n')
+    (tmp_path / "encoder").chmod(0o755)
+    (tmp_path / "film.mp4").write_text("mine")
+    # A shell's background job ignores SIGINT, and so would its children.
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    run = subprocess.Popen([sys.executable, "-c", FILM, *(str(tmp_path / name) for name in ("ball.xml", "film.mp4", "encoder"))],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    while not run.stderr.readline().startswith("film"):
+        assert run.poll() is None
+    run.send_signal(number)
+    out, errors = run.communicate(timeout=60)
+    assert run.returncode == 128 + number and out == "" and "Traceback" not in errors
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ball.xml", "encoder", "film.mp4"]
+    assert (tmp_path / "film.mp4").read_text() == "mine"
+
+
 def test_a_recording_goes_to_the_end():
     source = ModelSource(tarsus.Model.load(HUMANOID), dt=0.007)
     times = record(source, 0.3).times

@@ -15,7 +15,7 @@ struct LinkFrame {
   int carrier() const { return link >= 0 ? link : mocap; }
 };
 
-// Bodies are given by index, 0 to nbody - 1; the functions do not check it.
+// Bodies are given by index. @throws ValueError for an index out of range
 /// A frame fixed to a body; X is its pose in the body's frame.
 LinkFrame frame_on(const Model& model, int body, const Transformd& X);
 /// The body's own frame.

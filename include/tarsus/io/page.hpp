@@ -57,6 +57,10 @@ class PageWriter {
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
              std::span<const double> target = {}, double tracking_error = 0, const PageContacts* contacts = nullptr);
 
+  /// After frame() ran out of memory: drops the frame that was being added.
+  void end_early();
+  int frames() const;  ///< that are kept
+
   /// The recording as JSON: the scene, the times, the poses and the series to plot.
   std::string json();
   /// @param page the viewer's page, python/tarsus/view/page.html   @throws Error naming the file and the reason

@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -50,7 +51,6 @@ class Chromium:
     def __init__(self, width=1280, height=720):
         connect, self.ended = find_protocol()
         self.profile = tempfile.TemporaryDirectory(prefix="tarsus-view-", ignore_cleanup_errors=True)
-        import os
         # Chromium's sandbox does not run as root, as in containers.
         sandbox = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
         self.process = subprocess.Popen([find_browser(), *FLAGS, *sandbox, f"--user-data-dir={self.profile.name}",
@@ -151,8 +151,10 @@ def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
 def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress=None):
     """An MP4 of a whole page, frame by frame, so that a slow machine makes the same film."""
     width, height = width // 2 * 2, height // 2 * 2  # as the encoder requires
+    film = Path(path).resolve()
+    part = film.with_name(f"{film.stem}.part-{os.getpid()}{film.suffix}")  # the half of a film would look like a whole one
     command = [find_encoder(), "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
-               "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(path)]
+               "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(part)]
     with Chromium(width, height) as browser:
         browser.open(address_of(page, 0.0, theme))
         start, end = browser.evaluate("[window.tarsus.source.start, window.tarsus.source.end]")
@@ -165,10 +167,14 @@ def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress
                     run.stdin.write(browser.picture("jpeg"))
                     if progress:
                         progress((i + 1) / count)
+                run.stdin.close()
+            if status := run.wait():
+                raise RuntimeError(f"{path}: ffmpeg failed with exit status {status}")
+            part.replace(film)
         finally:
+            run.kill()
             with suppress(BrokenPipeError):
                 run.stdin.close()
-            status = run.wait()
-        if status:
-            raise RuntimeError(f"{path}: ffmpeg failed with exit status {status}")
+            run.wait()
+            part.unlink(missing_ok=True)
     return count

@@ -2,8 +2,10 @@
 
 import argparse
 import math
+import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 VIEW = """Show a model, a recording, a clip or a scene in the browser, or write pages, pictures and films of it.
@@ -273,12 +275,20 @@ def run_demo(arguments):
     serve(source, arguments, files=files, gallery=gallery, on_open=open_scene)
 
 
+def end(number, frame):
+    """Ends the program as Ctrl-C does. The same signal again ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)
+
+
 def main(words=None):
     usage = parser()
     arguments = usage.parse_args(words)
     fill_in(usage, arguments)
     import tarsus
 
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
     try:
         {"view": run_view, "demo": run_demo}[arguments.command](arguments)
     except KeyboardInterrupt:

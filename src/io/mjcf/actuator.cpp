@@ -140,13 +140,13 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& motor = state.motor;
   std::array<double, 2> constant{motor.constant, 0};
   std::array<double, 3> nominal{};
-  e.read("motorconst", constant, 1);
+  if (e.read("motorconst", constant, 1)) refuse_negative(e, "motorconst", std::min(constant[0], constant[1]));
   e.read("resistance", motor.resistance);
   e.read("nominal", nominal, 1);
   // A motor's torque and back-EMF constants are equal. If two numbers are given, their geometric mean is used.
   const auto& [voltage, stall, speed] = nominal;
   const double back = constant[1] > 0 ? constant[1] : speed > 0 ? voltage / speed : constant[0];
-  motor.constant = std::sqrt(constant[0] > 0 ? constant[0] * back : back * back);
+  motor.constant = constant[0] > 0 ? std::sqrt(constant[0] * back) : back;
   if (!(motor.resistance > 0)) motor.resistance = stall > 0 ? motor.constant * voltage / stall : 0;
   if (e.read("saturation", motor.saturation, 1)) {
     const double most = motor.saturation[0] > 0 ? motor.saturation[0] : motor.constant * motor.saturation[1];
@@ -218,7 +218,8 @@ void common(const XmlElement& e, ActuatorState& state) {
   e.read("cranklength", spec.crank_length);
   if (e.read("armature", state.armature)) refuse_negative(e, "armature", state.armature);
   if (e.read("damping", state.damping, 1)) refuse_negative(e, "damping", state.damping[0]);
-  check_value(e, "delay", "1"), check_value(e, "nsample", "1i"), check_value(e, "interp", "zoh|linear|cubic");
+  e.read("delay", state.delay), e.read("nsample", state.samples);
+  check_value(e, "interp", "zoh|linear|cubic");
   e.unsupported({"delay"});
   e.ignore({"name", "class"});
 }

@@ -57,6 +57,16 @@ void check_texture(const XmlElement& e, const Attributes& attributes) {
     const auto found = std::ranges::find(attributes, name, [](const auto& a) { return std::string_view(a.first); });
     return found == attributes.end() ? std::string() : found->second;
   };
+  if (std::ranges::any_of(attributes, [](const auto& a) { return a.first == "gridlayout"; })) {
+    const std::string size = text("gridsize");
+    std::size_t cells = 1;
+    for (const std::string_view count : split_blanks(size)) cells *= std::size_t(parse_integer(count).value);
+    if (text("gridlayout").size() != cells || cells > 12)
+      e.error(
+          fmt::format("'gridlayout' has {} characters, expected one for each of the {} cells of 'gridsize', at most 12",
+                      text("gridlayout").size(), cells),
+          "gridlayout");
+  }
   const bool flat = text("type") == "2d";
   const auto is_file = [&](const auto& a) { return a.first == "file" || (!flat && a.first.starts_with("file")); };
   const std::string builtin = text("builtin");
@@ -152,6 +162,19 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   else
     load_mesh(e, scope, content_type, mesh, objects);
   check_value(e, "smoothnormal", "bool");
+  check_hull_limit(e);
+  for (const auto& [name, each] : {std::pair("normal", std::size_t(3)), std::pair("texcoord", std::size_t(2))}) {
+    std::vector<double> numbers;
+    const bool each_vertex = each == 2 && e.has("vertex") && mesh.file.empty();
+    if (!e.read(name, numbers)) continue;
+    if (numbers.size() % each != 0)
+      e.error(fmt::format("attribute '{}' has {} numbers, expected a multiple of {}", name, numbers.size(), each),
+              name);
+    else if (each_vertex && numbers.size() != each * mesh.vertices.size())
+      e.error(fmt::format("attribute '{}' has {} numbers, expected {}: two for each vertex", name, numbers.size(),
+                          each * mesh.vertices.size()),
+              name);
+  }
   e.ignore({"class", "vertex", "face"});
   e.unsupported({"material", "maxhullvert", "normal", "texcoord", "params"});
   e.report_unread(Severity::error);

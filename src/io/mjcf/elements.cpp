@@ -284,6 +284,15 @@ void Builder::add_camera_or_light(const Task& task) {
   else
     own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
   overlay(own, attributes);
+  const auto is_set = [&](std::string_view name) {
+    return std::ranges::any_of(attributes, [&](const auto& a) {
+      return a.first == name && std::ranges::any_of(split_blanks(a.second),
+                                                    [](const auto& part) { return parse_number(part).value != 0; });
+    });
+  };
+  for (const char* lens : {"focal", "focalpixel", "principal", "principalpixel"}) {
+    if (camera && is_set(lens) && !is_set("sensorsize")) e.error(fmt::format("'{}' needs 'sensorsize'", lens), lens);
+  }
   for (auto& [name, value] : attributes) {
     if (value.empty()) continue;
     if (name == "texture") value = task.scope.naming.prefix + value;

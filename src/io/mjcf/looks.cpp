@@ -109,6 +109,17 @@ void check_value(const XmlElement& e, const char* attribute, std::string_view ki
   }
 }
 
+void check_hull_limit(const XmlElement& e) {
+  int most = -1;
+  if (e.read("maxhullvert", most) && most != -1 && most < 4)
+    e.error(fmt::format("attribute 'maxhullvert' is {}, expected -1 or at least 4", most), "maxhullvert");
+}
+
+void check_delay(const XmlElement& e, double delay, int samples) {
+  if (delay > 0 && samples <= 0)
+    e.error(fmt::format("'delay' is {}, but 'nsample' is {}, expected a positive number", delay, samples), "delay");
+}
+
 void refuse_repeated(const std::vector<XmlElement>& elements) {
   std::vector<std::string_view> seen;
   for (const XmlElement& e : elements) {

@@ -102,7 +102,8 @@ void overlay(const XmlElement& e, const Compiler&, JointState& state) {
   e.read("margin", spec.margin);
   e.read("user", spec.user);
   e.read("actuatorgravcomp", spec.actuator_gravity_compensation);
-  check_value(e, "springyield", "1");
+  double yield = 0;
+  read_non_negative(e, "springyield", yield);
   e.unsupported({"springyield"});
   e.ignore({"name", "class"});
 }
@@ -131,7 +132,7 @@ void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state) {
   e.read("rgba", spec.rgba);
   e.read("material", spec.material);
   e.read("user", spec.user);
-  check_value(e, "adhesion", "1"), check_value(e, "surfacevel", "*"), check_value(e, "castshadow", "bool");
+  check_value(e, "adhesion", "1"), check_value(e, "surfacevel", "1-6"), check_value(e, "castshadow", "bool");
   e.unsupported({"adhesion", "surfacevel"});
   std::string fluid;
   if (read_word(e, "fluidshape", {"none", "ellipsoid"}, fluid)) spec.fluid_ellipsoid = fluid == "ellipsoid";
@@ -170,17 +171,19 @@ void overlay(const XmlElement& e, TendonState& state) {
   }
   e.read("actuatorfrcrange", spec.force_range);
   read_limited(e, "actuatorfrclimited", state.force_limited);
-  check_value(e, "springyield", "1"), check_value(e, "group", "1i"), check_value(e, "user", "*");
+  double yield = 0;
+  read_non_negative(e, "springyield", yield);
+  check_value(e, "group", "1i"), check_value(e, "user", "*");
   for (const auto& [reference, impedance] :
        {std::pair("solreflimit", "solimplimit"), std::pair("solreffriction", "solimpfriction")})
     check_value(e, reference, "1-2"), check_value(e, impedance, "1-5");
   e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
   e.ignore({"name", "class"});
   if (e.is("fixed")) return;  // a fixed tendon is not drawn
-  double width = 1;
-  e.read("width", width), check_value(e, "rgba", "4");
-  if (e.is("spatial") && !(width > 0)) e.error("attribute 'width' must be positive", "width");
-  e.ignore({"material"});
+  e.read("width", state.width), check_value(e, "rgba", "4");
+  if (e.is("spatial") && !(state.width > 0))
+    e.error(fmt::format("'width' is {}, expected a positive number", state.width), "width");
+  e.read("material", state.material);
 }
 
 void overlay(const XmlElement& e, EqualityState& state) {

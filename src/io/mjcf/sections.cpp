@@ -280,6 +280,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
     return e.error(fmt::format("<{}> is not an element of <tendon>", e.name()));
   }
   e.report_unread(Severity::error);
+  if (!state.material.empty() && find(Kind::material, scope.naming.prefix + state.material) < 0)
+    e.error(fmt::format("there is no material named {}", quote(state.material)), "material");
   if (!complete) return;
   tendon.limited = settle_limit(e, source.compiler(), state.limited, "limited", "range", tendon.range);
   tendon.force_limited = settle_limit(e, source.compiler(), state.force_limited, "actuatorfrclimited",
@@ -312,6 +314,7 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
     }
     spec.transmission = way.type;
     found = reference(e, way.attribute, way.kind, scope, &spec.target);
+    if (way.kind == Kind::body && found == 0) spec.target = "world";
   }
   if (given == 0) e.error("an actuator needs one of joint, jointinparent, tendon, site, body and cranksite");
   for (const auto& [attribute, with, type] : {std::tuple("slidersite", "cranksite", TransmissionType::slider_crank),
@@ -510,6 +513,7 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   e.ignore({"class"});
   e.report_unread(Severity::error);
   if (!found) return;
+  check_delay(e, state.delay, state.samples);
   settle_actuator(e, source.compiler(), state);
   // A positive last coefficient of a position servo is a damping ratio, as in MuJoCo.
   const double kp = state.gain_parameters[0];

@@ -65,8 +65,19 @@ void check_values(const XmlElement& e) {
   if (cutoff > 0 && std::find(std::begin(kUnit), std::end(kUnit), e.name()) != std::end(kUnit))
     e.error("a sensor of a direction or a rotation cannot have a 'cutoff'", "cutoff");
   e.read("user", user);
-  e.read("nsample", samples);
-  read_word(e, "interp", {"zoh", "linear", "cubic"}, word);
+  if (!e.is("user")) {
+    double delay = 0;
+    std::array<double, 2> interval{0, 0};
+    e.read("nsample", samples), e.read("delay", delay);
+    check_delay(e, delay, samples);
+    read_word(e, "interp", {"zoh", "linear", "cubic"}, word);
+    const auto& [period, phase] = interval;
+    if (e.read("interval", interval, 1) && (period < 0 || phase > 0 || (period > 0 && phase <= -period)))
+      e.error(fmt::format("'interval' is {} {}, expected a period of at least 0 and a phase from above -period to 0",
+                          period, phase),
+              "interval");
+    e.unsupported({"delay", "interval"});
+  }
   if (e.is("contact")) {
     if (e.read("num", slots) && slots < 1) e.error("attribute 'num' must be positive", "num");
     check_order(e, "data", {"found", "force", "torque", "dist", "pos", "normal", "tangent", "linvel", "angvel"});
@@ -104,8 +115,6 @@ bool check_sensor(const XmlElement& e, const SensorTraits* traits) {
     if (count(names) > 1) refuse("has only one of", names);
   }
   check_values(e);
-  check_value(e, "delay", "1"), check_value(e, "interval", "1-2");
-  e.unsupported({"delay", "interval"});
   e.ignore({"name"});
   e.report_unread(Severity::error);
   return complete;

@@ -1,6 +1,8 @@
 // Top-level sections that say nothing about bodies: option, size, visual, statistic, custom, extension.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -61,10 +63,14 @@ void Builder::read_option(const XmlElement& e) {
   read_word(e, "integrator", {"Euler", "RK4", "implicit", "implicitfast"}, option.integrator);
   read_word(e, "solver", {"PGS", "CG", "Newton"}, option.solver);
   read_word(e, "cone", {"pyramidal", "elliptic"}, option.cone);
-  double number = 0;
   for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations",
                            "ccd_tolerance", "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
-    read_in(e, name, 0.0, 1e9, number);  // settings of MuJoCo's algorithms
+    double number = 0;  // settings of MuJoCo's algorithms
+    int count = 0;
+    if (std::string_view(name).ends_with("tolerance"))
+      read_in(e, name, 0.0, 1e9, number);
+    else
+      read_in(e, name, 0, 1'000'000'000, count);
     keep_attribute(e, name, option.kept);
   }
   check_value(e, "jacobian", "dense|sparse|auto");
@@ -80,7 +86,12 @@ void Builder::read_option(const XmlElement& e) {
                     "only)",
                     unused));
   }
-  check_value(e, "actuatorgroupdisable", "*i"), check_value(e, "o_margin", "1");
+  std::vector<int> groups;
+  e.read("actuatorgroupdisable", groups);
+  if (std::ranges::any_of(groups, [](int group) { return group < 0 || group > 30; }))
+    e.error(fmt::format("'actuatorgroupdisable' is {}, expected groups from 0 to 30", fmt::join(groups, " ")),
+            "actuatorgroupdisable");
+  check_value(e, "o_margin", "1");
   check_value(e, "o_solref", "1-2"), check_value(e, "o_solimp", "1-5"), check_value(e, "o_friction", "1-5");
   for (const char* name : {"jacobian", "actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"})
     keep_attribute(e, name, option.kept);
@@ -148,7 +159,11 @@ void Builder::read_settings(const Scope& scope) {
         constexpr int kMost = std::numeric_limits<int>::max();
         const bool rows = name == "njmax" || name == "nconmax" || name == "nstack";
         int count = 0;
-        read_in(e, name.c_str(), -1, rows ? kMost : name == "nuserdata" ? 1'000'000'000 : 100'000, count);
+        read_in(e, name.c_str(), name == "nuserdata" ? 0 : -1,
+                rows                  ? kMost
+                : name == "nuserdata" ? 1'000'000'000
+                                      : 100'000,
+                count);
       }
     } else if (e.is("visual") || e.is("statistic")) {
       keep_all(e, std::string(e.name()));
@@ -168,6 +183,7 @@ void Builder::read_settings(const Scope& scope) {
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);
         const auto data = part.is("numeric") ? split_blanks(part.text("data")).size() : 0;
+        if (part.is("numeric") && size == 0 && data == 0) part.error("the numeric has neither 'size' nor 'data'");
         if (part.has("size") && data > static_cast<std::size_t>(size))
           part.error(fmt::format("attribute 'data' has {} numbers, more than its size {}", data, size), "data");
         keep_all(part, "custom." + std::string(part.name()));

@@ -201,6 +201,7 @@ void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
   else if (e.is("mesh")) {
     e.read("scale", defaults.mesh_scale);
     read_word(e, "inertia", {"convex", "exact", "legacy", "shell"}, defaults.mesh_inertia);
+    check_hull_limit(e);
     e.unsupported({"maxhullvert"});
   } else {
     return e.error(fmt::format("<{}> is not an element of <default>", e.name()));

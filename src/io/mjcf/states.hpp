@@ -95,6 +95,8 @@ struct ActuatorState : ActuatorLawState {
           activation_limited = Limited::automatic;
   double armature = 0;  ///< of the motor, before the gear
   std::array<double, 3> damping{};
+  double delay = 0;  ///< delay and nsample: not used
+  int samples = 0;
   int activation_count = -1;     ///< actdim; -1: what dyntype needs
   std::string kind = "general";  ///< element that last wrote the law
   /// The final law of each default class that has one, with the kind of the element that wrote it, from the outermost
@@ -111,6 +113,8 @@ struct EqualityState {
 struct TendonState {
   TendonSpec spec;
   Limited limited = Limited::automatic, force_limited = Limited::automatic;
+  double width = 0.003;
+  std::string material;
 };
 
 /// A default class, including all that it inherits.
@@ -148,6 +152,10 @@ void refuse_unknown(const XmlElement& e);
 /// Reports an invalid value of an attribute that has no effect here. `kind` is a count of numbers ("4", "1-5", "*" for
 /// any; "2i" for integers), "bool", one of several words ("none|edge|cross"), or any number of them ("+rgb|depth").
 void check_value(const XmlElement& e, const char* attribute, std::string_view kind);
+/// Checks the attribute maxhullvert of a <mesh>, which is not used.
+void check_hull_limit(const XmlElement& e);
+/// Refuses a delay without the history buffer that it needs.
+void check_delay(const XmlElement& e, double delay, int samples);
 /// Reports elements with the same tag as an earlier one in the list.
 void refuse_repeated(const std::vector<XmlElement>& elements);
 /// Reports attributes that only other actuators have.
