@@ -109,7 +109,6 @@ class SensorSet {
   /// exist
   explicit SensorSet(const Model& model);
   ~SensorSet();
-  SensorSet(SensorSet&&) noexcept;
 
   int size() const { return int(sensors_.size()); }
   int numbers() const { return numbers_; }  ///< length of sensordata
