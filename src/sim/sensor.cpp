@@ -177,7 +177,7 @@ SensorSet::~SensorSet() = default;
 
 void SensorSet::add(const SensorSpec& spec) {
   Sensor s;
-  s.name = spec.name, s.where = spec.where, s.address = numbers_;
+  s.name = spec.name, s.address = numbers_;
   const SensorTraits* kind = sensor_traits(spec.kind);
   const auto named = [&](const char* what, int index) {
     if (index < 0)

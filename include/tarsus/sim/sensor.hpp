@@ -40,7 +40,6 @@ struct Sensor {
   bool has_reference = false;
   double cutoff = 0;
   SiteZone zone;  ///< touch, insidesite
-  Location where;
 };
 
 /// An external force on a body, such as that of a contact or a constraint.
