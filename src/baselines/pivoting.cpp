@@ -15,7 +15,6 @@ namespace {
 
 class Pivoting final : public RowSolver {
  public:
-  std::string_view name() const override { return "pivoting"; }
   RowSolveReport solve(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
                        const RowSolveOptions& options) override;
 };

@@ -222,14 +222,12 @@ void ContactGeometry::add_pairs(const Model& model) {
     return std::tie(x.first, x.second) < std::tie(y.first, y.second);
   };
   std::stable_sort(explicit_pairs_.begin(), explicit_pairs_.end(), before);
-  for (std::size_t i = 1; i < explicit_pairs_.size();) {
-    if (before(explicit_pairs_[i - 1], explicit_pairs_[i])) {
-      ++i;
-      continue;
-    }
+  const auto same = [&](const ContactPair& x, const ContactPair& y) { return !before(x, y); };
+  const auto second = [&](auto from) { return std::adjacent_find(from, explicit_pairs_.end(), same); };
+  for (auto at = second(explicit_pairs_.begin()); at != explicit_pairs_.end(); at = second(at)) {
     diagnostics_.push_back(
-        {Severity::warning, explicit_pairs_[i].where, "left out of contact: a second pair of the same two shapes"});
-    explicit_pairs_.erase(explicit_pairs_.begin() + long(i));
+        {Severity::warning, at[1].where, "left out of contact: a second pair of the same two shapes"});
+    explicit_pairs_.erase(at + 1);
   }
 }
 

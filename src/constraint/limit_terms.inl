@@ -16,18 +16,10 @@
 #include "constraint/tree_stiffness.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
-
-namespace {
-
-template <class R>
-double norm3(const R* v) {
-  return std::sqrt(double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]);
-}
-
-}  // namespace
 
 /// Calls f(side, row, gap) for the ends of a joint's range; of a ball joint only if turning by `way` more may reach
 /// them. If a ball joint leaves its range within the step by the velocity `ahead`, the row is that of the place where
@@ -44,8 +36,7 @@ void StepTerms<R>::each_end(const Range& range, double way, In<R> ahead, const F
   }
   if (ends_before(std::abs(double(q[0])), way, range.half.cosine, range.half.sine)) return;  // the usual case
   const Quatd at{double(q[0]), double(q[1]), double(q[2]), double(q[3])};
-  const R* const rate = &ahead[range.qvel];
-  const Vec3d turn = log_map(at), w{double(rate[0]), double(rate[1]), double(rate[2])};
+  const Vec3d turn = log_map(at), w = widen(get3(&ahead[range.qvel]));
   const double angle = norm(turn);
   const Mat3d A = widen(step_.data->links()[joint].R);
   const auto row = [&](const Vec3d& axis) { return JointRows{joint, JointRows::Part::angular, 1, A * -axis}; };
@@ -72,7 +63,7 @@ void StepTerms<R>::add_limits() {
         continue;
     }
     const int i = range.joint;
-    const double way = range.axial ? 0 : kLimitReach + step_.h * norm3(&step_.qvel[range.qvel]);
+    const double way = range.axial ? 0 : kLimitReach + step_.h * norm(widen(get3(&step_.qvel[range.qvel])));
     each_end(range, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
       const Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};
       if (!joined(name)) limits_.near[name.identity] = add_bound(name, rows, gap, limits_.solver[i], false);
@@ -175,7 +166,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // the usual case
     }
     const int i = range.joint;
-    const double turn = range.axial ? 0 : step_.h * norm3(&velocity[range.qvel]);
+    const double turn = range.axial ? 0 : step_.h * norm(widen(get3(&velocity[range.qvel])));
     each_end(range, turn, velocity, [&](int side, const JointRows& rows, double gap) {
       const double end = end_of(rows, gap);
       if (gap > 0 && end >= 0) return;
@@ -217,9 +208,7 @@ template <class R>
 bool StepTerms<R>::stiffen_ranges(In<R> velocity) {
   if (report_.limits == 0 || limits_.springs == kRangeSprings) return false;
   const double h = step_.h;
-  const auto at = [](In<R> all, int first) {
-    return Vec3d{double(all[first]), double(all[first + 1]), double(all[first + 2])};
-  };
+  const auto at = [](In<R> all, int first) { return widen(get3(&all[first])); };
   bool more = false;
   for (const Range& range : limits_.ranges) {
     const double force = range.axial ? 0 : limit_force(range.joint);

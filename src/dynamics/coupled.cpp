@@ -239,8 +239,11 @@ void CoupledTrees::add_to_row(int node, int row, int link, const Force<double>& 
   }
 }
 
-/// Force on the joint's link from numbers along its DoFs, in qvel's axes. The parent bears the opposite force.
-Force<double> CoupledTrees::joint_force(const Link& joint, const double* along) const {
+/// Calls add(link, force) for the joint's link and its parent, which bears the opposite force.
+/// @param along numbers along the joint's DoFs, in qvel's axes
+template <class Add>
+void CoupledTrees::joint_forces(int link, const double* along, const Add& add) const {
+  const Link& joint = link_[std::size_t(link)];
   Force<double> f{{0, 0, 0}, {0, 0, 0}};
   if (joint.dofs == 1) {
     (joint.turns ? f.n : f.f) = joint.axis * along[0];
@@ -248,25 +251,16 @@ Force<double> CoupledTrees::joint_force(const Link& joint, const double* along) 
     f.n = joint.R * get3(along + joint.dofs - 3);
     if (joint.dofs == 6) f.f = get3(along);
   }
-  return f;
-}
-
-static Force<double> opposite(const Force<double>& f, const Vec3d& offset) {
-  return {-(f.n + cross(offset, f.f)), -f.f};
+  add(link, f);
+  if (joint.parent >= 0) add(joint.parent, Force<double>{-(f.n + cross(joint.offset, f.f)), -f.f});
 }
 
 void CoupledTrees::add_joint_to_row(int node, int row, int link, const double* along, double share) {
-  const Link& joint = link_[std::size_t(link)];
-  const Force<double> f = joint_force(joint, along);
-  add_to_row(node, row, link, f, share);
-  if (joint.parent >= 0) add_to_row(node, row, joint.parent, opposite(f, joint.offset), share);
+  joint_forces(link, along, [&](int at, const Force<double>& f) { add_to_row(node, row, at, f, share); });
 }
 
 void CoupledTrees::add_joint(LinkRows& rows, int link, const double* along) const {
-  const Link& joint = link_[std::size_t(link)];
-  const Force<double> f = joint_force(joint, along);
-  rows.add(link, f);
-  if (joint.parent >= 0) rows.add(joint.parent, opposite(f, joint.offset));
+  joint_forces(link, along, [&](int at, const Force<double>& f) { rows.add(at, f); });
 }
 
 void CoupledTrees::factor() {

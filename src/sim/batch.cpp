@@ -36,13 +36,6 @@ std::span<R> part(AlignedVector<R>& array, int n, int world) {
   return part(std::span<R>(array), n, world);
 }
 
-/// Index of the first number that is not within ±limit, -1 if all are.
-template <class R>
-int first_beyond(std::span<const R> values, R limit) {
-  if (within(values, limit)) return -1;
-  return int(std::find_if(values.begin(), values.end(), [&](R x) { return !(std::abs(x) <= limit); }) - values.begin());
-}
-
 /// @throws ValueError if the numbers of this many worlds alone exceed the machine's memory
 template <class R>
 void check_room(const Model& model, int worlds) {
@@ -152,7 +145,7 @@ Batch<R>::~Batch() = default;
 
 template <class R>
 void Batch<R>::make_workers() {
-  width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr);
+  width_ = tarsus::pack_width<R>(model_, options_.step, drives());
   packs_ = (worlds_ + width_ - 1) / width_;
   group_ = width_ > 1 && options_.step.rows.any() ? std::min(packs_together<R>(width_), packs_) : 1;
   state_.memory.clear(), state_.memory.resize(at(packs_));
@@ -181,8 +174,7 @@ void Batch<R>::set_drives(std::optional<Drives> drives) {
       state_.parameters[which].clear();
   }
   parameters_changed();
-  if (tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr) != width_)
-    make_workers();
+  if (tarsus::pack_width<R>(model_, options_.step, this->drives()) != width_) make_workers();
 }
 
 template <class R>
@@ -436,9 +428,7 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
   if (!r.sensors.empty() && worker.sensors->feels_contact()) worker.felt.resize(at(count));
   const bool hooks = r.before || r.after || options_.keep_starts;
   const bool watched = hooks || !r.states.empty() || !r.sensors.empty();
-  const Drives* const drives = !options_.drives                  ? nullptr
-                               : width_ == 1 && !tables_.empty() ? &worker.drives
-                                                                 : &*options_.drives;
+  const Drives* const given = options_.drives && width_ == 1 && !tables_.empty() ? &worker.drives : drives();
   for (int step = 0; step < r.steps; ++step) {
     take_inputs(step, r, first, count);
     if (r.before) r.before(thread, first, count, step);
@@ -449,10 +439,7 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
     }
     const bool live = (worker.held && load_inputs(worker, r, first, count)) || load(worker, first, count);
     if (live && worker.behind) worker.keep_last();
-    if (live && drives)
-      worker.stepper.step(worker.data, *drives, worker.qpos_target, worker.qvel_target);
-    else if (live)
-      worker.stepper.step(worker.data);
+    if (live) worker.stepper.step(worker.data, given, worker.qpos_target, worker.qvel_target);
     if (live) keep(worker, first, count, {.hold = !hooks && model_.na == 0, .show = watched || step == r.steps - 1});
     write_outputs(worker, step, r, first, count);
     if (step == r.steps - 1) exchange(worker, first, count);
@@ -506,10 +493,10 @@ bool Batch<R>::screen(int world) {
   if (fault.status != WorldStatus::ok) return false;
   return each_input([&](const char* array, AlignedVector<R>& values, int n, double limit, WorldStatus status) {
     const std::span<const R> mine = part(values, n, world);
-    const int bad = first_beyond<R>(mine, R(limit));
-    if (bad < 0) return true;
-    const double value = double(mine[at(bad)]);
-    fault = {std::isfinite(value) ? status : WorldStatus::bad_input, array, bad, value};
+    const auto bad = std::ranges::find_if(mine, [&](R x) { return !(std::abs(x) <= R(limit)); });
+    if (bad == mine.end()) return true;
+    const double value = double(*bad);
+    fault = {std::isfinite(value) ? status : WorldStatus::bad_input, array, int(bad - mine.begin()), value};
     return false;
   });
 }
@@ -577,20 +564,17 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   };
   tarsus::each_input(model_, state_, one.data, take);
   take(state_.qpos_target, one.qpos_target, model_.nq), take(state_.qvel_target, one.qvel_target, model_.nv);
-  const Drives* drives = options_.drives ? &*options_.drives : nullptr;
+  const Drives* given = drives();
   one.data.own = nullptr;
   if (!tables_.empty()) {
     one.data.own = &one.table;
     fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
-    if (drives) one.drives = scaled(*drives, model_, state_.parameters, world), drives = &one.drives;
+    if (given) one.drives = scaled(*given, model_, state_.parameters, world), given = &one.drives;
   }
   one.before[0].forget(0, 1);
   one.stepper.exchange(one.data, one.before[0]);
   one.stepper.revive(0);
-  if (drives)
-    one.stepper.step(one.data, *drives, one.qpos_target, one.qvel_target);
-  else
-    one.stepper.step(one.data);
+  one.stepper.step(one.data, given, one.qpos_target, one.qvel_target);
   one.stepper.exchange(one.data, one.before[0]);
   if (one.stepper.status(0) != WorldStatus::ok) return false;
   const auto put = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
@@ -803,10 +787,10 @@ int Batch<R>::sensor_numbers() const {
   return SensorSet(model_).numbers();
 }
 
-/// Evaluates a world's state, poses and velocities.
+/// Evaluates a world's state, poses and velocities, in worker.one.
 template <class R>
-void Batch<R>::look_at(int world, Worker& worker) {
-  Data& one = *worker.one;
+Data& Batch<R>::look_at(int world, Worker& worker) {
+  Data& one = worker.one ? *worker.one : worker.one.emplace(model_);
   const auto take = [&](AlignedVector<R>& from, AlignedVector<double>& to) {
     std::ranges::copy(part(from, int(to.size()), world), to.begin());
   };
@@ -816,6 +800,7 @@ void Batch<R>::look_at(int world, Worker& worker) {
   if (one.own)
     fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
   kinematics<double>(model_, one, one.qpos, one.qvel);
+  return one;
 }
 
 /// Calls f(world, data with its kinematics) for every world, on all threads.
@@ -823,11 +808,8 @@ template <class R>
 template <class F>
 void Batch<R>::each_world(const F& f) {
   team_.run([this, &f](int thread) {
-    Worker& worker = *workers_[at(thread)];
-    if (!worker.one) worker.one.emplace(model_);
-    Data& one = *worker.one;
     const ThreadTeam::Range share = team_.share(worlds_, thread);
-    for (int world = share.begin; world < share.end; ++world) look_at(world, worker), f(world, one);
+    for (int world = share.begin; world < share.end; ++world) f(world, look_at(world, *workers_[at(thread)]));
   });
 }
 
@@ -872,11 +854,8 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
   const auto& built = options_.step.rows.geometry;
   if (!geometry_ && built) geometry_.emplace(*built);
   if (!geometry_) geometry_.emplace(model_);
-  Worker& worker = *workers_[0];
-  if (!worker.one) worker.one.emplace(model_);
-  look_at(world, worker);
   std::vector<LinkContact> found;
-  geometry_->detect(*worker.one, options_.step.dt, found);
+  geometry_->detect(look_at(world, *workers_[0]), options_.step.dt, found);
   for (LinkContact& c : found) {  // the world body last
     c.point.distance = geometry_->separation(c);
     if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;

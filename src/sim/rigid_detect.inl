@@ -15,7 +15,7 @@ namespace {
 ShapePose world_pose(const BodyShape& shape, const std::vector<RigidBody>& bodies) {
   if (shape.body < 0) return shape.local;
   const RigidBody& b = bodies[at(shape.body)];
-  const Mat3d r = rotation_of(b);
+  const Mat3d r = rotation(b.orientation);
   return {b.position + r * shape.local.position, r * shape.local.rotation};
 }
 
@@ -129,7 +129,7 @@ void RigidWorld<R>::mark_still(bool same_rules) {
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     const RigidBody& b = bodies_[i];
     const ShapePose& pose = w.rest_pose[i];
-    const Mat3d r = rotation_of(b);
+    const Mat3d r = rotation(b.orientation);
     w.still.push_back(b.asleep && std::memcmp(&b.position, &pose.position, sizeof(Vec3d)) == 0 &&
                       std::memcmp(&r, &pose.rotation, sizeof(Mat3d)) == 0);
   }
@@ -169,7 +169,7 @@ double RigidWorld<R>::mass_share(const ContactOwners& owners, const Vec3d& n, co
   const auto add = [&](int body, const Vec3d& arm) {
     if (body < 0) return;
     const RigidBody& b = bodies_[at(body)];
-    const Vec3d turn = transpose_mul(rotation_of(b), cross(arm, n));
+    const Vec3d turn = transpose_mul(rotation(b.orientation), cross(arm, n));
     masses += 1 / b.mass;
     all += 1 / b.mass + turn.x * turn.x / b.inertia.x + turn.y * turn.y / b.inertia.y + turn.z * turn.z / b.inertia.z;
   };
@@ -429,7 +429,7 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   w.resting.assign(lanes_.contacts.begin() + lanes_.active, lanes_.contacts.end());
   w.rest_pose.resize(bodies_.size());
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
-    if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation_of(bodies_[i])};
+    if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation(bodies_[i].orientation)};
   }
   w.candidates_new = true;  // the candidates' indices of contacts are no longer valid
 }

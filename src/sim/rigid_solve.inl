@@ -61,7 +61,7 @@ std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
   const Vec3d push = (options_.gravity + b.force * (1 / b.mass)) * h;
   const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
   if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return {push, {0, 0, 0}};
-  const Mat3d r = rotation_of(b);
+  const Mat3d r = rotation(b.orientation);
   Vec3d spin = b.angular_velocity;
   if (torque) {
     const Vec3d t = transpose_mul(r, b.torque);
@@ -114,7 +114,7 @@ void RigidWorld<R>::load_body(int i) {
     inertia[1] = inertia[2] = inertia[4] = R(0);
     return;
   }
-  const Sym3d s = rotate(rotation_of(b), diagonal3(1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z));
+  const Sym3d s = rotate(rotation(b.orientation), diagonal3(1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z));
   const double numbers[6] = {s.xx, s.xy, s.xz, s.yy, s.yz, s.zz};
   for (int k = 0; k < 6; ++k) inertia[k] = b.asleep ? R(0) : R(numbers[k]);
 }
@@ -126,7 +126,7 @@ class RigidRows {
     std::vector<double> inverse(6 * bodies.size(), 0.0);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       const RigidBody& b = bodies[i];
-      turn_.push_back(rotation_of(b));
+      turn_.push_back(rotation(b.orientation));
       if (b.asleep) continue;
       const double numbers[6] = {1 / b.mass, 1 / b.mass, 1 / b.mass, 1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z};
       std::copy_n(numbers, 6, inverse.begin() + long(6 * i));

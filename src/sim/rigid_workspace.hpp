@@ -175,7 +175,4 @@ struct RigidWorld<R>::Workspace {
   bool solved_by_rows = false;
 };
 
-/// Rotation matrix of a body, which several stages need.
-inline Mat3d rotation_of(const RigidBody& b) { return rotation(b.orientation); }
-
 }  // namespace tarsus

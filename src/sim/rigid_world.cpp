@@ -212,7 +212,7 @@ template <class R>
 double RigidWorld<R>::kinetic_energy() const {
   double sum = 0;
   for (const RigidBody& b : bodies_) {
-    const Vec3d w = transpose_mul(rotation_of(b), b.angular_velocity);
+    const Vec3d w = transpose_mul(rotation(b.orientation), b.angular_velocity);
     sum += 0.5 * b.mass * dot(b.velocity, b.velocity);
     sum += 0.5 * (b.inertia.x * w.x * w.x + b.inertia.y * w.y * w.y + b.inertia.z * w.z * w.z);
   }
@@ -234,7 +234,7 @@ template <class R>
 Vec3d RigidWorld<R>::angular_momentum() const {
   Vec3d sum = {0, 0, 0};
   for (const RigidBody& b : bodies_) {
-    const Mat3d r = rotation_of(b);
+    const Mat3d r = rotation(b.orientation);
     const Vec3d w = transpose_mul(r, b.angular_velocity);
     sum += cross(b.position, b.velocity) * b.mass + r * Vec3d{b.inertia.x * w.x, b.inertia.y * w.y, b.inertia.z * w.z};
   }

@@ -45,13 +45,9 @@ std::string side_attribute(const SensorSpec& spec, const char* name, bool first)
   return attribute(spec, std::string(name) + (first ? "1" : "2"));
 }
 
-struct SensorPlace {
-  LinkFrame frame;
-  int body;
-};
-
-/// A frame by the type and name of its object; body: its inertial frame.
-SensorPlace place_of(const Model& model, const std::string& type, const std::string& name, const Location& where) {
+/// A frame by the type and name of its object (body: its inertial frame), and the body that carries it.
+std::pair<LinkFrame, int> place_of(const Model& model, const std::string& type, const std::string& name,
+                                   const Location& where) {
   if (type == "site") {
     const SitePlace site = site_place(model, name, where);
     return {site.frame, site.body};
@@ -122,9 +118,7 @@ struct SensorSet::Scratch {
     SolidShape shape;
     LinkFrame frame;
   };
-  struct Sides {
-    std::vector<Solid> first, second;
-  };
+  using Sides = std::array<std::vector<Solid>, 2>;
   std::vector<Sides> sides;                   // Sensor::object of distance sensors
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] body of its site or geom; empty: not needed
   std::vector<TendonPull> pulls;
@@ -180,11 +174,10 @@ SensorSet::SensorSet(const Model& model)
   if (std::any_of(sensors_.begin(), sensors_.end(), is_ray)) scratch_->rays.emplace(model);
 }
 SensorSet::~SensorSet() = default;
-SensorSet::SensorSet(SensorSet&&) noexcept = default;
 
 void SensorSet::add(const SensorSpec& spec) {
   Sensor s;
-  s.name = spec.name, s.where = spec.where, s.address = numbers_;
+  s.name = spec.name, s.address = numbers_;
   const SensorTraits* kind = sensor_traits(spec.kind);
   const auto named = [&](const char* what, int index) {
     if (index < 0)
@@ -210,11 +203,10 @@ void SensorSet::add(const SensorSpec& spec) {
     if (!is_computed(spec)) s.kind = SensorKind::none;
     if (s.kind == SensorKind::insidesite) s.zone = zone_of(site_place(model_, attribute(spec, "site"), spec.where));
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
-      const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
-      s.frame = place.frame, s.body = place.body;
+      std::tie(s.frame, s.body) = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
       s.has_reference = !attribute(spec, "refname").empty() && s.kind != SensorKind::insidesite;
       if (s.has_reference)
-        s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).frame;
+        s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).first;
     }
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // it still occupies its place in sensordata
@@ -270,8 +262,8 @@ void SensorSet::find_links() {
     if (query.first.zone) use(query.first.zone->frame.link);
   }
   for (const Scratch::Sides& sides : scratch_->sides) {
-    for (const auto* side : {&sides.first, &sides.second}) {
-      for (const Scratch::Solid& solid : *side) use(solid.frame.link);
+    for (const auto& side : sides) {
+      for (const Scratch::Solid& solid : side) use(solid.frame.link);
     }
   }
   needs_all_links_ = needs_all_links_ || needs_subtrees_ || needs_energy_;
@@ -304,7 +296,7 @@ void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
     const std::string geom = side_attribute(spec, "geom", first), body = side_attribute(spec, "body", first);
     const auto add = [&](const GeomSpec& g, const LinkFrame& frame) {
       SolidShape solid = solid_shape(model_.spec, g);
-      if (solid.missing.empty()) (first ? sides.first : sides.second).push_back({std::move(solid), frame});
+      if (solid.missing.empty()) sides[first ? 0 : 1].push_back({std::move(solid), frame});
     };
     if (!geom.empty()) {
       const GeomPlace place = geom_place(model_, geom, spec.where);
@@ -326,8 +318,8 @@ void SensorSet::read_gap(const Sensor& s, double* out) const {
   double least = s.cutoff;
   Vec3d from{0, 0, 0}, to{0, 0, 0};
   ContactPoint points[kMaxManifold];
-  for (const Scratch::Solid& a : sides.first) {
-    for (const Scratch::Solid& b : sides.second) {
+  for (const Scratch::Solid& a : sides[0]) {
+    for (const Scratch::Solid& b : sides[1]) {
       const Transformd X = world_pose(links, a.frame), Y = world_pose(links, b.frame);
       const int count = collide(a.shape.shape, {X.p, X.R}, b.shape.shape, {Y.p, Y.R}, s.cutoff, points);
       for (int k = 0; k < count; ++k) {

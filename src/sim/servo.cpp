@@ -374,7 +374,7 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
 template <class R>
 void Servos<R>::add_polynomial_rows(int world, double dt) {
   static constexpr double kUnit = 1;
-  int slot = polynomial_slot();
+  int slot = actuator_slot() + 2 * actuation_.actuators().size();
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];

@@ -29,11 +29,6 @@ const char* name(LoopMode mode) {
   return kNames[int(mode)];
 }
 
-const char* name(VelocityProductMode mode) {
-  static constexpr const char* kNames[] = {"off", "auto", "on"};
-  return kNames[int(mode)];
-}
-
 std::optional<ActuationMode> actuation_mode(std::string_view name) {
   if (name == "implicit") return ActuationMode::implicit_servos;
   if (name == "explicit") return ActuationMode::explicit_forces;
@@ -59,15 +54,12 @@ static bool mocap_touches(const Model& model) {
   return false;
 }
 
-static bool has_loops(const Model& model, const StepOptions& options) {
-  return options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
-}
-
 /// The part of lanes_refusal() that depends on drives, whose parameters may change from step to step.
 /// @param paths forces along paths are possible
 static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives, bool paths) {
   if (!drives.limited()) return "";
-  return paths || options.rows.any() || has_loops(model, options) ? limits_refusal(model, drives) : "";
+  const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
+  return paths || options.rows.any() || loops ? limits_refusal(model, drives) : "";
 }
 
 template <class R>
@@ -214,11 +206,8 @@ struct Stepper<R>::Alone {
     each_input(model, lanes, data, take);
     take(targets, qpos_target, model.nq), take(target_rates, qvel_target, model.nv);
     data.time = lanes.time;
-    if (drives)
-      stepper.step(data, *drives, targets.empty() ? In<R>() : In<R>(qpos_target),
-                   target_rates.empty() ? In<R>() : In<R>(qvel_target));
-    else
-      stepper.step(data);
+    stepper.step(data, drives, targets.empty() ? In<R>() : In<R>(qpos_target),
+                 target_rates.empty() ? In<R>() : In<R>(qvel_target));
   }
 };
 
@@ -293,7 +282,8 @@ void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos
 }
 
 template <class R>
-int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+  if (!given) qpos_target = qvel_target = {};
   if (goes_singly(given)) return step_singly(data, given, qpos_target, qvel_target);
   for (const std::shared_ptr<Alone>& one : singles_.of) {
     if (one) one->last = false;

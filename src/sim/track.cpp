@@ -159,10 +159,8 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     const auto began = Clock::now();
     source(options.start + time, target, target_velocity);
     convert<R>(target, goal), convert<R>(target_velocity, goal_velocity);
-    if (options.actuators)
-      stepper.step(data);
-    else
-      stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
+    stepper.step(data, options.actuators ? nullptr : &drives, goal,
+                 options.target_velocity ? In<R>(goal_velocity) : In<R>());
     busy += Clock::now() - began;
     report.status = stepper.status(0);
     if (stepper.loops()) add(*stepper.loops(), report);

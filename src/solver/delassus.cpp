@@ -8,19 +8,15 @@
 
 namespace tarsus {
 
-bool Delassus::analyzed_for(const RowPattern& pattern, const MassOperator& mass, bool dense) const {
-  const bool want_dense = dense || mass.inverse_diagonal().empty();
-  return mass_ == &mass && dense_ == want_dense && pattern_.start == pattern.start && pattern_.column == pattern.column;
-}
-
-void Delassus::analyze(const RowPattern& pattern, const MassOperator& mass, bool dense) {
-  mass_ = &mass;
-  pattern_ = pattern;
-  dense_ = dense || mass.inverse_diagonal().empty();
+bool Delassus::analyze(const RowPattern& pattern, const MassOperator& mass, bool dense) {
+  dense = dense || mass.inverse_diagonal().empty();
+  if (mass_ == &mass && dense_ == dense && pattern_.start == pattern.start && pattern_.column == pattern.column)
+    return false;
+  mass_ = &mass, pattern_ = pattern, dense_ = dense;
   base_.assign(pattern.nonzeros(), 0.0);
   weighted_.assign(pattern.nonzeros(), 0.0);
   terms_.clear();
-  if (dense_) return;
+  if (dense_) return true;
   const std::span<const double> inverse = mass.inverse_diagonal();
   struct Touch {
     int row, entry;
@@ -51,6 +47,7 @@ void Delassus::analyze(const RowPattern& pattern, const MassOperator& mass, bool
     }
   }
   std::sort(terms_.begin(), terms_.end(), [](const Term& a, const Term& b) { return a.slot < b.slot; });
+  return true;
 }
 
 void Delassus::set_base(std::span<const double> jacobian) {

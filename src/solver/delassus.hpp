@@ -17,9 +17,9 @@ namespace tarsus {
 
 class Delassus {
  public:
-  /// Symbolic phase, valid until called with another pattern or mass. `mass` must outlive this object.
-  void analyze(const RowPattern& pattern, const MassOperator& mass, bool dense);
-  bool analyzed_for(const RowPattern& pattern, const MassOperator& mass, bool dense) const;
+  /// Symbolic phase, valid until called with other arguments. `mass` must outlive this object.
+  /// @return false: the arguments are those of the last call, and nothing was done
+  bool analyze(const RowPattern& pattern, const MassOperator& mass, bool dense);
   /// Sets J₀, the Jacobian whose transpose carries the multipliers.
   void set_base(std::span<const double> jacobian);
   /// Factors J₁ M^-1 J₀ᵀ.

@@ -20,9 +20,7 @@ namespace {
 
 class GaussSeidel final : public RowSolver {
  public:
-  GaussSeidel(std::string_view name, bool symmetric, bool accelerate)
-      : name_(name), symmetric_(symmetric), accelerate_(accelerate) {}
-  std::string_view name() const override { return name_; }
+  GaussSeidel(bool symmetric, bool accelerate) : symmetric_(symmetric), accelerate_(accelerate) {}
   RowSolveReport solve(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
                        const RowSolveOptions& options) override {
     check_solve(problem, u, multiplier, options);
@@ -159,7 +157,6 @@ class GaussSeidel final : public RowSolver {
     }
   }
 
-  std::string_view name_;
   bool symmetric_, accelerate_;
   std::vector<double> steps_;    // [nrow] d
   std::vector<int> inverse_at_;  // [block] offset of its A_bb⁻¹ in inverse_; -1: rows one by one
@@ -173,8 +170,8 @@ class GaussSeidel final : public RowSolver {
 
 }  // namespace
 
-std::unique_ptr<RowSolver> make_gauss_seidel(std::string_view name, bool symmetric, bool accelerate) {
-  return std::make_unique<GaussSeidel>(name, symmetric, accelerate);
+std::unique_ptr<RowSolver> make_gauss_seidel(bool symmetric, bool accelerate) {
+  return std::make_unique<GaussSeidel>(symmetric, accelerate);
 }
 
 }  // namespace tarsus

@@ -17,10 +17,7 @@ constexpr double kSmallestPivot = 1e-13;
 }  // namespace
 
 void NewtonSolver::prepare(const Problem& problem, const MassOperator& mass) {
-  if (!delassus_.analyzed_for(problem.pattern(), mass, dense_)) {
-    delassus_.analyze(problem.pattern(), mass, dense_);
-    factored_at_.clear();
-  }
+  if (delassus_.analyze(problem.pattern(), mass, dense_)) factored_at_.clear();
   sigma_.resize(problem.nrow());
   delta_.resize(problem.nrow());
   jacobian_.resize(problem.pattern().nonzeros());

@@ -19,9 +19,8 @@ void RowProblem::clear(std::span<const double> inverse_mass) {
   rows_.column.clear(), effect_.clear(), velocity_.clear(), numbers_.clear(), blocks_.clear();
 }
 
-int RowProblem::add_block(RowCone cone, int reference, double coefficient) {
+void RowProblem::add_block(RowCone cone, int reference, double coefficient) {
   blocks_.push_back({nrow(), 0, cone, reference, coefficient});
-  return int(blocks_.size()) - 1;
 }
 
 int RowProblem::add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers) {

@@ -28,9 +28,9 @@ const char* name(RowSolveStatus status) {
 std::span<const std::string_view> row_solver_names() { return kRowSolverNames; }
 
 std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
-  if (name == kRowSolverNames[0]) return make_gauss_seidel(kRowSolverNames[0], false, false);
-  if (name == kRowSolverNames[1]) return make_gauss_seidel(kRowSolverNames[1], true, false);
-  if (name == kRowSolverNames[2]) return make_gauss_seidel(kRowSolverNames[2], true, true);
+  if (name == kRowSolverNames[0]) return make_gauss_seidel(false, false);
+  if (name == kRowSolverNames[1]) return make_gauss_seidel(true, false);
+  if (name == kRowSolverNames[2]) return make_gauss_seidel(true, true);
   std::string known;
   for (std::string_view n : kRowSolverNames) known += (known.empty() ? "" : ", ") + std::string(n);
   throw ValueError("solver", std::string(name), "one of " + known + " (and lanes, for worlds of free bodies)");

@@ -5,7 +5,7 @@
 
 namespace tarsus {
 
-std::unique_ptr<RowSolver> make_gauss_seidel(std::string_view name, bool symmetric, bool accelerate);
+std::unique_ptr<RowSolver> make_gauss_seidel(bool symmetric, bool accelerate);
 
 /// @throws ShapeError, ValueError
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,

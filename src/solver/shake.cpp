@@ -121,7 +121,7 @@ class ShakeSolver final : public ConstraintSolver {
  private:
   void prepare(const Problem& problem, const MassOperator& mass, std::span<const double> x) {
     // The matrix is never factored here; the analysis is only needed, once, for the storage of its rows.
-    if (!rows_.analyzed_for(problem.pattern(), mass, true)) rows_.analyze(problem.pattern(), mass, true);
+    rows_.analyze(problem.pattern(), mass, true);
     sigma_.resize(problem.nrow());
     jacobian_.resize(problem.pattern().nonzeros());
     move_.assign(problem.nv(), 0.0);

@@ -28,10 +28,8 @@ class DenseRows final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   bool solve_again(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   bool takes_changes() const override { return true; }
-  void move(double) override {}  ///< the impulses determine x
-  RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override {
-    return matrices_->blocks;
-  }  ///< of all rows
+  void move(double) override {}                                                       ///< the impulses determine x
+  RowBlocks& row_blocks(std::span<const int>) override { return matrices_->blocks; }  ///< of all rows
   SweepKind sweeps() const override { return SweepKind::at_once; }
   void keep() override {}
 

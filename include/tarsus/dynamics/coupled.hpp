@@ -154,7 +154,8 @@ class CoupledTrees {
   void inward(bool with_forces, std::span<const double> joint_force, std::span<const double> x);
   void move(std::size_t link, const double* q);
   CoupledJoint<double> coupled(const Step& step) const;
-  Force<double> joint_force(const Link& joint, const double* along) const;
+  template <class Add>
+  void joint_forces(int link, const double* along, const Add& add) const;
 
   struct Order {  ///< elimination order, from analyze()
     bool known = false;

@@ -232,6 +232,7 @@ class Batch {
 
  private:
   struct Worker;
+  const Drives* drives() const { return options_.drives ? &*options_.drives : nullptr; }
   void make_workers();
   void check(const Rollout<R>& rollout) const;
   void check_use(WorldParameter which) const;
@@ -263,7 +264,7 @@ class Batch {
   bool each_input(const F& f);
   bool clean(int first, int count);
   bool screen(int world);
-  void look_at(int world, Worker& worker);
+  Data& look_at(int world, Worker& worker);
   template <class F>
   void each_world(const F& f);
 

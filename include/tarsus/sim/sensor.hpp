@@ -40,7 +40,6 @@ struct Sensor {
   bool has_reference = false;
   double cutoff = 0;
   SiteZone zone;  ///< touch, insidesite
-  Location where;
 };
 
 /// An external force on a body, such as that of a contact or a constraint.
@@ -109,7 +108,6 @@ class SensorSet {
   /// exist
   explicit SensorSet(const Model& model);
   ~SensorSet();
-  SensorSet(SensorSet&&) noexcept;
 
   int size() const { return int(sensors_.size()); }
   int numbers() const { return numbers_; }  ///< length of sensordata

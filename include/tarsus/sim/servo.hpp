@@ -133,7 +133,6 @@ class Servos {
 
   /// Slot order: four for each tendon, then two for each actuator, then the polynomial springs.
   int actuator_slot() const { return 4 * actuation_.tendons().size(); }
-  int polynomial_slot() const { return actuator_slot() + 2 * actuation_.actuators().size(); }
   void find_slots(bool row_limits);
 
   const Model& model_;

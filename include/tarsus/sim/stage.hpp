@@ -31,7 +31,6 @@ const char* name(Stage stage);
 class StageClock {
  public:
   explicit StageClock(bool on = false) : on_(on) {}
-  bool on() const { return on_; }
   void begin() {
     if (on_) last_ = Clock::now();
   }

@@ -43,7 +43,7 @@ enum class VelocityProductMode : std::uint8_t {
   automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
   on,         ///< implicit
 };
-const char* name(VelocityProductMode mode);
+
 /// How a step applies the model's own actuators.
 enum class ActuationMode : std::uint8_t {
   implicit_servos,  ///< servos are drives whose force is that of the end of the step (sim/servo.hpp)
@@ -120,10 +120,12 @@ class Stepper {
   /// those of the end of the step. Empty spans: no drives / zero velocity.
   /// @return number of worlds that are not ok after the step
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {}) {
-    return advance(data, &drives, qpos_target, qvel_target);
+    return step(data, &drives, qpos_target, qvel_target);
   }
   /// Takes one step under the model's own actuators and data.ctrl; advances data.act to the end of the step.
-  int step(BasicData<R>& data) { return advance(data, nullptr, {}, {}); }
+  int step(BasicData<R>& data) { return step(data, nullptr, {}, {}); }
+  /// Either of the two. @param drives null: the model's own actuators; the targets are not read
+  int step(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
 
   WorldStatus status(int world) const { return status_[world]; }
   /// Declares that the world was reset: it continues even if it was frozen, and its earlier steps have no effect on the
@@ -194,7 +196,6 @@ class Stepper {
     bool actuated = false;                   ///< or not of one under the model's own actuators
     std::vector<std::shared_ptr<Alone>> of;  ///< [world] those that were stepped by themselves
   };
-  int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   bool goes_singly(const Drives* drives) const;
   Alone& single(int world);
   int step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);

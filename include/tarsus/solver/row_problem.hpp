@@ -52,8 +52,7 @@ class RowProblem {
   /// Removes the rows and keeps their storage.
   void clear(std::span<const double> inverse_mass);
   /// Opens a block, to which the next rows are added. @param reference, coefficient RowBlock's, for box and ball
-  /// @return its number
-  int add_block(RowCone cone, int reference = -1, double coefficient = 0);
+  void add_block(RowCone cone, int reference = -1, double coefficient = 0);
   /// Adds a row to the last block: W's entries by coordinate. Rows of an interval block use lower and upper.
   /// @return its number  @throws ShapeError, ValueError for a column outside u, and before any block
   int add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers);

@@ -39,7 +39,6 @@ struct RowSolveReport {
 class RowSolver {
  public:
   virtual ~RowSolver() = default;
-  virtual std::string_view name() const = 0;
   /// Solves for λ and u.
   /// @param u [nu] in: unconstrained, WITHOUT the effect of `multiplier`; out: with the effect of the solution
   /// @param multiplier [nrow] in: initial values (zeros, or the last step's as a warm start); out: the solution
