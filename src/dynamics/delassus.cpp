@@ -242,39 +242,13 @@ void DelassusRows<R>::gram(R* A, int ld) {
 }
 
 template <class R>
-void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const {
+void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int index, R* out) {
   check_data(model, data);
   const Entry& e = blocks_[index];
-  const LinkState<R>* state = data.links();
-  const std::span<const int> links = std::span<const int>(links_).subspan(e.links, e.nlink);
-  const int n = e.stride;
   if (e.pair)
-    std::fill_n(out, e.ndof * n, R(0));  // padding, and DoFs that no force reaches
+    delassus_table<R>(width_).pair_jacobian(view_, data.state(0), view_of<R>(block(index)), out);
   else
-    std::copy_n(joint_.data() + e.joints, e.ndof * n, out);
-  for (int row = 0; e.pair && row < e.nrow; ++row) {
-    const auto given = [&](int link, int side) {
-      if (link < 0) return Force<R>{zero3<R>(), zero3<R>()};
-      const R* f = force_.data() + e.force + 6 * side * n + row;
-      return Force<R>{{f[0], f[n], f[2 * n]}, {f[3 * n], f[4 * n], f[5 * n]}};
-    };
-    int at[2] = {e.a, e.b};  // the forces on a and b propagate inward and merge where their branches meet
-    Force<R> climbs[2] = {given(e.a, 0), given(e.b, 1)};
-    R* tau = out + row;
-    for (const int i : links) {
-      const LinkConstants<R>& link = view_.link[i];
-      if (at[0] == at[1]) climbs[0] += climbs[1], at[1] = -1;
-      const int side = at[0] == i ? 0 : 1, nv = qvel_count(link.joint);
-      R along[6];
-      joint_force(link, state[i].R, climbs[side], along);
-      if (e.joint && i == e.a)
-        along[0] += joint_[e.joints + row];
-      else if (e.joint && i == e.b)
-        along[0] += joint_[e.joints + n + row];
-      for (int d = 0; d < nv; ++d, tau += n) *tau = along[d];
-      climbs[side] = shift_back(climbs[side], state[i].r), at[side] = link.parent;
-    }
-  }
+    std::copy_n(joint_.data() + e.joints, e.ndof * e.stride, out);
 }
 
 template <class R>

@@ -162,6 +162,34 @@ void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, c
   for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1, kIsotropic>(m, state, block, row);
 }
 
+/// J of rows that are forces on a and b: [ndof][stride] in qvel's axes, with zeros in the padding.
+template <class T, class P>
+void pair_jacobian_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block,
+                          T* J) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const int stride = block.stride;
+  for (int row = 0; row < block.nrow; row += kRows) {
+    const T* force = reinterpret_cast<const T*>(block.force) + row;
+    const T* joint = block.joint ? reinterpret_cast<const T*>(block.joint) + row : nullptr;
+    Force<P> climbs[2] = {load_force<P>(force, stride), {zero3<P>(), zero3<P>()}};
+    if (block.b >= 0) climbs[1] = load_force<P>(force + 6 * stride, stride);
+    int at[2] = {block.a, block.b};  // the paths merge where their branches meet
+    T* to = J + row;
+    for (int p = 0; p < block.nlink; ++p) {
+      const int i = block.links[p];
+      const LinkConstants<Real<T>>& link = m.link[i];
+      if (at[0] == at[1]) climbs[0] += climbs[1], at[1] = -1;
+      const int side = at[0] == i ? 0 : 1;
+      P along[6];
+      joint_force<P>(link, spread<P>(state[i].R), climbs[side], along);
+      if (joint && (i == block.a || i == block.b))
+        along[0] = along[0] + load_rows<P>(joint + (i == block.a ? 0 : stride));
+      for (int d = 0; d < qvel_count(link.joint); ++d, to += stride) store_rows(to, along[d]);
+      climbs[side] = shift_back(climbs[side], spread<P>(state[i].r)), at[side] = link.parent;
+    }
+  }
+}
+
 /// Rows in joint space: forces accumulate at each link of the support. scratch: 6 packs of rows for each of these
 /// links.
 template <class T, class P>

@@ -46,6 +46,8 @@ RowBlockView<R> view_of(const typename DelassusRows<R>::Block& block, bool below
   KERNEL(void, outward, (const ModelView<R>&, void* state, const R* u, R* x), outward_kernel<T>)                      \
   KERNEL(void, read_u, (const ModelView<R>&, const void* state, R* u), read_u_kernel<T>)                              \
   KERNEL(void, sweep_pair, (const ModelView<R>&, const void* state, const RowBlockView<R>&), sweep_pair_kernel<T, P>) \
+  KERNEL(void, pair_jacobian, (const ModelView<R>&, const void* state, const RowBlockView<R>&, R* J),                 \
+         pair_jacobian_kernel<T, P>)                                                                                  \
   KERNEL(void, sweep_joints, (const ModelView<R>&, const void* state, const RowBlockView<R>&, R* scratch),            \
          sweep_joints_kernel<T, P>)                                                                                   \
   KERNEL(                                                                                                             \

@@ -90,8 +90,8 @@ class DelassusRows {
   /// Computes W and DW of every block from the factors in data's workspace of that pack, at O(d) per row. The result
   /// for a block does not depend on the other blocks. @throws ValueError if data has another width or another model
   void sweep(const Model& model, const BasicData<R>& data, int pack = 0);
-  /// J for inspection: out [ndof][stride] of one block, in the layout of its W but in qvel's axes. Single world.
-  void jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const;
+  /// J of one block: out [ndof][stride], in the layout of its W but in qvel's axes. Single world.
+  void jacobian(const Model& model, const BasicData<R>& data, int index, R* out);
   /// Λ⁻¹ = J M̂⁻¹ Jᵀ, [rows][ld] in row-major order with ld >= leading_dimension(). Only the upper triangle is set;
   /// entries below it and beyond column rows() are undefined. O(d) for each pair of rows whose branches meet, nothing
   /// for others.
