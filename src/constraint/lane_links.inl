@@ -8,6 +8,7 @@
 #pragma once
 
 #include "constraint/lane_space.inl"
+#include "constraint/term_constants.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -106,6 +107,7 @@ class LaneLinks {
     for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
     for (int i = first_block; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
     const Mask<T> first = raise(paths, n);
+    feel(paths, n);
     for (int i = 0; i < s_.npath; ++i) {
       const LaneMetric<T>& metric = paths[i].metric;
       T* const line = s_.matrix + i * n;
@@ -196,6 +198,17 @@ class LaneLinks {
       metric.R = select(unknown, mul_add(most, T(kRaised), metric.own_R), metric.R), first = first | unknown;
     }
     return first;
+  }
+  /// Sets R of rigid forces that have none from what they feel: this is their first linear problem.
+  void feel(LaneJointRow<T>* paths, int n) {
+    for (int i = 0; i < s_.npath; ++i) {
+      LaneMetric<T>& metric = paths[i].metric;
+      const Mask<T> unknown = metric.own_R <= zero();
+      if (paths[i].bilateral() || !any_lane(unknown)) continue;
+      const T least = absolute(s_.matrix[i * n + i]) * T(R(kLeastCompliance<R>));
+      metric.own_R = select(unknown, maximum(least, tiny<T>()), metric.own_R);
+      metric.set(select(unknown, metric.own_R, metric.R), paths[i].live);
+    }
   }
   /// Subtracts from the demand of bilateral rows the part that no motion satisfies; its force would be in proportion to
   /// 1/R. For a demand b that the rows feel through W, a softness r far above the rounding in W leaves b r / (W + r)

@@ -456,6 +456,7 @@ class LaneProblem {
     r.metric.inverse_mass = w;
     r.metric.own_R = select(rigid, w * T(R(kLeastCompliance<R>)), one() / slope);
     r.metric.set(r.metric.own_R, live);
+    if (path >= m_.nalone) r.metric.own_R = select(rigid, zero(), r.metric.own_R);  // LaneLinks::feel() sets it
     start(r, before_projection(r, speed), false);
   }
 

@@ -577,16 +577,55 @@ def test_rows_that_contradict_one_another_are_reported(dtype, worlds, kind, off)
         assert batch.reports["loop_error"] == pytest.approx(loops["error"], rel=0.3 if dtype == "float32" else 1e-9, abs=1e-6)
 
 
-def test_a_tendons_range_holds_where_a_light_link_spins_between_heavy_ones():
-    model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody><body>
-      <joint name="a" axis="1 0 0"/><inertial pos="0 0 0" mass="1e-6" diaginertia="1e-6 1e-6 1e-6"/>
+def coaxial(light, tendon, joint="", more=""):
+    """A heavy link after one of this inertia, about one axis. The sum of both angles is the heavy link's angle, and moves as the
+    heavy link would alone."""
+    return tarsus.Model.from_xml_string(f"""<mujoco><option gravity="0 0 0"/><worldbody><body>
+      <joint name="a" axis="1 0 0" {joint}/><inertial pos="0 0 0" mass="{light}" diaginertia="{light} {light} {light}"/>
       <body><joint name="b" axis="1 0 0"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></body></worldbody>
-      <tendon><fixed range="-0.1 0.1" limited="true"><joint joint="a" coef="1"/><joint joint="b" coef="1"/></fixed></tendon></mujoco>""")
-    data = tarsus.Data(model)
-    data.qvel = [0.5, 0.5]
-    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
-    longest = 0
-    for _ in range(120):
-        stepper.step()
-        longest = max(longest, abs(data.qpos.sum()))
-    assert 0.1 <= longest < 0.1001
+      <tendon>{tendon}</tendon>{more}</mujoco>""")
+
+
+def fixed_tendon(name, more):
+    return f'<fixed name="{name}" {more}><joint joint="a" coef="1"/><joint joint="b" coef="1"/></fixed>'
+
+
+RANGE = 'range="-0.1 0.1" limited="true"'
+
+
+def longest_tendon(model, worlds, dtype="float64", steps=120, ctrl=()):
+    """Largest sum of the angles in a world that is stepped individually (worlds = 0) or in lanes."""
+    options, longest = {"dt": 1 / 60, "contacts": True, "joint_limits": True}, 0
+    world = tarsus.Batch(model, worlds, dtype=dtype, **options) if worlds else tarsus.Data(model)
+    world.qvel = np.full(world.qvel.shape, 0.5, dtype)
+    if ctrl:
+        world.ctrl = np.full(world.ctrl.shape, ctrl, dtype)
+    stepper = world if worlds else tarsus.Stepper(world, **options)
+    for _ in range(steps):
+        assert stepper.step() == 0
+        longest = max(longest, np.abs(world.qpos.sum(axis=-1)).max())
+    return longest
+
+
+@pytest.mark.parametrize("light", [1e-6, 1e-9])
+@pytest.mark.parametrize("count", [1, 2])  # two such tendons: rows that depend on each other
+def test_a_tendons_range_holds_where_a_light_link_spins_between_heavy_ones(light, count):
+    tendons = "".join(fixed_tendon(f"t{k}", RANGE) for k in range(count))
+    model, heavy = coaxial(light, tendons), coaxial(1, tendons)
+    for worlds in (0, 6):
+        assert 0.1 <= longest_tendon(model, worlds) < 0.1001, worlds
+    alone = longest_tendon(heavy, 6, "float32")
+    assert longest_tendon(model, 6, "float32") == pytest.approx(alone, abs=1e-6)
+
+
+@pytest.mark.parametrize("light", [1, 1e-6, 1e-9])
+def test_dependent_rows_of_tendons_hold_beside_a_light_link(light):
+    """Two ranges, dry friction and two actuators along one direction. The light link reaches the end of its own range, which then
+    holds the tendons' rows, and leaves it."""
+    tendons = "".join(fixed_tendon(f"t{k}", f'{RANGE} frictionloss="0.01"') for k in range(2))
+    drives = '<actuator><motor tendon="t0" ctrlrange="-1 1"/><position tendon="t0" kp="5" ctrlrange="-1 1"/></actuator>'
+    model = coaxial(light, tendons, 'range="-3 3" limited="true"', drives)
+    for ctrl in ((0.4, 0.5), (-0.4, 1.0), (-1.0, -1.0)):
+        off = [longest_tendon(model, worlds, dtype, 240, ctrl) for worlds, dtype in ((0, "float64"), (6, "float64"), (6, "float32"))]
+        assert max(off) < 0.102, (ctrl, off)
+        assert off[1] == pytest.approx(off[0], abs=1e-5), (ctrl, off)
