@@ -214,6 +214,22 @@ def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
     assert len(refusal.value.diagnostics) == 1 and "no body named" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("model, fine", [('file="m.xml"', True), ('name="m" file="m.xml" content_type="text/xml"', True), ('file="m.xml" prefix="a"', False),
+                                         ('file="none.xml"', False), ('file="open.xml"', False)])  # fmt: skip
+def test_models_that_nothing_attaches_are_read(model, fine, tmp_path):
+    (tmp_path / "m.xml").write_text("<mujoco><worldbody/></mujoco>")
+    (tmp_path / "open.xml").write_text("<mujoco><worldbody></mujoco>")
+    (tmp_path / "main.xml").write_text(f"<mujoco><asset>\n<model {model}/></asset></mujoco>")
+    if fine:
+        mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+        tarsus.Model.load(tmp_path / "main.xml")
+        return
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+    with pytest.raises(tarsus.InputError, match=r"main.xml:2:|open.xml:1:"):
+        tarsus.Model.load(tmp_path / "main.xml")
+
+
 def test_keys_of_attached_models_that_are_too_long_are_refused_at_their_line(tmp_path):
     (tmp_path / "keyed.xml").write_text(KEYED.replace('qpos="1 2"', 'qpos="1 2 3 1 0 0 0 1 1 1 1"'))
     (tmp_path / "in.xml").write_text('<mujoco><asset><model name="keyed" file="keyed.xml"/></asset><worldbody><attach model="keyed" body="b" prefix="A_"/></worldbody></mujoco>')

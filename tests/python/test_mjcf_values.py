@@ -114,6 +114,28 @@ def test_default_elements_have_neither_name_nor_class(tag):
         assert not agree(top=f"<default><{tag} {attribute}/></default>")
 
 
+@pytest.mark.parametrize("element", [
+    *(f'{a} lengthrange="0 1"' for a in "general motor position velocity intvelocity damper cylinder muscle pid".split()), 'muscle tausmooth=".1"',
+    'texture file="a.png"', 'texture fileup="a.png"', 'texture content_type="image/png"', 'camera target="b"', 'light target="b"', 'light texture="t"',
+    *(f'orientation {a}' for a in ('gear="1"', 'armature="1"', 'damping="1"', 'cranklength="1"', 'lengthrange="0 1"', 'ctrllimited="true"', 'actrange="0 1"'))])  # fmt: skip
+def test_what_elements_have_that_classes_lack(element):
+    assert agree(top=f"<default><{element.split()[0]}/></default>")
+    assert not agree(top=f"<default><{element}/></default>")
+
+
+@pytest.mark.parametrize("motor, fine", [("", False), ('motorconst="1"', False), ('motorconst="1" resistance="1"', True), ('nominal="24 2 50"', True),
+                                         ('motorconst="1" resistance="1" lengthrange="0 1"', False)])  # fmt: skip
+def test_motors_in_classes_are_whole(motor, fine):
+    assert agree(top=f"<default><dcmotor {motor}/></default>") == fine
+
+
+@pytest.mark.parametrize("more", ["gear='1'", "actrange='0 1'", "actearly='false'", "ctrllimited='true'", "armature='1'", "damping='1'", "lengthrange='0 1'", "cranklength='1'"])
+def test_what_orientations_lack(more):
+    ball = '<body><joint name="k" type="ball"/><geom size=".1"/></body>'
+    assert agree(world=ball, end='<actuator><orientation joint="k"/></actuator>')
+    assert not agree(world=ball, end=f'<actuator><orientation joint="k" {more}/></actuator>')
+
+
 @pytest.mark.parametrize("top, fine", [
     ('<default/><default/>', True), ('<default class="main"/><default class="main"/>', True), ('<default/><default class="main"/>', True), ('<default class="a"/>', False),
     ('<default class="a"/><default class="a"/>', False), ('<default class="a"/><default/>', False), ('<default class="a"/><default class="main"/>', False),
