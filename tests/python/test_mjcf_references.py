@@ -287,6 +287,18 @@ def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
 
 
+@pytest.mark.parametrize("tendon", ['<fixed name="n"><joint joint="j" coef="1"/><joint joint="o" coef="1"/></fixed>', '<spatial name="n"><site site="s"/><site site="o"/></spatial>'])
+def test_tendons_of_attached_models_take_nothing_of_the_main_one(tendon, tmp_path):
+    body = '<body name="{0}"><joint name="{1}"/><geom size=".1"/><site name="{2}"/></body>'
+    (tmp_path / "arm.xml").write_text(f'<mujoco><worldbody>{body.format("b", "j", "s")}{body.format("c", "o", "o")}</worldbody><tendon>{tendon}</tendon></mujoco>')
+    (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{body.format("c", "o", "o")}'
+                                       '<attach model="arm" body="b" prefix="A_"/></worldbody></mujoco>')
+    ours = tarsus.Model.load(tmp_path / "main.xml")
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml")).ntendon == 1
+    assert len(tarsus.actuation(ours, tarsus.Data(ours))["ten_length"]) == 0
+    assert any("left out" in d.message for d in ours.diagnostics)
+
+
 @pytest.mark.parametrize("part", ['body="b"', 'frame="f"'])
 def test_what_is_replicated_is_not_attached_by_the_name_of_its_original(part, tmp_path):
     (tmp_path / "c.xml").write_text('<mujoco><worldbody><replicate count="2"><body name="b"><frame name="f"><geom size=".1"/></frame></body></replicate></worldbody></mujoco>')
