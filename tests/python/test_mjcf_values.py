@@ -108,6 +108,13 @@ def test_types_of_sites():
         agree(world=f'<site type="{kind}" size=".1 .1 .1"/>')
 
 
+@pytest.mark.parametrize("default, site, fine", [("", 'type="mesh" mesh="m"', True), ("", 'type="mesh" mesh="none"', False), ("", 'size=".1" mesh="m"', False), ("", 'type="mesh"', False),
+                                                 ('mesh="m"', 'type="mesh"', True), ('mesh="none"', 'type="mesh"', False), ('mesh="m"', 'size=".1"', False)])  # fmt: skip
+def test_meshes_of_sites(default, site, fine):
+    top = f'<default><site {default}/></default><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    assert agree(top=top, world=f"<site {site}/>") == fine
+
+
 @pytest.mark.parametrize("tag", "joint geom site mesh material texture camera light pair equality tendon general motor position".split())
 def test_default_elements_have_neither_name_nor_class(tag):
     for attribute in ('name="a"', 'class="main"', 'class="b"'):
