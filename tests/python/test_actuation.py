@@ -183,6 +183,27 @@ def test_force_sensors_feel_spatial_tendons():
         assert np.allclose(tarsus.sensors(ours, data), d.sensordata, rtol=1e-9, atol=1e-9)
 
 
+def test_the_world_bears_the_torques_of_all_its_bodies():
+    """The torque about a site on the world is the sum of those of worlds with one of the bodies each, which are MuJoCo's."""
+    bodies = ['<body pos="-1 0 1"><joint axis="0 0 1"/><geom size=".1" pos="-.2 -.1 .05"/></body>', '<body pos="1 0 0"><geom size=".2"/></body>',
+              '<body pos="0 1 0"><freejoint/><geom size=".1" pos=".1 0 0"/><body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></body>']  # fmt: skip
+
+    def torque(bodies):
+        text = f'<mujoco><worldbody><site name="s" pos="1 2 3"/>{"".join(bodies)}</worldbody><sensor><torque site="s"/></sensor></mujoco>'
+        theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+        d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+        d.qvel[:] = 2
+        mujoco.mj_forward(theirs, d)
+        set_state(data, d)
+        return tarsus.sensors(ours, data), d.sensordata
+
+    alone = [torque([body]) for body in bodies]
+    assert all(np.allclose(ours, theirs, rtol=1e-12) for ours, theirs in alone)
+    together, theirs = torque(bodies)
+    assert np.allclose(together, sum(ours for ours, _ in alone), rtol=1e-12)
+    assert not np.allclose(together, theirs, rtol=1e-3)
+
+
 #: Bodies that are fixed to the world or ride on a mocap body, and bodies that equalities tie to them.
 TIED = """<mujoco><option timestep="0.002"/>
   <default><equality solref="0.01 1" solimp="0.95 0.99 0.001"/></default>

@@ -30,3 +30,13 @@ def test_a_ball_joint_at_its_limit_bears_the_weight():
     angle = 2 * np.arccos(abs(data.qpos[0]))
     mass = 1000 * 4 / 3 * np.pi * 0.1**3
     assert data.sensordata[2] == pytest.approx(mass * 9.81 * 0.4 * np.cos(angle), rel=1e-2)
+
+
+def test_limit_sensors_of_tendons_that_nothing_moves_read_their_distance():
+    text = """<mujoco><worldbody><site name="a"/><site name="b" pos="1 0 0"/><body><joint/><geom size=".1"/></body></worldbody>
+      <tendon><spatial name="t" range="0 .75"><site site="a"/><site site="b"/></spatial></tendon><sensor><tendonlimitpos tendon="t"/></sensor></mujoco>"""
+    model, theirs = tarsus.Model.from_xml_string(text), mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(theirs)
+    mujoco.mj_forward(theirs, d)
+    assert d.sensordata[0] == 0
+    assert tarsus.sensors(model, tarsus.Data(model))[0] == pytest.approx(-0.25)

@@ -214,6 +214,22 @@ def test_what_is_no_mjcf_model_is_not_attached(root, tmp_path):
     assert len(refusal.value.diagnostics) == 1 and "no body named" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("model, fine", [('file="m.xml"', True), ('name="m" file="m.xml" content_type="text/xml"', True), ('file="m.xml" prefix="a"', False),
+                                         ('file="none.xml"', False), ('file="open.xml"', False)])  # fmt: skip
+def test_models_that_nothing_attaches_are_read(model, fine, tmp_path):
+    (tmp_path / "m.xml").write_text("<mujoco><worldbody/></mujoco>")
+    (tmp_path / "open.xml").write_text("<mujoco><worldbody></mujoco>")
+    (tmp_path / "main.xml").write_text(f"<mujoco><asset>\n<model {model}/></asset></mujoco>")
+    if fine:
+        mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+        tarsus.Model.load(tmp_path / "main.xml")
+        return
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+    with pytest.raises(tarsus.InputError, match=r"main.xml:2:|open.xml:1:"):
+        tarsus.Model.load(tmp_path / "main.xml")
+
+
 def test_keys_of_attached_models_that_are_too_long_are_refused_at_their_line(tmp_path):
     (tmp_path / "keyed.xml").write_text(KEYED.replace('qpos="1 2"', 'qpos="1 2 3 1 0 0 0 1 1 1 1"'))
     (tmp_path / "in.xml").write_text('<mujoco><asset><model name="keyed" file="keyed.xml"/></asset><worldbody><attach model="keyed" body="b" prefix="A_"/></worldbody></mujoco>')
@@ -269,6 +285,18 @@ def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
         assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
     for array in ("eq_type", "eq_obj1id", "eq_obj2id", "pair_geom1", "exclude_signature", "sensor_objid", "sensor_refid", "actuator_trnid"):
         np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
+
+
+@pytest.mark.parametrize("tendon", ['<fixed name="n"><joint joint="j" coef="1"/><joint joint="o" coef="1"/></fixed>', '<spatial name="n"><site site="s"/><site site="o"/></spatial>'])
+def test_tendons_of_attached_models_take_nothing_of_the_main_one(tendon, tmp_path):
+    body = '<body name="{0}"><joint name="{1}"/><geom size=".1"/><site name="{2}"/></body>'
+    (tmp_path / "arm.xml").write_text(f'<mujoco><worldbody>{body.format("b", "j", "s")}{body.format("c", "o", "o")}</worldbody><tendon>{tendon}</tendon></mujoco>')
+    (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{body.format("c", "o", "o")}'
+                                       '<attach model="arm" body="b" prefix="A_"/></worldbody></mujoco>')
+    ours = tarsus.Model.load(tmp_path / "main.xml")
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml")).ntendon == 1
+    assert len(tarsus.actuation(ours, tarsus.Data(ours))["ten_length"]) == 0
+    assert any("left out" in d.message for d in ours.diagnostics)
 
 
 @pytest.mark.parametrize("part", ['body="b"', 'frame="f"'])

@@ -108,10 +108,39 @@ def test_types_of_sites():
         agree(world=f'<site type="{kind}" size=".1 .1 .1"/>')
 
 
+@pytest.mark.parametrize("default, site, fine", [("", 'type="mesh" mesh="m"', True), ("", 'type="mesh" mesh="none"', False), ("", 'size=".1" mesh="m"', False), ("", 'type="mesh"', False),
+                                                 ('mesh="m"', 'type="mesh"', True), ('mesh="none"', 'type="mesh"', False), ('mesh="m"', 'size=".1"', False)])  # fmt: skip
+def test_meshes_of_sites(default, site, fine):
+    top = f'<default><site {default}/></default><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    assert agree(top=top, world=f"<site {site}/>") == fine
+
+
 @pytest.mark.parametrize("tag", "joint geom site mesh material texture camera light pair equality tendon general motor position".split())
 def test_default_elements_have_neither_name_nor_class(tag):
     for attribute in ('name="a"', 'class="main"', 'class="b"'):
         assert not agree(top=f"<default><{tag} {attribute}/></default>")
+
+
+@pytest.mark.parametrize("element", [
+    *(f'{a} lengthrange="0 1"' for a in "general motor position velocity intvelocity damper cylinder muscle pid".split()), 'muscle tausmooth=".1"',
+    'texture file="a.png"', 'texture fileup="a.png"', 'texture content_type="image/png"', 'camera target="b"', 'light target="b"', 'light texture="t"',
+    *(f'orientation {a}' for a in ('gear="1"', 'armature="1"', 'damping="1"', 'cranklength="1"', 'lengthrange="0 1"', 'ctrllimited="true"', 'actrange="0 1"'))])  # fmt: skip
+def test_what_elements_have_that_classes_lack(element):
+    assert agree(top=f"<default><{element.split()[0]}/></default>")
+    assert not agree(top=f"<default><{element}/></default>")
+
+
+@pytest.mark.parametrize("motor, fine", [("", False), ('motorconst="1"', False), ('motorconst="1" resistance="1"', True), ('nominal="24 2 50"', True),
+                                         ('motorconst="1" resistance="1" lengthrange="0 1"', False)])  # fmt: skip
+def test_motors_in_classes_are_whole(motor, fine):
+    assert agree(top=f"<default><dcmotor {motor}/></default>") == fine
+
+
+@pytest.mark.parametrize("more", ["gear='1'", "actrange='0 1'", "actearly='false'", "ctrllimited='true'", "armature='1'", "damping='1'", "lengthrange='0 1'", "cranklength='1'"])
+def test_what_orientations_lack(more):
+    ball = '<body><joint name="k" type="ball"/><geom size=".1"/></body>'
+    assert agree(world=ball, end='<actuator><orientation joint="k"/></actuator>')
+    assert not agree(world=ball, end=f'<actuator><orientation joint="k" {more}/></actuator>')
 
 
 @pytest.mark.parametrize("top, fine", [

@@ -148,6 +148,8 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
   const double back = constant[1] > 0 ? constant[1] : speed > 0 ? voltage / speed : constant[0];
   motor.constant = constant[0] > 0 ? std::sqrt(constant[0] * back) : back;
   if (!(motor.resistance > 0)) motor.resistance = stall > 0 ? motor.constant * voltage / stall : 0;
+  if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
+  if (!(motor.resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
   if (e.read("saturation", motor.saturation, 1)) {
     const double most = motor.saturation[0] > 0 ? motor.saturation[0] : motor.constant * motor.saturation[1];
     state.force_limited = most > 0 ? Limited::yes : Limited::automatic;

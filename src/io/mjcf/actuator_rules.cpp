@@ -21,21 +21,21 @@ const std::vector<Owners>& owners() {
       {"actrange", true, {"general", "intvelocity"}},
       {"actearly", true, {"general"}},
       {"body", true, {"general", "adhesion"}},
-      {"ctrllimited", false, {"damper", "adhesion"}},
+      {"ctrllimited", false, {"damper", "adhesion", "orientation"}},
       {"forcelimited", false, {"dcmotor"}},
       {"forcerange", false, {"dcmotor"}},
       {"site", false, {"muscle", "adhesion"}},
       {"refsite", false, {"muscle", "adhesion"}},
       {"joint", false, {"adhesion"}},
-      {"jointinparent", false, {"adhesion"}},
-      {"tendon", false, {"adhesion"}},
-      {"cranksite", false, {"adhesion"}},
-      {"slidersite", false, {"adhesion"}},
-      {"gear", false, {"adhesion"}},
-      {"lengthrange", false, {"adhesion"}},
-      {"cranklength", false, {"adhesion"}},
-      {"armature", false, {"adhesion"}},
-      {"damping", false, {"adhesion"}},
+      {"jointinparent", false, {"adhesion", "orientation"}},
+      {"tendon", false, {"adhesion", "orientation"}},
+      {"cranksite", false, {"adhesion", "orientation"}},
+      {"slidersite", false, {"adhesion", "orientation"}},
+      {"gear", false, {"adhesion", "orientation"}},
+      {"lengthrange", false, {"adhesion", "orientation"}},
+      {"cranklength", false, {"adhesion", "orientation"}},
+      {"armature", false, {"adhesion", "orientation"}},
+      {"damping", false, {"adhesion", "orientation"}},
   };
   return kOwners;
 }
@@ -67,7 +67,7 @@ void check_motor_law(const XmlElement& e, const ActuatorState& state) {
 }  // namespace
 
 void refuse_others_attributes(const XmlElement& e) {
-  if (e.is("orientation") || e.is("plugin")) return;
+  if (e.is("plugin")) return;
   for (const Owners& owner : owners()) {
     const bool named = std::find(owner.elements.begin(), owner.elements.end(), e.name()) != owner.elements.end();
     if (named != owner.only && e.peek(owner.attribute))

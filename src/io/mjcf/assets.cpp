@@ -116,7 +116,12 @@ void Builder::read_assets(const Scope& scope) {
     } else if (e.is("skin")) {
       e.mark_all_children();
       e.warn("<skin> is not supported and has no effect");
-    } else if (!e.is("model")) {
+    } else if (e.is("model")) {
+      std::string file;
+      e.ignore({"name", "content_type"});
+      if (require(e, "file") && e.read("file", file)) load_source(e, source.model_path(file, e.where()));
+      e.report_unread(Severity::error);
+    } else {
       e.error(fmt::format("<{}> is not an element of <asset>", e.name()));
     }
   }

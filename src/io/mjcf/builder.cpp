@@ -174,7 +174,6 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, b
 
 /// Reads the bodies. Returns the scopes of the main model and of the models that it attaches.
 std::vector<Scope> Builder::read_bodies(const Source& main) {
-  body_compiler_.front() = &main.compiler();
   names_[static_cast<int>(Kind::body)].emplace("world", 0);
   std::vector<Scope> scopes{{&main, {}, 0}};
   walk(scopes.front());
@@ -190,6 +189,7 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   spec_.directory = std::move(directory);
   spec_.bodies[0].where = root.where();
   root.report_unread(Severity::error);
+  body_compiler_.front() = &main.compiler();
   read_settings({&main, {}, 0});
   assets_read_.insert({&main, ""});
   read_assets({&main, {}, 0});

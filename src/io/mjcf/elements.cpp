@@ -241,7 +241,11 @@ void Builder::add_site(const Task& task) {
   }
   if (site.type == GeomType::plane || site.type == GeomType::height_field)
     return e.error(fmt::format("a site cannot be a {}", name(site.type)), "type");
-  if (site.type == GeomType::mesh && !e.has("mesh")) return e.error("a site of type mesh needs the attribute 'mesh'");
+  if (!state.mesh.empty() && find(Kind::mesh, task.scope.naming.prefix + state.mesh) < 0)
+    return e.error(fmt::format("there is no mesh named {}", quote(state.mesh)), "mesh");
+  if ((site.type == GeomType::mesh) == state.mesh.empty())
+    return e.error(state.mesh.empty() ? "a site of type mesh needs the attribute 'mesh'"
+                                      : "only a site of type mesh has the attribute 'mesh'");
   if (state.ends && !place_between(e, *state.ends, site.type, site.size, site.position, site.orientation)) return;
   if (!check_size(e, site.type, site.size)) return;
   const Pose pose = compose(task.frame, {site.position, site.orientation});

@@ -151,6 +151,7 @@ void overlay(const XmlElement& e, const Compiler& compiler, SiteState& state) {
   e.read("rgba", spec.rgba);
   e.read("material", spec.material);
   e.read("user", spec.user);
+  e.read("mesh", state.mesh);
   e.unsupported({"mesh"});
   e.ignore({"name", "class"});
 }

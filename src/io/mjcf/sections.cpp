@@ -373,8 +373,6 @@ void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSp
 /// Reads the constants of a dcmotor's winding, LuGre bristle, cogging and heat.
 void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorSpec& motor) {
   motor.constant = given.constant, motor.resistance = given.resistance, motor.electric_time = given.electric_time;
-  if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
-  if (!(motor.resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
   const auto refuse_negative = [&e](const char* attribute, double value) {
     if (value < 0) e.error(fmt::format("attribute '{}' has {}, expected at least 0", attribute, value), attribute);
   };

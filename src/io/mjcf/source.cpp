@@ -169,10 +169,26 @@ void Source::read_defaults(const XmlElement& top) {
   }
 }
 
+/// What elements of <default> do not have, beside a name and a class.
+constexpr std::pair<std::string_view, std::string_view> kNotInClasses[] = {
+    {"texture", "content_type file fileback filedown filefront fileleft fileright fileup"},
+    {"camera", "target"},
+    {"light", "target texture"},
+    {"muscle", "tausmooth"},
+    {"actuator", "lengthrange"}};
+
 void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
   for (const char* attribute : {"name", "class"}) {
     if (e.has(attribute))
       e.error(fmt::format("<{}> of <default> has no attribute '{}'", e.name(), attribute), attribute);
+  }
+  for (const auto& [element, attributes] : kNotInClasses) {
+    if (!e.is(element) && !(element == "actuator" && is_actuator(e.name()))) continue;
+    for (const std::string_view attribute : split_blanks(attributes)) {
+      const std::string name(attribute);
+      if (e.has(name.c_str()))
+        e.error(fmt::format("<{}> of <default> has no attribute '{}'", e.name(), name), name.c_str());
+    }
   }
   static constexpr std::string_view kLooks[] = {"material", "texture", "camera", "light"};
   for (const std::string_view look : kLooks) {

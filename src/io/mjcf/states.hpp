@@ -62,6 +62,7 @@ struct GeomState {
 
 struct SiteState {
   SiteSpec spec;
+  std::string mesh;
   std::optional<std::array<double, 6>> ends;
 };
 

@@ -207,15 +207,14 @@ void Builder::enter_replica(Scope& scope) {
   scope.replica = static_cast<int>(replicas_.all.size()) - 1;
 }
 
-/// The source of a <model> asset, read once. It is found by the asset's name or, if there is none, by the file's model
-/// name, as in MuJoCo.
+/// The source of a <model> asset, which is found by the asset's name or, if there is none, by the file's model name,
+/// as in MuJoCo.
 const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, const std::string& model) {
   for (const XmlElement& asset : scope.source->section("asset")) {
     if (!asset.is("model")) continue;
-    asset.ignore({"content_type"});
     std::string name, file;
     const bool named = asset.read("name", name);
-    if (!require(asset, "file") || !asset.read("file", file)) continue;
+    if (!asset.read("file", file)) continue;
     if (named && name != model) continue;
     const Source* source = load_source(asset, scope.source->model_path(file, asset.where()));
     if (named || (source && source->root().text("model") == model)) return source;
