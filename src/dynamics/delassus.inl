@@ -162,7 +162,7 @@ void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, c
   for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1, kIsotropic>(m, state, block, row);
 }
 
-/// J of rows that are forces on a and b: [ndof][stride] in qvel's axes, with zeros in the padding.
+/// J of rows that are forces on a and b: [ndof][stride] in qvel's axes; the padding holds nothing of use.
 template <class T, class P>
 void pair_jacobian_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block,
                           T* J) {
