@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "step_arguments.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/mjcf_writer.hpp"
@@ -85,8 +86,7 @@ class AnyBatch {
 
 template <class R>
 void check_world(const Batch<R>& batch, int world) {
-  if (world < 0 || world >= batch.worlds())
-    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(batch.worlds()));
+  check_index("world", world, batch.worlds());
 }
 
 template <class Member>

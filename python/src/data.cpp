@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bindings.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
 
@@ -55,8 +56,7 @@ void bind_array(nb::class_<AnyData>& c, const char* name, Member member, const c
 
 template <class R>
 void check_world(const BasicData<R>& data, int world) {
-  if (world < 0 || world >= data.worlds())
-    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
+  check_index("world", world, data.worlds());
 }
 
 /// Number of elements for each world in an array of this batch, from the array's shape.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 
@@ -157,9 +158,7 @@ int add_user(PyEqualities& e, const std::string& name, nb::callable function, ha
   }
   std::vector<int> dofs;
   for (const int j : rows.joints) {
-    if (j < 0 || j >= model.njoint())
-      throw ValueError("joint of \"" + name + "\"", std::to_string(j),
-                       "an index below " + std::to_string(model.njoint()));
+    check_index("joint of \"" + name + "\"", j, model.njoint());
     for (int d = 0; d < model.joints[j].nv(); ++d) dofs.push_back(model.joints[j].qvel + d);
   }
   std::sort(dofs.begin(), dofs.end());

@@ -8,6 +8,7 @@
 
 #include "equalities.hpp"
 #include "step_arguments.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus::python {
@@ -115,8 +116,7 @@ void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data) {
 
 template <class R>
 void check_world(const BasicData<R>& data, int world) {
-  if (world < 0 || world >= data.worlds())
-    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
+  check_index("world", world, data.worlds());
 }
 
 /// The state before a step with user-defined functions. It is restored if a function raises an exception.
@@ -203,8 +203,7 @@ class AnyStepper {
   double limit_force(int index) {
     return alone([&]<class R>(Stepper<R>& s, BasicData<R>&) {
       const int count = int(s.options().rows.user_limits.size());
-      if (index < 0 || index >= count)
-        throw ValueError("index", std::to_string(index), "an index below " + std::to_string(count));
+      check_index("index", index, count);
       return s.rows() ? s.rows()->terms().user_limit_force(index) : 0.0;
     });
   }

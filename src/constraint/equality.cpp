@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "constraint/kernel_table.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/held_point.hpp"
@@ -119,12 +120,7 @@ EqualityList<R> EqualitySet::list() const {
 
 /// Requires that the two bodies can move against each other.
 void EqualitySet::check_pair(const Equality& e) const {
-  for (const int body : {e.body_a, e.body_b}) {
-    if (body < 0 || body >= model_->nbody()) {
-      throw ValueError("body of \"" + e.name + "\"", std::to_string(body),
-                       "an index below " + std::to_string(model_->nbody()));
-    }
-  }
+  for (const int body : {e.body_a, e.body_b}) check_index("body of \"" + e.name + "\"", body, model_->nbody());
   const Body &a = model_->bodies[e.body_a], &b = model_->bodies[e.body_b];
   if (a.link != b.link) return;
   throw ValueError("constraint \"" + e.name + "\"", "bodies \"" + a.name + "\" and \"" + b.name + "\"",
@@ -133,9 +129,7 @@ void EqualitySet::check_pair(const Equality& e) const {
 }
 
 void EqualitySet::check_joint(const std::string& name, int joint) const {
-  if (joint < 0 || joint >= model_->njoint())
-    throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
-                     "an index below " + std::to_string(model_->njoint()));
+  check_index("joint of \"" + name + "\"", joint, model_->njoint());
 }
 
 int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
@@ -252,8 +246,7 @@ int EqualitySet::add_user(const std::string& name, UserRows rows) {
 }
 
 void EqualitySet::set_softness(int index, const Softness& s) {
-  if (index < 0 || index >= size())
-    throw ValueError("index", std::to_string(index), "an index below " + std::to_string(size()));
+  check_index("index", index, size());
   const bool good =
       std::isfinite(s.compliance) && std::isfinite(s.damping_steps) && s.compliance >= 0 && s.damping_steps >= 0;
   if (!good || s.compliance + s.damping_steps <= 0) {

@@ -8,6 +8,7 @@
 // the link's axes, in which a is constant and a₀ = q⁻¹ a.
 #include <cmath>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/constraint/user_limit.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -17,8 +18,7 @@ namespace tarsus {
 
 void check(const UserLimit& limit, const Model& model) {
   const std::string what = " of limit \"" + limit.name + "\"";
-  if (limit.joint < 0 || limit.joint >= model.njoint())
-    throw ValueError("joint" + what, std::to_string(limit.joint), "an index below " + std::to_string(model.njoint()));
+  check_index("joint" + what, limit.joint, model.njoint());
   if (moves_freely(model.joints[limit.joint].type))
     throw ValueError("joint" + what, "\"" + model.joints[limit.joint].name + "\"", "a hinge, a slide or a ball joint");
   if (!limit.evaluate) throw ValueError("function" + what, "none", "a function of the joint's qpos");
