@@ -316,10 +316,11 @@ nb::bytes bytes_of(std::span<const E> values) {
   return nb::bytes(values.data(), values.size_bytes());
 }
 
-constexpr WorldParameter kParameters[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
-                                          WorldParameter::gravity,    WorldParameter::friction_scale,
-                                          WorldParameter::kp_scale,   WorldParameter::kd_scale,
-                                          WorldParameter::force_scale};
+constexpr std::array<WorldParameter, kWorldParameters> kParameters = [] {
+  std::array<WorldParameter, kWorldParameters> all{};
+  for (int k = 0; k < kWorldParameters; ++k) all[std::size_t(k)] = WorldParameter(k);
+  return all;
+}();
 
 WorldParameter parameter_named(const std::string& text) {
   for (const WorldParameter which : kParameters) {
@@ -342,10 +343,20 @@ nb::dict parameters_of(Batch<R>& b) {
 }
 
 void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, handle gravity, handle friction_scale,
-                    handle kp_scale, handle kd_scale, handle force_scale, handle mask) {
+                    handle kp_scale, handle kd_scale, handle force_scale, handle actuator_gain_scale,
+                    handle actuator_damping_scale, handle actuator_force_scale, handle mask) {
   any.alone([&]<class R>(Batch<R>& b) {
     const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
-    const handle given[] = {mass_scale, damping_scale, gravity, friction_scale, kp_scale, kd_scale, force_scale};
+    const handle given[] = {mass_scale,
+                            damping_scale,
+                            gravity,
+                            friction_scale,
+                            kp_scale,
+                            kd_scale,
+                            force_scale,
+                            actuator_gain_scale,
+                            actuator_damping_scale,
+                            actuator_force_scale};
     WorldParameters all;
     for (const WorldParameter which : kParameters) {
       const handle values = given[size(int(which))];
@@ -657,10 +668,13 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "steps[world] good steps.");
   c.def("set_parameters", &set_parameters, nb::kw_only(), "mass_scale"_a = nb::none(), "damping_scale"_a = nb::none(),
         "gravity"_a = nb::none(), "friction_scale"_a = nb::none(), "kp_scale"_a = nb::none(), "kd_scale"_a = nb::none(),
-        "force_scale"_a = nb::none(), "mask"_a = nb::none(),
+        "force_scale"_a = nb::none(), "actuator_gain_scale"_a = nb::none(), "actuator_damping_scale"_a = nb::none(),
+        "actuator_force_scale"_a = nb::none(), "mask"_a = nb::none(),
         nb::sig("def set_parameters(self, *, mass_scale: numpy.ndarray | None = None, damping_scale: numpy.ndarray | "
                 "None = None, gravity: numpy.ndarray | None = None, friction_scale: numpy.ndarray | None = None, "
                 "kp_scale: numpy.ndarray | None = None, kd_scale: numpy.ndarray | None = None, force_scale: "
+                "numpy.ndarray | None = None, actuator_gain_scale: numpy.ndarray | None = None, "
+                "actuator_damping_scale: numpy.ndarray | None = None, actuator_force_scale: "
                 "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
         "Sets physical parameters of the worlds in the mask, one value per world; resets keep them. Factors "
         "are [worlds, n] or [worlds]:\n"
@@ -668,7 +682,11 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "friction_scale for the sliding\n"
         "friction of geoms (geoms of all bodies in turn; an explicit pair takes the larger of its two "
         "factors), kp_scale, kd_scale and\n"
-        "force_scale for the drives' gains and force limits (nv). gravity is [worlds, 3] [m/s²]. Raises "
+        "force_scale for the drives' gains and force limits (nv). actuator_gain_scale, actuator_damping_scale and\n"
+        "actuator_force_scale (n = number of the model's actuators) are for its own actuators: coefficients of "
+        "gain and bias, those of the\n"
+        "velocity, and force ranges. A motor's strength is its gain; a velocity servo has both factors. "
+        "gravity is [worlds, 3] [m/s²]. Raises\n"
         "ShapeError, and ValueError for\n"
         "a number out of range or one without effect.");
   c.def("capture", &capture, "world"_a, "file"_a,

@@ -21,11 +21,6 @@ Activation activation_named(const std::string& name) {
                                  : Activation::none;
 }
 
-bool is_affine(const Actuator& a) {
-  return (a.gain_law == ActuatorLaw::fixed || a.gain_law == ActuatorLaw::affine) &&
-         (a.bias_law == ActuatorLaw::none || a.bias_law == ActuatorLaw::affine);
-}
-
 void resolve_target(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec, Actuator& a) {
   const auto refuse = [&](const char* kind) {
     throw InputError(spec.where, std::string("there is no ") + kind + " named \"" + spec.target + "\"");
@@ -160,18 +155,15 @@ ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
 
 /// Servos on one joint are not plain if one of them has a range, because each must be clamped to its own.
 void ActuatorSet::keep_ranges_apart() {
-  const auto is_servo = [](const Actuator& a) {
-    return a.plain && a.active && (falls(a.stiffness(0), a.damping(0)) || a.gain[2] != 0);
-  };
   struct Servos {
     int count = 0, limited = 0;
   };
   std::map<int, Servos> on;
   for (const Actuator& a : actuators_) {
-    if (is_servo(a)) ++on[a.joint].count, on[a.joint].limited += a.force_limited;
+    if (a.is_joint_servo()) ++on[a.joint].count, on[a.joint].limited += a.force_limited;
   }
   for (Actuator& a : actuators_) {
-    if (is_servo(a) && on[a.joint].count > 1 && on[a.joint].limited > 0) a.plain = plain_ = false;
+    if (a.is_joint_servo() && on[a.joint].count > 1 && on[a.joint].limited > 0) a.plain = plain_ = false;
   }
 }
 
@@ -209,7 +201,7 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   enabled_ = model.spec.option.actuation_enabled;
   const bool one_dof = a.joint >= 0 && model.joints[a.joint].nv() == 1;
   a.plain = one_dof &&
-            (a.motor ? affine_torque(*a.motor) : is_affine(a) && a.gain[1] == 0 && a.dynamics != Activation::muscle);
+            (a.motor ? affine_torque(*a.motor) : a.is_affine() && a.gain[1] == 0 && a.dynamics != Activation::muscle);
   plain_ = plain_ && (a.plain || !a.active);
   needs_kinematics_ =
       needs_kinematics_ || a.transmission == TransmissionType::site || a.transmission == TransmissionType::slider_crank;
@@ -217,6 +209,21 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.first = moments_;
   moments_ += int(a.dofs.size());
   actuators_.push_back(std::move(a));
+}
+
+bool ActuatorSet::scale(const Model& model, const ActuatorScales& factors) {
+  if (!scaled_ && !factors.any()) return false;
+  scaled_ = factors.any();
+  for (std::size_t i = 0; i < actuators_.size(); ++i) {
+    const ActuatorSpec& spec = model.spec.actuators[i];
+    Actuator& a = actuators_[i];
+    const auto factor = [i](std::span<const double> all) { return all.empty() ? 1 : all[i]; };
+    const double gain = factor(factors.gain), damping = factor(factors.damping), force = factor(factors.force);
+    const std::array<double, 3> each{gain, gain, damping};
+    for (std::size_t k = 0; k < 3; ++k) a.gain[k] = each[k] * spec.gain[k], a.bias[k] = each[k] * spec.bias[k];
+    for (std::size_t k = 0; k < 2; ++k) a.force_range[k] = force * spec.force_range[k];
+  }
+  return true;
 }
 
 void ActuatorSet::require_computed() const {

@@ -114,7 +114,11 @@ struct Batch<R>::Worker {
 
 template <class R>
 Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
-    : model_(model), worlds_(worlds), options_(options), team_(options.threads) {
+    : model_(model),
+      actuators_(Actuation(model).actuators()),
+      worlds_(worlds),
+      options_(options),
+      team_(options.threads) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
   check_room<R>(model, worlds);
   each_array(model, state_, state_, [&](const char*, AlignedVector<R>& array, AlignedVector<R>&, int n) {
@@ -169,8 +173,11 @@ template <class R>
 void Batch<R>::set_drives(std::optional<Drives> drives) {
   if (drives) drives->check(model_);
   options_.drives = std::move(drives);
-  for (const WorldParameter which : {WorldParameter::kp_scale, WorldParameter::kd_scale, WorldParameter::force_scale}) {
-    if (!options_.drives || (which == WorldParameter::force_scale && !options_.drives->limited()))
+  for (int k = 0; k < kWorldParameters; ++k) {
+    const WorldParameter which = WorldParameter(k);
+    if (options_.drives
+            ? is_of_actuators(which) || (which == WorldParameter::force_scale && !options_.drives->limited())
+            : is_of_drives(which))
       state_.parameters[which].clear();
   }
   parameters_changed();
@@ -276,14 +283,43 @@ void Batch<R>::check_use(WorldParameter which) const {
     const auto some = [&](const BodySpec& body) { return std::ranges::any_of(body.joints, damped); };
     if (!model_.spec.option.damper_enabled || std::ranges::none_of(model_.spec.bodies, some))
       refuse("a model with damped joints");
+  } else if (is_of_actuators(which)) {
+    if (options_.drives) refuse("a batch without drives, which replace the actuators");
+    if (options_.step.actuation == ActuationMode::off) refuse("a batch with actuators");
+    check_actuators(which);
   } else {
-    if (!options_.drives) refuse("a batch with drives");
+    if (!options_.drives) refuse("a batch with drives (actuator_gain_scale is for the model's own actuators)");
     const auto zero = [](double gain) { return gain == 0; };
     const Drives& drives = *options_.drives;
     if (which == WorldParameter::kp_scale && std::ranges::all_of(drives.kp, zero)) refuse("drives with stiffness");
     if (which == WorldParameter::kd_scale && std::ranges::all_of(drives.kd, zero)) refuse("drives with damping");
     if (which == WorldParameter::force_scale && !options_.drives->limited()) refuse("drives with force limits");
   }
+}
+
+/// @throws ValueError for factors that no actuator of the model can have, or not all of them
+template <class R>
+void Batch<R>::check_actuators(WorldParameter which) const {
+  const auto refuse = [&](const char* expected) { throw ValueError(name(which), "given", expected); };
+  const bool force = which == WorldParameter::actuator_force_scale;
+  const std::size_t first = which == WorldParameter::actuator_damping_scale ? 2 : 0, end = first == 2 ? 3 : 2;
+  bool acts = false;
+  for (int i = 0; i < actuators_.size(); ++i) {
+    const Actuator& a = actuators_[i];
+    if (!a.active) continue;
+    if (force) {
+      if (a.force_limited && a.is_joint_servo() && model_.joints[a.joint].force_limited)
+        refuse("a model without an actuatorfrcrange of joints whose servos have a forcerange");
+      acts = acts || a.force_limited;
+      continue;
+    }
+    if (!a.is_affine()) refuse("a model without muscles, DC motors and PID servos");
+    for (std::size_t k = first; k < end; ++k) acts = acts || a.gain[k] != 0 || a.bias[k] != 0;
+  }
+  if (acts) return;
+  refuse(force        ? "a model with an actuator with a forcerange"
+         : first == 2 ? "a model with an actuator with damping"
+                      : "a model with actuators");
 }
 
 template <class R>
@@ -339,7 +375,7 @@ void Batch<R>::use_parameters(Worker& worker, int first) {
     for (int lane = 0; lane < width_; ++lane) worker.source[at(lane)] = std::min(pack * width_ + lane, worlds_ - 1);
     const auto& rows = options_.step.rows;
     fill<R>(tables_[at(pack)], model_, rows.geometry.get(), state_.parameters,
-            std::span<const int>(worker.source).first(at(width_)), width_ > 1);
+            std::span<const int>(worker.source).first(at(width_)), drives() ? nullptr : &actuators_);
     stale_[at(pack)] = 0;
   }
   if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, first);
@@ -568,7 +604,7 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   one.data.own = nullptr;
   if (!tables_.empty()) {
     one.data.own = &one.table;
-    fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
+    fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr);
     if (given) one.drives = scaled(*given, model_, state_.parameters, world), given = &one.drives;
   }
   one.before[0].forget(0, 1);
@@ -765,7 +801,8 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
                             : good ? worker.felt[at(world - first)]
                                    : kUnknown,
                             state_.parameters.of(model_, WorldParameter::mass_scale, world),
-                            state_.parameters.of(model_, WorldParameter::gravity, world)};
+                            state_.parameters.of(model_, WorldParameter::gravity, world),
+                            state_.parameters.actuators(model_, world)};
     worker.sensors->evaluate(input, worker.numbers);
     std::copy(worker.numbers.begin(), worker.numbers.end(), part(r.sensors, numbers, step * worlds_ + world).begin());
   }
@@ -798,7 +835,7 @@ Data& Batch<R>::look_at(int world, Worker& worker) {
   take(state_.mocap_pos, one.mocap_pos), take(state_.mocap_quat, one.mocap_quat);
   one.own = tables_.empty() ? nullptr : &worker.one_table;
   if (one.own)
-    fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
+    fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr);
   kinematics<double>(model_, one, one.qpos, one.qvel);
   return one;
 }

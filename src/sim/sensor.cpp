@@ -424,6 +424,7 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   scratch_->own.gravity.assign(state.gravity.begin(), state.gravity.end());
   actuation_.workspace().own = &scratch_->own;
   actuation_.set_mocap(state.mocap_pos, state.mocap_quat);
+  actuation_.scale_actuators(state.actuators);
   if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
   find_motions(state);
   if (needs_forces_) find_forces(state);

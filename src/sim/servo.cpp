@@ -119,14 +119,15 @@ void Servos<R>::find_slots(bool row_limits) {
 /// Gains and ranges of the servos on each DoF, as far as they are independent of controls.
 template <class R>
 void Servos<R>::find_joined() {
+  servo_dofs_.clear();
+  for (Joined& j : joined_) j = {.count = j.count};
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    if (!a.plain || !a.active) continue;
+    if (!a.is_joint_servo()) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
     const bool by_control = a.gain[2] != 0;
     is_.damped_by_control |= by_control;
-    if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
     const auto [low, high] = std::minmax({g * a.force_range[0], g * a.force_range[1]});
     j.low += a.force_limited ? low : -kInfinity, j.high += a.force_limited ? high : kInfinity;
     j.servo = true;
@@ -161,22 +162,36 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   is_.implicit = step.implicit;
   if (!step.actuators || !step.implicit) return;
   joint_actuators(data, step.dt, qpos, qvel);
-  settle();
+  settle(data);
+}
+
+/// Sets the actuators' laws in one world. Lanes share the model's gains, which the kernels scale.
+template <class R>
+void Servos<R>::scale_actuators(const BasicData<R>& data, int world) {
+  ActuatorScales factors;
+  if (data.own) {
+    const WorldTable<R>& own = data.own[world / width_];
+    const auto mine = [&](const std::vector<double>& all) {
+      const std::size_t n = all.empty() ? 0 : std::size_t(actuation_.actuators().size());
+      return std::span(all).subspan(n * std::size_t(world % width_), n);
+    };
+    factors = {mine(own.actuator_gain), mine(own.actuator_damping), mine(own.actuator_force)};
+  }
+  if (actuation_.scale_actuators(factors) && width_ == 1) find_joined();
 }
 
 /// Actuators with affine laws on hinges and slides: adds each lane's part to servo_ or to fixed_.
 template <class R>
 void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  if (is_.damped_by_control) {
-    for (const int v : servo_dofs_) drives_.kp[v] = joined_[v].kp, drives_.kd[v] = joined_[v].kd;
-  }
-  for (int i = 0; i < actuation_.actuators().size(); ++i) {
-    const Actuator& a = actuation_.actuators()[i];
-    if (!a.plain || !a.active) continue;
-    const int v = a.dofs[0];
-    const double g = a.gear[0], square = g * g;
-    const bool by_control = a.gain[2] != 0, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
-    for (int world = 0; world < packs_ * width_; ++world) {
+  for (int world = 0; world < packs_ * width_; ++world) {
+    scale_actuators(data, world);
+    if (is_.damped_by_control) find_joined();  // never in lanes
+    for (int i = 0; i < actuation_.actuators().size(); ++i) {
+      const Actuator& a = actuation_.actuators()[i];
+      if (!a.plain || !a.active) continue;
+      const int v = a.dofs[0];
+      const double g = a.gear[0];
+      const bool servo = a.is_joint_servo();
       const std::size_t place = at(model_.nv, v, world);
       const double speed = g * double(qvel[place]);
       if (a.motor) {
@@ -200,9 +215,9 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
         continue;
       }
       servo_[place] += R(g * (a.gain[0] * u + a.bias[0]));
-      if (!by_control) continue;
-      drives_.kp[v] += square * a.stiffness(0);
-      drives_.kd[v] += square * std::max(0.0, a.damping(u));
+      if (a.gain[2] == 0) continue;
+      drives_.kp[v] += g * g * a.stiffness(0);
+      drives_.kd[v] += g * g * std::max(0.0, a.damping(u));
       servo_[place] -= R(g * std::min(0.0, a.damping(u)) * speed);
     }
   }
@@ -210,7 +225,11 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
 
 /// Sets the drives' targets and limits; adds everything else to tau.
 template <class R>
-void Servos<R>::settle() {
+void Servos<R>::settle(const BasicData<R>& data) {
+  const auto own = [&](const AlignedVector<R> WorldTable<R>::*which, int v, int world) {
+    if (!data.own || (data.own[world / width_].*which).empty()) return R(1);
+    return (data.own[world / width_].*which)[std::size_t(v) * width_ + world % width_];
+  };
   for (int v = 0; v < model_.nv; ++v) {
     if (joined_[v].count == 0) continue;
     const Joint& joint = model_.joints[model_.dof_joint[v]];
@@ -222,8 +241,9 @@ void Servos<R>::settle() {
       const R rows = row_force_[place];
       tau_[place] += servo ? fixed_[place] : std::clamp(fixed_[place] + rows, R(low), R(high)) - rows;
       if (!servo) continue;
-      if (kp > 0) qpos_target_[at(model_.nq, joint.qpos, world)] = servo_[place] / R(kp);
-      qvel_target_[place] = kp == 0 && kd > 0 ? servo_[place] / R(kd) : R(0);
+      if (kp > 0)
+        qpos_target_[at(model_.nq, joint.qpos, world)] = servo_[place] / (R(kp) * own(&WorldTable<R>::kp, v, world));
+      qvel_target_[place] = kp == 0 && kd > 0 ? servo_[place] / (R(kd) * own(&WorldTable<R>::kd, v, world)) : R(0);
       if (kp == 0 && kd == 0) tau_[place] += std::clamp(servo_[place], R(joined_[v].low), R(joined_[v].high));
     }
     if (!servo || drives_.force_limit.empty()) continue;
@@ -253,6 +273,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     one_.carried_inertia =
         own && !own->carried_inertia.empty() ? mine(own->carried_inertia, model_.nv) : model_.carried_inertia;
     actuation_.scale_damping(own ? mine(own->damping_scale, model_.njoint()) : std::span<const double>());
+    scale_actuators(data, world);
     if (step.actuators)
       actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
     else

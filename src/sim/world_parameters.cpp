@@ -22,8 +22,16 @@ std::vector<int> first_geoms(const Model& model) {
 }  // namespace
 
 const char* name(WorldParameter which) {
-  static constexpr const char* kNames[kWorldParameters] = {
-      "mass_scale", "damping_scale", "gravity", "friction_scale", "kp_scale", "kd_scale", "force_scale"};
+  static constexpr const char* kNames[kWorldParameters] = {"mass_scale",
+                                                           "damping_scale",
+                                                           "gravity",
+                                                           "friction_scale",
+                                                           "kp_scale",
+                                                           "kd_scale",
+                                                           "force_scale",
+                                                           "actuator_gain_scale",
+                                                           "actuator_damping_scale",
+                                                           "actuator_force_scale"};
   return kNames[int(which)];
 }
 
@@ -33,6 +41,9 @@ int numbers(const Model& model, WorldParameter which) {
     case WorldParameter::damping_scale: return model.njoint();
     case WorldParameter::gravity: return 3;
     case WorldParameter::friction_scale: return first_geoms(model).back();
+    case WorldParameter::actuator_gain_scale:
+    case WorldParameter::actuator_damping_scale:
+    case WorldParameter::actuator_force_scale: return int(model.spec.actuators.size());
     default: return model.nv;
   }
 }
@@ -45,6 +56,12 @@ std::span<const double> WorldParameters::of(const Model& model, WorldParameter w
   const std::span<const double> all = (*this)[which];
   const std::size_t n = at(numbers(model, which));
   return all.empty() ? all : all.subspan(n * at(world), n);
+}
+
+ActuatorScales WorldParameters::actuators(const Model& model, int world) const {
+  return {of(model, WorldParameter::actuator_gain_scale, world),
+          of(model, WorldParameter::actuator_damping_scale, world),
+          of(model, WorldParameter::actuator_force_scale, world)};
 }
 
 WorldParameters WorldParameters::world(const Model& model, int world) const {
@@ -65,7 +82,7 @@ void WorldParameters::check_sizes(const Model& model, int worlds) const {
 }
 
 void check_numbers(const Model& model, WorldParameter which, std::span<const double> given) {
-  const bool positive = which == WorldParameter::mass_scale || which == WorldParameter::force_scale;
+  const bool positive = which == WorldParameter::mass_scale || which >= WorldParameter::force_scale;
   const bool signed_ = which == WorldParameter::gravity;
   const int n = numbers(model, which);
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -92,7 +109,7 @@ Drives scaled(Drives drives, const Model& model, const WorldParameters& paramete
 
 template <class R>
 void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
-          std::span<const int> world, bool drives) {
+          std::span<const int> world, const ActuatorSet* servos) {
   const std::size_t width = world.size();
   // number(i, the world's part of the parameter) is called for each i < n and lane; absent parameters are skipped.
   const auto lay = [&](AlignedVector<R>& to, std::size_t n, WorldParameter which, const auto& number) {
@@ -108,7 +125,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
     lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
   };
   table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear();
-  table.carried_inertia.clear(), table.damping_scale.clear();
+  table.carried_inertia.clear();
   if (!parameters[WorldParameter::mass_scale].empty()) {
     if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
     table.inertia.resize(at(model.njoint()) * 10 * width),
@@ -136,10 +153,17 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());
     }
   }
-  for (std::size_t lane = 0; lane < width && !parameters[WorldParameter::damping_scale].empty(); ++lane) {
-    const std::span<const double> own = parameters.of(model, WorldParameter::damping_scale, world[lane]);
-    table.damping_scale.insert(table.damping_scale.end(), own.begin(), own.end());
-  }
+  const auto list = [&](std::vector<double>& to, WorldParameter which) {
+    to.clear();
+    for (std::size_t lane = 0; lane < width && !parameters[which].empty(); ++lane) {
+      const std::span<const double> own = parameters.of(model, which, world[lane]);
+      to.insert(to.end(), own.begin(), own.end());
+    }
+  };
+  list(table.damping_scale, WorldParameter::damping_scale);
+  list(table.actuator_gain, WorldParameter::actuator_gain_scale);
+  list(table.actuator_damping, WorldParameter::actuator_damping_scale);
+  list(table.actuator_force, WorldParameter::actuator_force_scale);
   lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,
       [&](std::size_t i, std::span<const double> own) { return model.joints[i].damping * own[i]; });
   copy(table.gravity, WorldParameter::gravity);
@@ -155,14 +179,36 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
     });
   }
   table.kp.clear(), table.kd.clear(), table.force.clear();
-  if (!drives) return;
-  copy(table.kp, WorldParameter::kp_scale), copy(table.kd, WorldParameter::kd_scale);
-  copy(table.force, WorldParameter::force_scale);
+  if (width == 1) return;
+  if (!servos) {
+    copy(table.kp, WorldParameter::kp_scale), copy(table.kd, WorldParameter::kd_scale);
+    copy(table.force, WorldParameter::force_scale);
+    return;
+  }
+  const auto lay_mean = [&](AlignedVector<R>& to, WorldParameter which, const auto& weight) {
+    lay(to, at(model.nv), which, [&](std::size_t dof, std::span<const double> own) {
+      double sum = 0, all = 0;
+      for (int i = 0; i < servos->size(); ++i) {
+        const Actuator& a = (*servos)[i];
+        if (!a.is_joint_servo() || a.dofs[0] != int(dof)) continue;
+        const double w = weight(a);
+        sum += w * own[at(i)], all += w;
+      }
+      return all > 0 ? sum / all : 1;
+    });
+  };
+  const auto square = [](const Actuator& a) { return a.gear[0] * a.gear[0]; };
+  lay_mean(table.kp, WorldParameter::actuator_gain_scale,
+           [&](const Actuator& a) { return square(a) * a.stiffness(0); });
+  lay_mean(table.kd, WorldParameter::actuator_damping_scale,
+           [&](const Actuator& a) { return square(a) * a.damping(0); });
+  lay_mean(table.force, WorldParameter::actuator_force_scale,
+           [](const Actuator& a) { return double(a.force_limited); });  // then it is the only one of its joint
 }
 
 template void fill<double>(WorldTable<double>&, const Model&, const ContactGeometry*, const WorldParameters&,
-                           std::span<const int>, bool);
+                           std::span<const int>, const ActuatorSet*);
 template void fill<float>(WorldTable<float>&, const Model&, const ContactGeometry*, const WorldParameters&,
-                          std::span<const int>, bool);
+                          std::span<const int>, const ActuatorSet*);
 
 }  // namespace tarsus

@@ -427,6 +427,42 @@ def test_factors_on_limits_go_with_the_limits(humanoid):
     assert set(batch.parameters) == {"kp_scale"}
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_factors_on_the_models_own_actuators_act_in_their_worlds(dtype):
+    """The factors' law is MuJoCo's with the same factors on gainprm, biasprm and forcerange, at the start of the step."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tarsus.MODELS / "quadruped.xml"
+    oracle, model = mujoco.MjModel.from_xml_path(str(path)), tarsus.Model.load(path)
+    random = np.random.default_rng(2)
+    factors = {name: random.uniform(0.5, 1.5, (5, model.nu)) for name in ("actuator_gain_scale", "actuator_damping_scale", "actuator_force_scale")}
+    batch = tarsus.Batch(model, 5, 1e-5, dtype=dtype, contacts=False, joint_limits=False)
+    batch.set_parameters(**factors)
+    qpos, ctrl = model.keyframe("stance").qpos, random.uniform(-1, 1, (5, model.nu))
+    batch.reset(qpos=np.array(qpos, dtype))
+    batch.ctrl[:] = ctrl
+    batch.step()
+    state = mujoco.MjData(oracle)
+    gain, bias, force = oracle.actuator_gainprm.copy(), oracle.actuator_biasprm.copy(), oracle.actuator_forcerange.copy()
+    for world in range(5):
+        g, d = factors["actuator_gain_scale"][world][:, None], factors["actuator_damping_scale"][world][:, None]
+        oracle.actuator_gainprm[:, :3] = gain[:, :3] * np.hstack([g, g, d])
+        oracle.actuator_biasprm[:, :3] = bias[:, :3] * np.hstack([g, g, d])
+        oracle.actuator_forcerange[:] = force * factors["actuator_force_scale"][world][:, None]
+        mujoco.mj_resetData(oracle, state)
+        oracle.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+        state.qpos[:], state.ctrl[:] = qpos, ctrl[world]
+        mujoco.mj_forward(oracle, state)
+        assert batch.qacc[world] == pytest.approx(state.qacc, rel=5e-3, abs=1e-2 * np.abs(state.qacc).max())
+    other = pickle.loads(pickle.dumps(batch.save()))
+    twin = batch.copy()
+    batch.rollout(20, states=False)
+    twin.restore(other)
+    twin.rollout(20, states=False)
+    assert batch.state_hash() == twin.state_hash() and set(twin.parameters) == set(factors)
+    with pytest.raises(ValueError, match="without drives"):
+        stands(model, 5).set_parameters(actuator_gain_scale=np.ones(5))
+
+
 WEIGHED = """<mujoco><option gravity="{} {} {}" timestep="0.005"><flag energy="enable"/></option><worldbody>
   <body name="post" pos="0 0 1"><inertial pos=".01 0 .2" mass="{}" diaginertia="{} {} {}"/><site name="foot"/>
     <body name="arm"><joint type="ball" damping=".1"/><inertial pos="0 .1 -.1" mass="{}" diaginertia="{} {} {}"/><site name="shoulder" pos="0 0 .1"/>

@@ -1261,6 +1261,139 @@ TEST(BatchParameters, DampingIsAJointsOwn) {
   EXPECT_THROW(Batch<double>(free, 2, {}).set_parameters(only(WorldParameter::damping_scale, some)), ValueError);
 }
 
+/// A finger on a floor with all affine kinds of actuators.
+const char* kActuated = R"(<mujoco><worldbody><geom type="plane" size="0 0 1"/>
+  <body pos="0 0 .5"><joint name="a" axis="0 1 0" damping=".1"/><joint name="b" axis="1 0 0" damping=".1"/>
+    <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
+    <body pos=".3 0 0"><joint name="c" axis="0 1 0" damping=".1"/><joint name="d" axis="0 0 1" damping=".1"/>
+      <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
+      <body pos=".3 0 0"><joint name="e" axis="0 1 0" damping=".1"/>
+        <joint name="f" type="slide" axis="1 0 0" damping="1" %s/>
+        <geom type="capsule" size=".03" fromto="0 0 0 .2 0 0"/><site name="tip" pos=".2 0 0"/></body></body></body>
+  </worldbody><tendon><fixed name="t"><joint joint="c" coef="1"/><joint joint="e" coef="-.5"/></fixed></tendon><actuator>
+  <motor name="motor" joint="a" gear="3" ctrllimited="true" ctrlrange="-2 2" forcelimited="true"
+    forcerange="-1.5 1.5"/>
+  <position name="servo" joint="b" kp="40" kv="2" forcelimited="true" forcerange="-2 3"/>
+  <velocity joint="c" kv="2" gear="2"/><intvelocity joint="d" kp="20" kv="1" actrange="-1 1"/>
+  <position joint="e" kp="10"/><position joint="e" kp="15" kv="1" gear="-2"/>
+  <position name="slide" joint="f" kp="50" kv="3"/>%s</actuator>
+  <sensor><actuatorfrc actuator="motor"/><actuatorfrc actuator="servo"/><actuatorfrc actuator="slide"/>
+  <jointactuatorfrc joint="f"/></sensor></mujoco>)";
+/// Along a tendon, at a site, and with a damping that is controlled, which lanes do not have.
+const char* kAlongPaths = R"(<position tendon="t" kp="8" kv=".5" forcelimited="true" forcerange="-1 1"/>
+  <general site="tip" gear="0 1 0 0 0 0" gainprm="2" biastype="affine" biasprm=".1 0 -.3"/>)";
+const char* kDamper = R"(<damper joint="a" kv="1" ctrlrange="0 1"/>)";
+
+Model actuated(const char* more, const char* range) {
+  std::string text = kActuated;
+  text.replace(text.find("%s"), 2, range);
+  text.replace(text.find("%s"), 2, more);
+  return compile(parse_mjcf(text, "finger.xml", "."));
+}
+
+TEST(BatchParameters, ActuatorsAreThoseOfAModelWithTheirNumbers) {
+  const int worlds = 9, steps = 30;
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> some(-1, 1);
+  const char* const kRange = "actuatorfrcrange='-4 4'";
+  for (const auto& [more, range, in_lanes] : {std::tuple{"", "", true}, std::tuple{kAlongPaths, "", true},
+                                              std::tuple{kAlongPaths, kRange, false}, std::tuple{kDamper, "", false}}) {
+    const Model model = actuated(more, range);
+    const std::size_t n = model.spec.actuators.size();
+    WorldParameters own;
+    for (const WorldParameter which : {WorldParameter::actuator_gain_scale, WorldParameter::actuator_damping_scale,
+                                       WorldParameter::actuator_force_scale}) {
+      EXPECT_EQ(at(numbers(model, which)), n);
+      own[which] = factors(worlds * int(n), 7 + unsigned(which));
+    }
+    for (const ActuationMode mode : {ActuationMode::implicit_servos, ActuationMode::explicit_forces}) {
+      BatchOptions options;
+      options.step.dt = mode == ActuationMode::implicit_servos ? 0.004 : 0.0002, options.step.actuation = mode;
+      options.step.rows.contacts = options.step.rows.joints = true;
+      Batch<double> batch(model, worlds, options), plain(model, worlds, options);
+      batch.set_parameters(own);
+      const int sensors = batch.sensor_numbers();
+      std::vector<double> controls(at(steps * worlds * model.nu)), read(at(steps * worlds * sensors));
+      for (double& u : controls) u = 1.5 * some(random);
+      EXPECT_EQ(batch.rollout({.steps = steps, .ctrl = controls, .sensors = read}), 0);
+      EXPECT_EQ(plain.rollout({.steps = steps, .ctrl = controls}), 0);
+      for (int w = 0; w < worlds; ++w) {
+        ModelSpec spec = model.spec;
+        const ActuatorScales scale = own.actuators(model, w);
+        for (std::size_t i = 0; i < n; ++i) {
+          ActuatorSpec& a = spec.actuators[i];
+          for (std::size_t k = 0; k < 3; ++k) {
+            const double factor = k < 2 ? scale.gain[i] : scale.damping[i];
+            a.gain[k] *= factor, a.bias[k] *= factor;
+          }
+          for (double& f : a.force_range) f *= scale.force[i];
+        }
+        const Model alone = compile(std::move(spec));
+        Batch<double> one(alone, 1, options);
+        std::vector<double> mine, felt(at(steps * sensors));
+        for (int k = 0; k < steps; ++k) {
+          const auto first = controls.begin() + (k * worlds + w) * model.nu;
+          mine.insert(mine.end(), first, first + model.nu);
+        }
+        EXPECT_EQ(one.rollout({.steps = steps, .ctrl = mine, .sensors = felt}), 0);
+        double far = 0;
+        for (int i = 0; i < model.nv; ++i) {
+          const std::size_t place = at(w * model.nv + i);
+          EXPECT_NEAR(batch.qvel()[place], one.qvel()[at(i)], 1e-8) << more << w;
+          far = std::max(far, std::abs(batch.qvel()[place] - plain.qvel()[place]));
+        }
+        EXPECT_GT(far, 1e-3);
+        for (int i = 0; i < sensors; ++i) {
+          const double here = read[at(((steps - 1) * worlds + w) * sensors + i)];
+          EXPECT_NEAR(here, felt[at((steps - 1) * sensors + i)], 1e-7) << more << i;
+        }
+      }
+      batch.clear_parameters(), batch.reset();
+      EXPECT_EQ(batch.rollout({.steps = steps, .ctrl = controls}), 0);
+      EXPECT_EQ(batch.state_hash(), plain.state_hash()) << more;
+      EXPECT_EQ(batch.pack_width(), in_lanes ? lanes<double>(isa_level()) : 1) << more << range;
+    }
+  }
+}
+
+TEST(BatchParameters, FactorsOnActuatorsThatDoNotFitAreRefused) {
+  const auto refused = [](const std::string& text, WorldParameter which,
+                          const BatchOptions& options = {}) -> std::string {
+    const Model model = compile(
+        parse_mjcf("<mujoco><worldbody><body><joint name='a' actuatorfrcrange='-9 9'/><joint name='b' axis='1 0 0'/>"
+                   "<geom size='.1'/></body></worldbody><actuator>" +
+                       text + "</actuator></mujoco>",
+                   "a.xml", "."));
+    Batch<double> batch(model, 2, options);
+    try {
+      batch.set_parameters(only(which, {1.0, 1.1}));
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const WorldParameter gain = WorldParameter::actuator_gain_scale, damping = WorldParameter::actuator_damping_scale,
+                       force = WorldParameter::actuator_force_scale;
+  const auto says = [](const std::string& message, const char* what) {
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  EXPECT_EQ(refused("<motor joint='a'/>", gain), "");
+  says(refused("<motor joint='a'/>", damping), "with damping");
+  says(refused("<motor joint='a'/>", force), "with a forcerange");
+  says(refused("", gain), "a model with actuators");
+  EXPECT_EQ(refused("<position joint='b' kp='1' kv='1' forcerange='-1 1'/>", damping), "");
+  EXPECT_EQ(refused("<position joint='b' kp='1' kv='1' forcerange='-1 1'/>", force), "");
+  says(refused("<position joint='a' kp='1' kv='1' forcerange='-1 1'/>", force), "actuatorfrcrange");
+  says(refused("<muscle joint='a' lengthrange='0 1'/>", gain), "without muscles");
+  BatchOptions options;
+  options.step.actuation = ActuationMode::off;
+  says(refused("<motor joint='a'/>", gain, options), "a batch with actuators");
+  const Model model = actuated("", "");
+  options.drives = Drives::uniform(model);
+  Batch<double> driven(model, 2, options);
+  EXPECT_THROW(driven.set_parameters(only(gain, {1.0, 1.1})), ValueError);
+}
+
 TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   const Model model = model_of("humanoid.xml");
   BatchOptions options;

@@ -47,6 +47,7 @@ class Actuation {
   /// Sets the mocap bodies' poses for the next evaluate(); empty: those of the file.  @param pos, quat as in Data
   void set_mocap(std::span<const double> pos, std::span<const double> quat);
   void scale_damping(std::span<const double> factors) { passive_.scale_damping(factors); }
+  bool scale_actuators(const ActuatorScales& factors) { return actuators_.scale(model_, factors); }
   void ask_for_kinematics() { needs_kinematics_ = true; }
 
  private:

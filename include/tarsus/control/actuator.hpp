@@ -79,6 +79,10 @@ struct Actuator {
   /// -∂force/∂l, -∂force/∂l̇ of an affine law; zero for muscles.
   double stiffness(double input) const;
   double damping(double input) const;
+  /// Whether gain and bias are affine in l and l̇.
+  bool is_affine() const;
+  /// Whether a step takes it as a drive of its hinge or slide.
+  bool is_joint_servo() const;
 };
 
 template <class F>
@@ -95,6 +99,22 @@ std::array<double, 4> Actuator::clamped_controls(const F& ctrl_of) const {
 /// Whether the force decreases as the transmission moves along it, so that implicit treatment is stable.
 inline bool falls(double stiffness, double damping) {
   return stiffness >= 0 && damping >= 0 && stiffness + damping > 0;
+}
+
+/// Factors on each actuator's law and range, [actuator]; empty: 1.
+struct ActuatorScales {
+  std::span<const double> gain;     ///< on the coefficients of gain and bias that do not belong to a velocity
+  std::span<const double> damping;  ///< on the others
+  std::span<const double> force;    ///< on the force range
+  bool any() const { return !gain.empty() || !damping.empty() || !force.empty(); }
+};
+
+inline bool Actuator::is_affine() const {
+  return !motor && (gain_law == ActuatorLaw::fixed || gain_law == ActuatorLaw::affine) &&
+         (bias_law == ActuatorLaw::none || bias_law == ActuatorLaw::affine);
+}
+inline bool Actuator::is_joint_servo() const {
+  return plain && active && (falls(stiffness(0), damping(0)) || gain[2] != 0);
 }
 
 class ActuatorSet {
@@ -114,6 +134,9 @@ class ActuatorSet {
   bool limits_tendons() const { return limits_tendons_; }
   /// @throws InputError naming each enabled actuator that is not implemented
   void require_computed() const;
+  /// Sets the laws and ranges to those of the model times these factors. Laws that are not affine, and those of motors,
+  /// stay.  @return whether a factor was given now or in the last call
+  bool scale(const Model& model, const ActuatorScales& factors);
 
  private:
   void add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec);
@@ -123,7 +146,7 @@ class ActuatorSet {
 
   std::vector<Actuator> actuators_;
   int moments_ = 0, controls_ = 0, activations_ = 0;
-  bool enabled_ = true, plain_ = true, needs_kinematics_ = false, limits_tendons_ = false;
+  bool enabled_ = true, plain_ = true, needs_kinematics_ = false, limits_tendons_ = false, scaled_ = false;
 };
 
 /// Lengths and moments of all transmissions. `links` as after kinematics(qpos), if needs_kinematics().

@@ -15,12 +15,13 @@ struct WorldTable {
   AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with `inertia`
   AlignedVector<R> damping;        ///< [nlink] damping of joints
   AlignedVector<R> gravity;        ///< [3]
-  AlignedVector<R> kp, kd, force;  ///< [nv] factors on the drives' gains and force limits
+  AlignedVector<R> kp, kd, force;  ///< [nv] factors on gains and force limits of drives, or of servos that are drives
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
   AlignedVector<R> mass_scale;     ///< [nbody] factors contained in `inertia`; only for a single world
   // World-major, as passive forces need them.
   std::vector<double> carried_inertia;  ///< [lane][nv] as Model's, computed with `inertia`
   std::vector<double> damping_scale;    ///< [lane][nlink] factors contained in `damping`
+  std::vector<double> actuator_gain, actuator_damping, actuator_force;  ///< [lane][actuator] factors
 };
 
 }  // namespace tarsus

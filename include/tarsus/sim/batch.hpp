@@ -204,7 +204,7 @@ class Batch {
   std::span<const double> parameter(WorldParameter which) const { return state_.parameters[which]; }
   /// Removes all parameters, so that the model's and the drives' apply again.
   void clear_parameters();
-  /// Replaces the drives. Without drives, the factors on them are dropped. Warm starts are kept if pack_width() does
+  /// Replaces the drives. Factors on drives or actuators that no longer act are dropped. Warm starts are kept if pack_width() does
   /// not change.
   /// @throws as Drives::check
   void set_drives(std::optional<Drives> drives);
@@ -236,6 +236,7 @@ class Batch {
   void make_workers();
   void check(const Rollout<R>& rollout) const;
   void check_use(WorldParameter which) const;
+  void check_actuators(WorldParameter which) const;
   void parameters_changed();
   void use_parameters(Worker& worker, int first);
   WorldCapture snapshot(int world, const StepMemory<R>* memory) const;
@@ -269,6 +270,7 @@ class Batch {
   void each_world(const F& f);
 
   const Model& model_;
+  ActuatorSet actuators_;  // the model's
   int worlds_, width_ = 1, packs_ = 1, group_ = 1;
   BatchOptions options_;
   ThreadTeam team_;

@@ -14,8 +14,8 @@
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
 // The actuatorfrcrange of a joint or a tendon bounds the sum of its actuators' forces. All lanes of a pack share the
-// gains and bounds of drives; targets, applied forces and rows differ by lane. servos_refusal() names the features that
-// would need more.
+// gains and bounds of drives, up to their worlds' factors (WorldTable); targets, applied forces and rows differ by lane.
+// servos_refusal() names the features that would need more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"
@@ -118,7 +118,8 @@ class Servos {
   void add_along(AlignedVector<R>& to, std::span<const int> dofs, std::span<const double> arm, double force,
                  int world) const;
   std::span<const double> tendon_arm(int world, int tendon) const;
-  void settle();
+  void settle(const BasicData<R>& data);
+  void scale_actuators(const BasicData<R>& data, int world);
   MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
                        double velocity) const;
   /// State of a motor without an affine law between the start and the end of a step.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/control/actuator.hpp"
 #include "tarsus/control/drive.hpp"
 
 namespace tarsus {
@@ -18,9 +19,16 @@ enum class WorldParameter {
   kp_scale,        ///< [nv] factors on the drives' stiffness, >= 0; rotations use their first DoF's, as for gains
   kd_scale,        ///< [nv] factors on the drives' damping, >= 0
   force_scale,     ///< [nv] factors on the drives' force limits, > 0
+  actuator_gain_scale,  ///< [actuator] factors, > 0, on gain and bias of the model's actuators without their velocity
+  actuator_damping_scale,  ///< [actuator] factors, > 0, on the coefficients of the velocity in gain and bias
+  actuator_force_scale,    ///< [actuator] factors, > 0, on the force ranges
 };
-constexpr int kWorldParameters = 7;
+constexpr int kWorldParameters = 10;
 const char* name(WorldParameter which);
+constexpr bool is_of_drives(WorldParameter which) {
+  return which >= WorldParameter::kp_scale && which <= WorldParameter::force_scale;
+}
+constexpr bool is_of_actuators(WorldParameter which) { return which >= WorldParameter::actuator_gain_scale; }
 
 /// Count of numbers per world. Geoms are numbered body by body.
 int numbers(const Model& model, WorldParameter which);
@@ -36,6 +44,8 @@ struct WorldParameters {
   std::span<const double> of(const Model& model, WorldParameter which, int world) const;
   /// The parameters of one world.
   WorldParameters world(const Model& model, int world) const;
+  /// One world's factors on the model's actuators.
+  ActuatorScales actuators(const Model& model, int world) const;
   /// @throws ShapeError naming the array whose size does not match the number of worlds
   void check_sizes(const Model& model, int worlds) const;
 };
@@ -49,9 +59,9 @@ Drives scaled(Drives drives, const Model& model, const WorldParameters& paramete
 /// Fills the table that kernels read for the worlds of one pack.
 /// @param geometry whose pairs the friction applies to; null: no contacts
 /// @param world [lane]
-/// @param drives include the factors on gains and limits; without them, use scaled() for each world's drives
+/// @param servos actuators whose drives have these factors; null: none. Of one lane, both are scaled by themselves
 template <class R>
 void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
-          std::span<const int> world, bool drives);
+          std::span<const int> world, const ActuatorSet* servos);
 
 }  // namespace tarsus
