@@ -79,9 +79,7 @@ struct Bench {
 
   void run_aba() { aba<R>(model, data, qpos, qvel, tau, qacc); }
   void run_maba() { maba<R>(model, data, qpos, qvel, force, inertia, qacc); }
-  void run_products() {
-    products.accelerate_step(model, data, R(1.0 / 60), true, true, qpos, qvel, force, inertia, qacc);
-  }
+  void run_products() { products.accelerate_step(model, data, R(1.0 / 60), true, qpos, qvel, force, inertia, qacc); }
   void run_drives() {
     drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, force, inertia);
     run_maba();

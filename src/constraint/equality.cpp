@@ -272,6 +272,18 @@ std::string EqualitySet::row_name(int row) const {
   return "row " + std::to_string(row);
 }
 
+std::vector<std::uint8_t> EqualitySet::held_trees() const {
+  std::vector<std::uint8_t> held(std::size_t(model_->njoint()));
+  DelassusRows<double> rows(*model_);
+  add_blocks(rows);
+  for (int i = 0; i < size(); ++i) {
+    for (const int link : rows.block(i).links) {  // the roots are among them
+      if (model_->joints[std::size_t(link)].parent < 0) held[std::size_t(link)] = 1;
+    }
+  }
+  return held;
+}
+
 template <class R>
 void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
   if (rows.blocks() > 0) throw ValueError("rows", std::to_string(rows.blocks()) + " blocks", "none yet");

@@ -413,8 +413,9 @@ struct LaneDetector {
       near = near & (dot(d, d) <= close * close);
       if (!any_lane(near)) return;
     }
-    // Routines take the shape of the higher type first.
-    flipped = int(sa.type) < int(sb.type);
+    // Routines take the shape of the higher type first, as collide() does, and of two equal types that of the lower
+    // index, as ContactGeometry does: contacts of capsules side by side lie at the ends of the first.
+    flipped = sa.type == sb.type ? both.a > both.b : int(sa.type) < int(sb.type);
     const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;
     const LaneShape<Real<T>>&A = m.shape[ia], &B = m.shape[ib];
     const bool round_a = A.type == ShapeType::sphere || A.type == ShapeType::capsule;

@@ -7,6 +7,8 @@
 // The cost is one pass over the tree for three columns of W, and O(n³) for n extra rows.
 #pragma once
 
+#include <algorithm>
+
 #include "constraint/lane_space.inl"
 #include "constraint/term_constants.hpp"
 
@@ -127,7 +129,9 @@ class LaneLinks {
       for (int r = 0; r < 3; ++r) s_.right[first_block + 3 * i + r] = right[r];
     }
     if (any_lane(first)) leave_unmet(paths, n, first);
-    eliminate(s_.matrix, n), substitute(s_.matrix, n, s_.right);
+    eliminate(s_.matrix, n);
+    if (any_lane(first)) meet(paths, n, first);
+    substitute(s_.matrix, n, s_.right);
     no_forces(1, s_.needed);
     for (int i = 0; i < s_.npath; ++i) {
       paths[i].at.next_y = s_.right[i];
@@ -152,7 +156,9 @@ class LaneLinks {
   /// Shares of the inverse mass of a row's links alone: the least mass that a row counts with, and the value below
   /// which it counts as zero. Where forces cancel, the rounding error is in proportion to the terms, not to the rest.
   static constexpr R kLeastMass = sizeof(R) == 8 ? R(0.1) : R(0.02), kNothing = sizeof(R) == 8 ? R(1e-13) : R(3e-7);
-  static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);  ///< than kRaised, in leave_unmet()
+  static constexpr R kSofter = sizeof(R) == 8 ? R(1000) : R(10);   ///< than kRaised, in leave_unmet()
+  static constexpr int kPower = 8, kRounds = 3;                    ///< of leave_unmet()
+  static constexpr R kRest = sizeof(R) == 8 ? R(1e-13) : R(1e-6);  ///< share of the demand that it takes for zero
 
   /// LU factorisation of A [n][n] without pivoting. The diagonal gets the inverse pivots; below it, rows keep their
   /// values at elimination.
@@ -212,8 +218,10 @@ class LaneLinks {
   }
   /// Subtracts from the demand of bilateral rows the part that no motion satisfies; its force would be in proportion to
   /// 1/R. For a demand b that the rows feel through W, a softness r far above the rounding in W leaves b r / (W + r)
-  /// unmet; a second solve repeats that factor. The loop runs twice to remove rounding in rows with zero W.
-  /// BilateralSchur does the same.
+  /// unmet, and each further solve repeats that factor. The power keeps what a weak motion satisfies: of rows that
+  /// nearly depend on one another, or that a contact or range all but holds, W may be as small as r. The rounds remove
+  /// rounding in rows with zero W. BilateralSchur does the same by proximal steps. Beside sliding contacts W may be
+  /// negative: what grows is no part of the demand.
   void leave_unmet(LaneJointRow<T>* paths, int n, Mask<T> lanes) {
     const int rows = s_.npath;
     T *const A = s_.right + n, *const x = A + rows * rows;
@@ -227,16 +235,40 @@ class LaneLinks {
       A[i * rows + i] = A[i * rows + i] + softness(i);
     }
     eliminate(A, rows);
-    for (int turn = 0; turn < 2; ++turn) {
-      for (int i = 0; i < rows; ++i) x[i] = paths[i].bilateral() ? s_.right[i] : zero();
-      for (int again = 0; again < 2; ++again) {
-        substitute(A, rows, x);
-        for (int i = 0; i < rows; ++i) x[i] = softness(i) * x[i];
-      }
+    for (int round = 0; round < kRounds; ++round) {
+      T demand = zero();  // Σ x²/r, which no symmetric W lets grow
       for (int i = 0; i < rows; ++i) {
-        const T unmet = select(lanes, x[i], zero());
-        s_.right[i] = s_.right[i] - unmet, paths[i].target = paths[i].target - unmet;
+        x[i] = paths[i].bilateral() ? s_.right[i] : zero();
+        if (paths[i].bilateral()) demand = mul_add(x[i], x[i] / softness(i), demand);
       }
+      Mask<T> some = lanes;
+      for (int k = 0; k < kPower && any_lane(some); ++k) {
+        substitute(A, rows, x);
+        T rest = zero();
+        for (int i = 0; i < rows; ++i) {
+          const T unmet = softness(i) * x[i];
+          rest = mul_add(unmet, x[i], rest), x[i] = unmet;
+        }
+        some = some & (rest > demand * T(kRest * kRest)) & (rest < demand * T(R(2)));
+        for (int i = 0; i < rows; ++i) x[i] = select(some, x[i], zero());
+      }
+      if (!any_lane(some)) return;
+      for (int i = 0; i < rows; ++i) {
+        s_.right[i] = s_.right[i] - x[i], paths[i].target = paths[i].target - x[i];
+      }
+    }
+  }
+
+  /// Adds to the demand of bilateral rows what their raised R takes from it at the impulses of this linear problem. The
+  /// demand then stays, so that all linear problems of a step belong to one problem.
+  void meet(LaneJointRow<T>* paths, int n, Mask<T> lanes) {
+    T* const x = s_.right + n;
+    std::copy_n(s_.right, n, x);
+    substitute(s_.matrix, n, x);
+    for (int i = 0; i < s_.npath; ++i) {
+      if (!paths[i].bilateral()) continue;
+      const T taken = select(lanes, (paths[i].metric.R - paths[i].metric.own_R) * x[i], zero());
+      s_.right[i] = s_.right[i] + taken, paths[i].target = paths[i].target + taken;
     }
   }
 

@@ -1,6 +1,7 @@
 // Memory of lane_terms.hpp's kernels for one pack: scratch of a step, and the warm-start cache.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "constraint/lane_choice.inl"
@@ -208,7 +209,7 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   s.free = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
   s.column = carve.take<Motion<T>>(3 * m.nlink);
   s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
-  s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n + m.npath * (m.npath + 1));
+  s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n + std::max(n, m.npath * (m.npath + 1)));
   s.path_force = carve.take<T>(nv3), s.path_x = carve.take<T>(nv3);
   s.x_next = carve.take<T>(m.nv), s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv);
   s.far_bias = carve.take<Force<T>>(m.nlink), s.far_joint_force = carve.take<T>(m.nv);

@@ -66,7 +66,9 @@ struct TreeBound {
   Mask<T> floating;  ///< lanes in which its linear momentum was restored
   Mask<T> bounded;   ///< lanes in which the bound applies
   Mask<T> missed;    ///< lanes in which it exceeds the bound
+  bool held;         ///< by a loop
 
+  TARSUS_INLINE const Dampings& dampings() const { return held ? kHeld : kAlone; }
   /// Whether the excess is larger than `share` of the energy of the motion within the tree.
   TARSUS_INLINE Mask<T> is_above(double share) const {
     const T rounding = most * (8 * std::numeric_limits<Real<T>>::epsilon());
@@ -350,8 +352,7 @@ TARSUS_INLINE T damped_share(const LinkConstants<Real<T>>& link, const T* qvel, 
 /// @param scratch [4 nv] @param start out: [nv] the initial v + h q̈, if something exceeds the bound
 template <class T>
 void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                  const Dampings& dampings, const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start,
-                  T* qacc) {
+                  const T* qpos, const T* qvel, const T* Q, const T* K, T* scratch, T* start, T* qacc) {
   using R = Real<T>;
   using Tree = TreeBound<T>;
   const T zero = T(R(0)), one = T(R(1)), step = T(h);
@@ -373,7 +374,8 @@ void bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProd
   const T none = T(std::numeric_limits<R>::min());
   for_each_tree<T>(m, all, [&](Tree& tree) { tree.sum = none; });
   for_each_dof<T>(m, all, [&](int i, int v, int, Tree& tree) {
-    D[v] = damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(dampings.least_share));
+    D[v] =
+        damped_inertia(m.link[i], state[i]) * damped_share(m.link[i], qvel, start, h, R(tree.dampings().least_share));
     tree.sum = mul_add(D[v] * start[v], start[v], tree.sum);
   });
   for_each_tree<T>(m, all, [&](Tree& tree) {  // a single joint goes from E to E/(1 + λ)²

@@ -1,6 +1,8 @@
 // The kernels of src/dynamics: one table for each real type, instruction set and width (tarsus/math/kernels.hpp).
 #pragma once
 
+#include <cstdint>
+
 #include "dynamics/elimination.hpp"
 #include "tarsus/dynamics/dense_term.hpp"
 #include "tarsus/dynamics/link_rows.hpp"
@@ -59,12 +61,12 @@
           const R* K, const R* external, const R* tangent, R* qacc),                                                   \
          velocity_products_kernel<T>)                                                                                  \
   KERNEL(bool, velocity_products_step,                                                                                 \
-         (const ModelView<R>&, void* state, void* links, R h, bool always, bool alone, R* scratch, const R* qpos,      \
-          const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc),                                             \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, const std::uint8_t* held, R* scratch,       \
+          const R* qpos, const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc),                              \
          velocity_products_step_kernel<T>)                                                                             \
   KERNEL(void, begin_step,                                                                                             \
-         (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, R* scratch, const R* qpos,      \
-          const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc, R* found),                                   \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, const std::uint8_t* held,       \
+          R* scratch, const R* qpos, const R* qvel, const R* Q, const R* K, const R* stiff, R* qacc, R* found),        \
          begin_step_kernel<T>)                                                                                         \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \
   KERNEL(void, to_rows, (const R* in, int n, R* const* rows), lanes_to_rows<T>)                                        \

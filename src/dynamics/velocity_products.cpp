@@ -1,13 +1,18 @@
 #include "tarsus/dynamics/velocity_products.hpp"
 
+#include <utility>
+
 #include "dynamics/kernel_table.hpp"
 
 namespace tarsus {
 
 template <class R>
-VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data)
-    : links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
-      scratch_(7 * std::size_t(model.nv) * data.width()) {}
+VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> held)
+    : held_(std::move(held)),
+      links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
+      scratch_(7 * std::size_t(model.nv) * data.width()) {
+  if (!held_.empty()) check_size("held", held_.size(), std::size_t(model.njoint()));
+}
 
 template <class R>
 void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<R> theta_h, In<R> qpos, In<R> qvel,
@@ -35,8 +40,8 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 }
 
 template <class R>
-bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone,
-                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
+bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
+                                          In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
                                           In<R> stiff) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
@@ -48,7 +53,7 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     const bool slow = kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
-                                                     alone, scratch_.data(), qpos.data() + q, qvel.data() + v,
+                                                     held(), scratch_.data(), qpos.data() + q, qvel.data() + v,
                                                      joint_force.data() + v, joint_inertia.data() + v,
                                                      stiff.empty() ? nullptr : stiff.data() + v, qacc.data() + v);
     factors = factors && slow;
@@ -68,9 +73,9 @@ void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernels.begin_step(data.view(model, pack), data.state(pack), links_.data(), h, use == Use::always,
-                       use == Use::never, scratch_.data(), qpos.data() + q, qvel.data() + v, joint_force.data() + v,
-                       joint_inertia.data() + v, stiff.empty() ? nullptr : stiff.data() + v, qacc.data() + v,
-                       &found[std::size_t(pack * data.width())]);
+                       use == Use::never, held(), scratch_.data(), qpos.data() + q, qvel.data() + v,
+                       joint_force.data() + v, joint_inertia.data() + v, stiff.empty() ? nullptr : stiff.data() + v,
+                       qacc.data() + v, &found[std::size_t(pack * data.width())]);
   }
 }
 

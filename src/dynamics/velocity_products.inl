@@ -26,6 +26,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "dynamics/energy_bound.inl"
 
@@ -429,18 +430,21 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
 }
 
 /// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`. θ = ½
-/// is neutral on a rigid body, and applies to a tree of one link without loops. A larger θ, at most 1, dissipates in
-/// proportion to (h|ω|)³.
+/// is neutral on a rigid body, and applies to a tree of one link that no loop holds. A larger θ, at most 1, dissipates
+/// in proportion to (h|ω|)³.
 template <class T>
 void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                 bool alone, const T* stiff) {
+                 const std::uint8_t* held, const T* stiff) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), half = T(Real<T>(0.5));
-  for_each_tree<T>(
-      m, all, [&](TreeBound<T>& tree) { tree.angle = tree.slope = zero, tree.bound_angle = T(Real<T>(kBoundAngle)); });
+  for (int i = 0; i < m.nlink; ++i) {
+    if (m.link[i].parent >= 0) continue;
+    TreeBound<T>& tree = all[i].tree;
+    tree.angle = tree.slope = zero, tree.bound_angle = T(Real<T>(kBoundAngle)), tree.held = held && held[i];
+  }
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
     tree.bound_angle = minimum(tree.bound_angle, T(Real<T>(kChainAngle) / m.link[i].depth));
-    if (m.link[i].parent >= 0 || !alone) tree.slope = T(Real<T>(kThetaSlope));
+    if (m.link[i].parent >= 0 || tree.held) tree.slope = T(Real<T>(kThetaSlope));
   });
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
     tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > tree.bound_angle;
@@ -480,19 +484,19 @@ TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const 
 
 /// q̈ for a step of h seconds, after pass 1. θ of each tree comes from begin_trees(); trees with links that turn far
 /// are bounded by energy_bound.inl.
-/// @param scratch [6 nv] @param alone no loop constrains the trees. Once momentum is restored, joints for which damping
-/// alone does not suffice may then continue from their undamped rates. In a loop, such rates would violate the loop too
-/// much.
+/// @param scratch [6 nv] @param held [nlink] at a root, nonzero: a loop holds its tree; null: none. Once momentum is
+/// restored, joints of other trees for which damping alone does not suffice may continue from their undamped rates. In
+/// a loop, such rates would violate the loop too much.
 /// @param stiff [nv] positive: the tree is bounded at any angular velocity; null: none
 template <class T>
 void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                               bool alone, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
-                               const T* stiff, T* qacc) {
+                               const std::uint8_t* held, T* scratch, const T* qpos, const T* qvel, const T* Q,
+                               const T* K, const T* stiff, T* qacc) {
   using Tree = TreeBound<T>;
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   const auto some_are_bounded = [&] { return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded; }); };
-  begin_trees(m, state, all, h, alone, stiff), bound_sliding_trees(m, state, all, h, qvel);
+  begin_trees(m, state, all, h, held, stiff), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
     known = some_are_bounded();
     if (known) {
@@ -504,13 +508,9 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
     if (!some_are_bounded()) return;
   }
   T *const undamped = scratch + 4 * m.nv, *const damped = undamped + m.nv;
-  const Dampings& dampings = alone ? kAlone : kHeld;
-  const auto go_on_above = [&](double share) {
-    return go_on_where<T>(m, all, [&](const Tree& tree) { return tree.is_above(share); });
-  };
   const auto bound = [&] {  // @return whether an excess remains; the bound then continues for these trees
-    bound_energy(m, state, all, h, dampings, qpos, qvel, Q, K, scratch, undamped, qacc);
-    return go_on_above(dampings.momentum);
+    bound_energy(m, state, all, h, qpos, qvel, Q, K, scratch, undamped, qacc);
+    return go_on_where<T>(m, all, [](const Tree& tree) { return tree.is_above(tree.dampings().momentum); });
   };
   const auto back_to_damped = [&] {
     for_each_dof<T>(m, all,
@@ -518,21 +518,19 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   };
   keep_linear_momentum(m, state, all, h, Q, K, qacc);
   if (!bound()) return;
-  if (alone) {
-    for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
-      damped[v] = qacc[v];
-      qacc[v] = select(tree.bounded, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
-    });
-    keep_momentum(m, state, all, h, Q, K, qacc);
-    if (!bound()) return;
-    back_to_damped();
-  }
+  for_each_dof<T>(m, all, [&](int, int v, int, const Tree& tree) {
+    damped[v] = qacc[v];
+    if (!tree.held) qacc[v] = select(tree.bounded, (undamped[v] - qvel[v]) * T(1 / h), qacc[v]);
+  });
+  keep_momentum(m, state, all, h, Q, K, qacc);
+  if (!bound()) return;
+  back_to_damped();
   keep_momentum(m, state, all, h, Q, K, qacc);
   if (!bound()) return;
   std::copy_n(qacc, m.nv, damped);
   slow_down(m, state, all, h, qvel, K, qacc);
   find_gains(m, state, all, h, qvel, Q, K, qacc, [](const Tree& tree) { return tree.bounded; });
-  if (!go_on_above(10 * kTolerated)) return;
+  if (!go_on_where<T>(m, all, [](const Tree& tree) { return tree.is_above(10 * kTolerated); })) return;
   back_to_damped();  // where drives do the work, less speed does not mean less energy
   spread_acceleration(m, state, qacc);
 }
@@ -541,8 +539,8 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
 /// @param scratch [7 nv] @return whether all lanes used maba(), which then left its factors of M̂
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   Real<T> h, bool always, bool alone, T* scratch, const T* qpos, const T* qvel,
-                                   const T* Q, const T* K, const T* stiff, T* qacc) {
+                                   Real<T> h, bool always, const std::uint8_t* held, T* scratch, const T* qpos,
+                                   const T* qvel, const T* Q, const T* K, const T* stiff, T* qacc) {
   const T* const none = nullptr;
   T* const plain = scratch + 6 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
@@ -555,7 +553,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     if (x == qacc) return true;
     aba_outward(m, state, qpos, qvel, none);
   }
-  velocity_products_of_step(m, state, all, h, alone, scratch, qpos, qvel, Q, K, stiff, qacc);
+  velocity_products_of_step(m, state, all, h, held, scratch, qpos, qvel, Q, K, stiff, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
 }
@@ -565,13 +563,13 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
 /// lanes like that. @param scratch [6 nv]
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                       bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
-                       const T* stiff, T* qacc, T* found) {
+                       bool always, bool never, const std::uint8_t* held, T* scratch, const T* qpos, const T* qvel,
+                       const T* Q, const T* K, const T* stiff, T* qacc, T* found) {
   const T *const none = nullptr, zero = T(Real<T>(0));
   aba_outward(m, state, qpos, qvel, none);
   const Mask<T> little = never ? zero <= zero : turns_little(m, state, h);
   const bool some = always || !all_lanes(little);
-  if (some) velocity_products_of_step(m, state, all, h, true, scratch, qpos, qvel, Q, K, stiff, qacc);
+  if (some) velocity_products_of_step(m, state, all, h, held, scratch, qpos, qvel, Q, K, stiff, qacc);
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));

@@ -157,7 +157,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (servos_->idle()) servos_.reset();
   if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
-    products_.emplace(model, data), next_.found.resize(data.size(1));
+    products_.emplace(model, data, loops_ ? loops_->equalities().held_trees() : std::vector<std::uint8_t>());
+    next_.found.resize(data.size(1));
     return;
   }
   rk4_.stage_qpos.resize(data.size(model.nq));
@@ -403,7 +404,7 @@ typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
 /// qacc with implicit velocity products. @return whether data holds the factors of M̂
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, !loops_, qpos, qvel,
+  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, qpos, qvel,
                                     data.joint_force, data.joint_inertia, data.qacc, now_.turning);
 }
 

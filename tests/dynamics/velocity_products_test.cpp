@@ -169,7 +169,7 @@ TEST(VelocityProducts, AreExplicitWhereTheyAddLittle) {
     const std::vector<double> none(c.model.nv);
     std::vector<double> qacc(c.model.nv);
     if (VelocityProducts<double>(c.model, c.data)
-            .accelerate_step(c.model, c.data, h, false, true, c.s.qpos, c.s.qvel, none, c.inertia, qacc)) {
+            .accelerate_step(c.model, c.data, h, false, c.s.qpos, c.s.qvel, none, c.inertia, qacc)) {
       ++explicit_ones;
       EXPECT_LE(gain, 1e-6 * energy) << seed;
       EXPECT_LT(relative_error(qacc, plain(-braked)), 1e-9) << seed;
@@ -195,7 +195,7 @@ TEST(VelocityProducts, OfALimbThatSpinsAboutItsAxisAreNone) {
   const auto is_explicit = [&](double spin, double swing) {
     data.qvel[8] = spin, data.qvel[6] = swing;
     return VelocityProducts<double>(model, data)
-        .accelerate_step(model, data, 1.0 / 60, false, true, data.qpos, data.qvel, none, model.armature, qacc);
+        .accelerate_step(model, data, 1.0 / 60, false, data.qpos, data.qvel, none, model.armature, qacc);
   };
   EXPECT_TRUE(is_explicit(3, 0));
   EXPECT_FALSE(is_explicit(3, 1));

@@ -115,6 +115,85 @@ def test_servos_beside_loops_are_those_of_worlds_alone(servo):
     assert batch.width > 1
 
 
+def velocity_after_a_step(xml, q, v, worlds, dtype="float64", **options):
+    """Of a world that is stepped individually (worlds = 0) or in lanes, whose laws hold."""
+    model = tarsus.Model.from_xml_string(f"<mujoco>{xml}</mujoco>")
+    world = tarsus.Batch(model, worlds, dtype=dtype, **options) if worlds else tarsus.Data(model, dtype=dtype)
+    stepper = world if worlds else tarsus.Stepper(world, **options)
+    world.qpos[:], world.qvel[:] = q, v
+    assert stepper.step() == 0
+    if worlds:
+        assert stepper.width > 1 and not stepper.reports["inconsistent"].any() and not stepper.reports["unsolved"].any()
+        assert (world.qvel == world.qvel[0]).all()
+    return np.array(world.qvel[0] if worlds else world.qvel, float)
+
+
+NO_CONTACT = '<default><geom contype="0" conaffinity="0"/></default>'
+
+
+@pytest.mark.parametrize("worlds", [0, 9])
+@pytest.mark.parametrize("limits", [True, False])
+def test_what_no_loop_holds_tumbles_as_without_loops(worlds, limits):
+    """A free box beside a hinge that an equality locks."""
+    xml = f"""{NO_CONTACT}<option gravity="0 0 0"/><worldbody><body><freejoint/><geom type="box" size=".1 .2 .3"/></body>
+      <body pos="0 1 0"><joint name="a" damping="1"/><geom size=".1"/></body></worldbody>"""
+    q, v = [0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 6, -8, 5, 0]
+    options = {"dt": 1 / 60, "contacts": limits, "joint_limits": limits}
+    lone, beside = (velocity_after_a_step(xml + loop, q, v, worlds, **options)
+                    for loop in ("", '<equality><joint joint1="a"/></equality>'))
+    np.testing.assert_allclose(beside, lone, rtol=0, atol=1e-12)
+
+
+def test_loops_that_turn_fast_step_in_lanes_as_alone():
+    """Links that turn by a radian a step, in a tree that a connection closes and in one beside it."""
+    def chain(name, at):
+        return (f'<body pos="{at} 0 0"><joint type="ball"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".03"/>'
+                '<body pos=".3 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 .2 0" size=".02"/>'
+                f'<body name="{name}" pos=".2 .2 0"><joint axis="0 0 1"/><geom size=".05" pos=".1 0 .1"/></body></body></body>')
+    xml = f"""{NO_CONTACT}<worldbody>{chain("a", 0)}{chain("b", 1)}</worldbody><equality><connect body1="a" anchor=".1 0 0"/></equality>"""
+    rng, most = np.random.default_rng(0), 0
+    for _ in range(20):
+        q, v = [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], rng.normal(size=10) * 20
+        one, lanes = (velocity_after_a_step(xml, q, v, worlds, dt=1 / 60, contacts=True, joint_limits=True) for worlds in (0, 9))
+        np.testing.assert_allclose(lanes, one, rtol=0, atol=1e-6)
+        most = max(most, np.abs(one).max())
+    assert most > 10
+
+
+@pytest.mark.parametrize("worlds", [0, 9])
+@pytest.mark.parametrize("less", [1e-2, 1e-3, 1e-4])
+def test_rows_that_nearly_depend_on_one_another_hold_like_others(worlds, less):
+    """Two equalities that together hold both hinges at zero."""
+    xml = f"""{NO_CONTACT}<worldbody><body><joint name="a" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body>
+      <body pos="0 1 0"><joint name="b" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody><equality>"""
+    apart = '<joint joint1="a"/><joint joint1="b"/></equality>'
+    near = f'<joint joint1="a" joint2="b"/><joint joint1="a" joint2="b" polycoef="0 {1 - less} 0 0 0"/></equality>'
+    q, v, options = [0.01, -0.02], [0.3, 0.1], {"dt": 0.005, "contacts": True, "joint_limits": True}
+    expected = velocity_after_a_step(xml + apart, q, v, worlds, **options)
+    np.testing.assert_allclose(velocity_after_a_step(xml + near, q, v, worlds, **options), expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("worlds", [0, 9])
+def test_equalities_hold_a_ball_that_the_floor_pushes_up(worlds):
+    """One locks a hinge and one couples the ball's height to it: together with the contact they leave little to move."""
+    for coupling in (1, 0.1, 0.03):
+        xml = f"""<worldbody><geom type="plane" size="1 1 1"/><body><joint name="a"/><geom size=".05" contype="0" conaffinity="0"/>
+          <body><joint name="b" type="slide"/><geom size=".1"/></body></body></worldbody>
+          <equality><joint joint1="a" joint2="b" polycoef="0 {coupling} 0 0 0"/><joint joint1="a"/></equality>"""
+        speeds = velocity_after_a_step(xml, [0, 0], [0, 0], worlds, contacts=True, joint_limits=True)
+        np.testing.assert_allclose(speeds, 0, rtol=0, atol=1e-6)
+
+
+def test_capsules_side_by_side_touch_in_lanes_where_they_touch_alone():
+    """The first is the world's."""
+    xml = """<worldbody><geom type="capsule" size=".05 .1"/><body pos=".09 0 0"><joint type="slide" axis="1 0 0"/>
+      <joint axis="0 1 0"/><joint axis="1 0 0"/><geom type="capsule" size=".05 .13"/></body></worldbody>"""
+    for turn in (0.004, 0.01, 0.015):
+        one, lanes = (velocity_after_a_step(xml, [0, turn, turn], [-0.5, 0.1, 0.3], worlds, contacts=True, tolerance=1e-12)
+                      for worlds in (0, 9))
+        np.testing.assert_allclose(lanes, one, rtol=0, atol=1e-9)
+
+
 def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
     batch = stands(humanoid, 4)
     batch.qvel[:] = np.random.default_rng(1).uniform(-1, 1, batch.qvel.shape)

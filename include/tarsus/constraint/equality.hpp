@@ -18,6 +18,7 @@
 // consists of its constraint's name and the row's: "knee loop (connect) y".
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <tuple>
@@ -106,6 +107,8 @@ class EqualitySet {
   /// @throws ValueError for values that are negative, not finite, or both zero
   void set_softness(int index, const Softness& softness);
   std::string row_name(int row) const;
+  /// [njoint] 1 at the root joint of each tree on which a row acts.
+  std::vector<std::uint8_t> held_trees() const;
 
   /// Adds the structure of all rows to `rows`, in order. Call it once, before other blocks.
   /// @throws ValueError if there are blocks already

@@ -7,6 +7,9 @@
 // has the derivation.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "tarsus/dynamics/dynamics.hpp"
 
 namespace tarsus {
@@ -15,7 +18,9 @@ namespace tarsus {
 template <class R>
 class VelocityProducts {
  public:
-  VelocityProducts(const Model& model, const BasicData<R>& data);
+  /// @param held [njoint] nonzero at the root joint of each tree that a loop holds, whose parameters of θ and of the
+  /// bound differ; empty: none  @throws ShapeError
+  VelocityProducts(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> held = {});
 
   /// Computes q̈ of the equation above. Afterwards data holds poses and velocities but no factors for minv();
   /// data.links()[i].a of a single world is J_i q̈.
@@ -28,15 +33,14 @@ class VelocityProducts {
                   In<R> joint_inertia, Out<R> qacc, In<R> external = {}, In<R> tangent = {});
 
   /// Computes q̈ for a step of h seconds. Each tree has its own θ = ½ + h|ω|, at most 1, where ω is the angular
-  /// velocity of its fastest link; for a tree of one link θ = ½. Joints that change the inertia of their subtree by a
-  /// large fraction within the step are damped, as the derivation describes. Unless `always`, worlds with h|ω| below
-  /// 3e-4 use maba(), because explicit velocity products are harmless there. The energy of some trees is bounded by the
-  /// work of the forces (dynamics/energy_bound.inl): those with h|ω| above 0.2 (long chains: less), and those with a
-  /// link that slides close to the axis about which its carrier turns. qacc must not alias joint_force.
-  /// @param alone no loop constrains the trees; they then need less damping for the bound
+  /// velocity of its fastest link; for a tree of one link that no loop holds θ = ½. Joints that change the inertia of
+  /// their subtree by a large fraction within the step are damped, as the derivation describes. Unless `always`, worlds
+  /// with h|ω| below 3e-4 use maba(): explicit velocity products are harmless there. The energy of some trees is
+  /// bounded by the work of the forces (dynamics/energy_bound.inl): those with h|ω| above 0.2 (long chains: less), and
+  /// those with a link that slides close to the axis about which its carrier turns. qacc must not alias joint_force.
   /// @param stiff [pack][nv][lane] trees with a positive entry are bounded at any angular velocity; empty: none
   /// @return whether all worlds used maba(). Data holds the factors of M̂ if and only if they did.
-  bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool alone, In<R> qpos, In<R> qvel,
+  bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos, In<R> qvel,
                        In<R> joint_force, In<R> joint_inertia, Out<R> qacc, In<R> stiff = {});
 
   enum class Use { never, where_needed, always };
@@ -48,6 +52,9 @@ class VelocityProducts {
                   In<R> joint_inertia, Out<R> qacc, Out<R> found, In<R> stiff = {});
 
  private:
+  const std::uint8_t* held() const { return held_.empty() ? nullptr : held_.data(); }
+
+  std::vector<std::uint8_t> held_;
   AlignedVector<std::byte> links_;
   AlignedVector<R> scratch_;
 };
