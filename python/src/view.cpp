@@ -135,7 +135,8 @@ nb::object frames_of(const MotionClip& clip) {
 nb::object sample(const ClipBinding& clip, handle t) {
   const std::size_t nq = clip.nq(), nv = clip.nv();
   double one = 0;
-  const bool many = !nb::try_cast(t, one);
+  // NumPy before 2.4 converts an array of one number to a number.
+  const bool array = PyObject_CheckBuffer(t.ptr()) && !shape_of("t", t).empty(), many = array || !nb::try_cast(t, one);
   const std::size_t n = many && !shape_of("t", t).empty() ? shape_of("t", t)[0] : 1;
   const std::vector<double> times = many ? numbers("t", t, {n}) : std::vector<double>{one};
   AlignedVector<double> qpos(n * nq), qvel(n * nv);
