@@ -233,7 +233,8 @@ void bind_view(nb::module_& m) {
       "Indices of the model's joints that the clip drives.");
   c.def("sample", &sample, "t"_a,
         nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(qpos [nq], qvel [nv]) at any finite time t [s]. For an array t [n]: qpos [n][nq] and qvel [n][nv].");
+        "(qpos [nq], qvel [nv]) at any finite time t [s], up to 2^53 cycles of a clip that loops. For an array t [n]: "
+        "qpos [n][nq] and qvel [n][nv].");
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether the clip repeats.");

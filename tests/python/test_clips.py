@@ -224,3 +224,13 @@ def test_an_array_of_times_gives_an_array_of_poses(humanoid, times):
     for row, t in zip(qpos, times):
         for number in (float(t), t, np.array(t)):
             assert np.array_equal(clip.sample(number)[0], row)
+
+
+def test_times_beyond_all_cycles_are_refused(humanoid):
+    """There the time within a cycle is unknown, and positions would not be finite."""
+    clip = tarsus.Clip.load(tarsus.MODELS / "clips" / "humanoid_walk.json", humanoid)
+    assert all(np.isfinite(part).all() for part in clip.sample(0.9 * 2**53 * clip.duration))
+    for t in (1.7e308, -1.7e308, 1.1 * 2**53 * clip.duration):
+        for given in (t, np.array([0.0, t])):
+            with pytest.raises(tarsus.ValueError, match=r"t: is .*, expected at most 2\^53 cycles of the clip, "):
+                clip.sample(given)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
 import weakref
 
@@ -544,6 +545,7 @@ def test_what_a_thread_works_on_is_refused_to_others(make, look):
     worker.start()
     said = ""
     for _ in range(2000):
+        time.sleep(0)  # lets the other thread begin a call
         try:
             look(thing)
         except ValueError as error:
