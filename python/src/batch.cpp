@@ -682,13 +682,16 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "friction_scale for the sliding\n"
         "friction of geoms (geoms of all bodies in turn; an explicit pair takes the larger of its two "
         "factors), kp_scale, kd_scale and\n"
-        "force_scale for the drives' gains and force limits (nv). actuator_gain_scale, actuator_damping_scale and\n"
-        "actuator_force_scale (n = number of the model's actuators) are for its own actuators: coefficients of "
-        "gain and bias, those of the\n"
-        "velocity, and force ranges. A motor's strength is its gain; a velocity servo has both factors. "
-        "gravity is [worlds, 3] [m/s²]. Raises\n"
-        "ShapeError, and ValueError for\n"
-        "a number out of range or one without effect.");
+        "force_scale for the drives' gains and force limits (nv; those of a joint with several degrees of freedom are "
+        "used "
+        "as Drives uses its gains).\n"
+        "actuator_gain_scale, actuator_damping_scale and actuator_force_scale (n = number of the model's actuators) "
+        "are for its own\n"
+        "actuators: coefficients of gain and bias, those of the velocity, and force ranges. A motor's strength is its "
+        "gain; a velocity\n"
+        "servo has both factors. gravity is [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for a number out of "
+        "range or one without\n"
+        "effect.");
   c.def("capture", &capture, "world"_a, "file"_a,
         nb::sig("def capture(self, world: int, file: str | os.PathLike) -> bool"),
         "Writes one world to an .npz file. A failed world is written as it was before its failed step, with "

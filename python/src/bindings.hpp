@@ -11,12 +11,14 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "array.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/io/read_options.hpp"
 #include "tarsus/model/data.hpp"
@@ -139,6 +141,16 @@ class Taken {
   bool& taken_;
 };
 
+/// What calls leave in a Data's workspace for later calls: the links' poses, and the factors of the mass matrix. All
+/// algorithms use the same workspace. This is what Call needs to compute again what another call has overwritten.
+template <class R>
+struct Left {
+  AlignedVector<R> qpos, qvel;  ///< arguments of the last kinematics(); empty: not given
+  AlignedVector<R> factored;    ///< qpos of the factors; empty: there are none
+  bool posed = false;           ///< whether the workspace has the poses (and velocities) of `qpos` (and `qvel`)
+  bool factor_posed = false;    ///< whether it has the poses of `factored`, which minv() reads
+};
+
 /// Python's Data: a BasicData of either scalar type, and its model.
 class AnyData {
  public:
@@ -153,6 +165,16 @@ class AnyData {
   template <class F>
   auto visit(F f) {
     return std::visit([&](auto& data) { return f(*data); }, data_);
+  }
+  /// The same. @throws ValueError while another thread uses the data
+  template <class F>
+  auto alone(F f) {
+    const Taken taken(busy, "data");
+    return visit(f);
+  }
+  template <class R>
+  Left<R>& left() {
+    return std::get<Left<R>>(left_);
   }
   /// The model's sensors with their workspace, constructed on first use.
   SensorSet& sensors() {
@@ -178,6 +200,7 @@ class AnyData {
   nb::object owner_;
   const Model* model_;
   std::variant<std::unique_ptr<BasicData<double>>, std::unique_ptr<BasicData<float>>> data_;
+  std::tuple<Left<double>, Left<float>> left_;
 };
 
 /// Shape of an array with `inner` numbers a world: inner itself, or (packs, inner…, width) for a batch.
@@ -190,14 +213,19 @@ Shape batch_shape(const BasicData<R>& data, std::initializer_list<int> inner) {
   return shape;
 }
 
+/// What a call overwrites in the workspace: nothing, the links' poses and velocities, or also the factors.
+enum class Overwrites { nothing, poses, all };
+
 /// One call of an algorithm: checks its arguments against the model and data.
 template <class R>
 class Call {
  public:
   /// @throws ValueError if the data was made for another model, or while another call uses it
-  Call(const Model& model, const AnyData& any, BasicData<R>& data)
-      : model(model), data(data), taken_(any.busy, "data") {
+  Call(const Model& model, AnyData& any, BasicData<R>& data, Overwrites overwrites = Overwrites::all)
+      : model(model), data(data), taken_(any.busy, "data"), left_(any.left<R>()) {
     if (&any.model() != &model) throw ValueError("data", "made for another model", "data of this model");
+    if (overwrites != Overwrites::nothing) left_.posed = left_.factor_posed = false;
+    if (overwrites == Overwrites::all) left_.factored.clear();
   }
 
   const Model& model;
@@ -224,11 +252,43 @@ class Call {
     f();
   }
 
+  /// Notes that the workspace has the kinematics of these arguments.
+  void leaves_kinematics(In<R> qpos, In<R> qvel) const {
+    left_.qpos.assign(qpos.begin(), qpos.end()), left_.qvel.assign(qvel.begin(), qvel.end());
+    left_.posed = true, left_.factor_posed = false;
+  }
+  /// Notes that the workspace has factors at qpos.
+  void leaves_factors(In<R> qpos) const {
+    left_.factored.assign(qpos.begin(), qpos.end());
+    left_.factor_posed = true, left_.posed = false;
+  }
+  /// Makes the workspace of a single world have what the last kinematics() left.
+  /// @throws ValueError for a batch, and if there was no kinematics(), or none with qvel
+  void needs_kinematics(bool velocities = false) const {
+    if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+    if (left_.qpos.empty() && model.nq > 0)
+      throw ValueError("data", "without poses", "a call of kinematics() with this data before");
+    if (velocities && left_.qvel.empty() && model.nv > 0)
+      throw ValueError("data", "without velocities", "a call of kinematics() with qvel");
+    if (left_.posed) return;
+    kinematics<R>(model, data, left_.qpos, left_.qvel);
+    left_.posed = true, left_.factor_posed = false;
+  }
+  /// Makes the workspace have what the last aba(), maba() or factor() left. @throws ValueError if there are no factors
+  void needs_factors() const {
+    if (left_.factored.empty() && model.nq > 0)
+      throw ValueError("data", "without factors", "a call of factor(), aba() or maba() with this data before");
+    if (left_.factor_posed) return;
+    kinematics<R>(model, data, left_.factored);
+    left_.factor_posed = true, left_.posed = false;
+  }
+
  private:
   static constexpr int kManyLinks = 16;
   std::size_t alignment() const { return data.width() * sizeof(R); }
 
   Taken taken_;
+  Left<R>& left_;
 };
 
 /// Whether a dtype, in any notation of NumPy, is float32 rather than float64. @throws ValueError for other types

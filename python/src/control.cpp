@@ -28,7 +28,7 @@ nb::object py_drive_terms(const Model& model, AnyData& any, const Drives& drives
                           handle qpos_target, handle qvel_target, handle tau, handle joint_force,
                           handle joint_inertia) {
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     drives.check(model);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), q_target = call.in("qpos_target", qpos_target, {model.nq});
     const Input<R> v_target = call.optional("qvel_target", qvel_target, {model.nv}),
@@ -45,7 +45,7 @@ nb::object py_drive_terms(const Model& model, AnyData& any, const Drives& drives
 nb::object py_drive_force(const Model& model, AnyData& any, const Drives& drives, double dt, handle qpos, handle qvel,
                           handle qpos_target, handle qvel_target, handle qacc, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     drives.check(model);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), q_target = call.in("qpos_target", qpos_target, {model.nq});
     const Input<R> v_target = call.optional("qvel_target", qvel_target, {model.nv}),

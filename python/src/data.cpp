@@ -38,7 +38,7 @@ auto getter(Member member) {
 template <class Member>
 auto setter(Member member, const char* argument) {
   return [member, argument](AnyData& any, nb::handle value) {
-    any.visit([&]<class R>(BasicData<R>& data) {
+    any.alone([&]<class R>(BasicData<R>& data) {
       const auto [values, n] = member(data);
       assign<R>(argument, value, batch_shape(data, {n}), values->data());
     });
@@ -71,7 +71,7 @@ int per_world(const BasicData<R>& data, nb::handle array) {
 }
 
 nb::object get(AnyData& any, nb::handle array, int world) {
-  return any.visit([&]<class R>(BasicData<R>& data) {
+  return any.alone([&]<class R>(BasicData<R>& data) {
     check_world(data, world);
     const int n = per_world(data, array);
     const Input<R> in("array", array, batch_shape(data, {n}), 1);
@@ -82,7 +82,7 @@ nb::object get(AnyData& any, nb::handle array, int world) {
 }
 
 void set(AnyData& any, nb::handle array, int world, nb::handle values) {
-  any.visit([&]<class R>(BasicData<R>& data) {
+  any.alone([&]<class R>(BasicData<R>& data) {
     check_world(data, world);
     const int n = per_world(data, array);
     Output<R> out("array", array, batch_shape(data, {n}), 1);
@@ -93,7 +93,7 @@ void set(AnyData& any, nb::handle array, int world, nb::handle values) {
 void reset(AnyData& any, nb::handle which) {
   const Model& model = any.model();
   const KeyframeSpec* key = which.is_none() ? nullptr : &keyframe_of(model, which);
-  any.visit([&]<class R>(BasicData<R>& data) {
+  any.alone([&]<class R>(BasicData<R>& data) {
     const auto fill = [&](AlignedVector<R>& to, int n, const std::vector<double>* given, const double* otherwise) {
       std::vector<R> one(n, R(0));
       if (given && int(given->size()) == n)
@@ -128,7 +128,7 @@ void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int num
             [&](auto& data) { return view_array(member(data)->data(), shape(data), self); });
       },
       [member, shape, name](AnyData& any, nb::handle value) {
-        any.visit([&]<class R>(BasicData<R>& data) { assign<R>(name, value, shape(data), member(data)->data()); });
+        any.alone([&]<class R>(BasicData<R>& data) { assign<R>(name, value, shape(data), member(data)->data()); });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
       nb::for_setter(
@@ -143,7 +143,7 @@ void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle poi
   const std::vector<double> f = numbers("force", force, {3});
   std::vector<double> p;
   if (!point.is_none()) p = numbers("point", point, {3});
-  any.visit([&]<class R>(BasicData<R>& data) {
+  any.alone([&]<class R>(BasicData<R>& data) {
     if (data.width() != 1)
       throw ValueError("data", std::to_string(data.worlds()) + " worlds", "one world; use Batch for many");
     Data pose(model);
@@ -196,7 +196,8 @@ AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
   });
 }
 
-AnyData::AnyData(const AnyData& other) : forces(other.forces), owner_(other.owner_), model_(other.model_) {
+AnyData::AnyData(const AnyData& other)
+    : forces(other.forces), owner_(other.owner_), model_(other.model_), left_(other.left_) {
   const Taken taken(other.busy, "data");
   std::visit([&]<class D>(const std::unique_ptr<D>& data) { data_ = std::make_unique<D>(*data); }, other.data_);
 }
@@ -249,7 +250,7 @@ void bind_data(nb::module_& m) {
   const auto time = [](AnyData& any) { return any.visit([](auto& d) { return d.time; }); };
   const auto set_time = [](AnyData& any, double t) {
     if (!std::isfinite(t)) throw ValueError("time", number_text(t), "finite [s]");
-    any.visit([&](auto& d) { d.time = t; });
+    any.alone([&](auto& d) { d.time = t; });
   };
   c.def_prop_rw("time", time, set_time, "Simulated time [s], the same for all worlds.");
   c.def_prop_ro(

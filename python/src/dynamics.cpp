@@ -16,9 +16,10 @@ namespace {
 
 void py_kinematics(const Model& model, AnyData& any, handle qpos, handle qvel) {
   any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     const Input<R> q = call.qpos(qpos), v = call.optional("qvel", qvel, {model.nv});
     call.run([&] { kinematics<R>(model, data, q, v); });
+    call.leaves_kinematics(q, v);
   });
 }
 
@@ -46,7 +47,7 @@ void with_tendons(const Call<R>& call, In<R> qpos, In<R> qvel, Out<R> out, int n
 nb::object py_rnea(const Model& model, AnyData& any, handle qpos, handle qvel, handle qacc, handle out,
                    handle external) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), a = call.in("qacc", qacc, {model.nv}),
                    f = call.external(external);
     Output<R> tau = call.out("out", out, {model.nv});
@@ -63,7 +64,7 @@ nb::object py_rnea(const Model& model, AnyData& any, handle qpos, handle qvel, h
 
 nb::object py_bias_force(const Model& model, AnyData& any, handle qpos, handle qvel, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel);
     Output<R> bias = call.out("out", out, {model.nv});
     bias.keep_apart(q), bias.keep_apart(v);
@@ -78,7 +79,7 @@ nb::object py_bias_force(const Model& model, AnyData& any, handle qpos, handle q
 
 nb::object py_crba(const Model& model, AnyData& any, handle qpos, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     const Input<R> q = call.qpos(qpos);
     Output<R> M = call.out("out", out, {model.nv, model.nv});
     M.keep_apart(q);
@@ -105,6 +106,7 @@ nb::object py_aba(const Model& model, AnyData& any, handle qpos, handle qvel, ha
                         tendons.accelerate(world(v, model.nv), world(t, model.nv), world(f, 6 * model.njoint()), one);
                       });
     });
+    call.leaves_factors(q);
     return qacc.take();
   });
 }
@@ -118,6 +120,7 @@ nb::object py_maba(const Model& model, AnyData& any, handle qpos, handle qvel, h
     Output<R> qacc = call.out("out", out, {model.nv});
     for (const Input<R>* input : {&q, &v, &Q, &K, &f}) qacc.keep_apart(*input);
     call.run([&] { maba<R>(model, data, q, v, Q, K, qacc, f); });
+    call.leaves_factors(q);
     return qacc.take();
   });
 }
@@ -127,15 +130,17 @@ void py_factor(const Model& model, AnyData& any, handle qpos, handle joint_inert
     const Call<R> call(model, any, data);
     const Input<R> q = call.qpos(qpos), K = call.in("joint_inertia", joint_inertia, {model.nv});
     call.run([&] { factor<R>(model, data, q, K); });
+    call.leaves_factors(q);
   });
 }
 
 nb::object py_minv(const Model& model, AnyData& any, handle y, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
     const Input<R> in = call.in("y", y, {model.nv});
     Output<R> x = call.out("out", out, {model.nv});
     x.keep_apart_or_in_place(in);
+    call.needs_factors();
     call.run([&] { minv<R>(model, data, in, x); });
     return x.take();
   });
@@ -143,10 +148,11 @@ nb::object py_minv(const Model& model, AnyData& any, handle y, handle out) {
 
 nb::object py_jacobian(const Model& model, AnyData& any, handle body, handle point, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
     const Input<R> p("point", point, {3}, 1);
     Output<R> J("out", out, {6, std::size_t(model.nv)}, 1);
     J.keep_apart(p);
+    call.needs_kinematics();
     jacobian<R>(model, data, body_index(model, body), p, J);
     return J.take();
   });
@@ -154,7 +160,7 @@ nb::object py_jacobian(const Model& model, AnyData& any, handle body, handle poi
 
 nb::object py_integrate(const Model& model, AnyData& any, handle qpos, handle qvel, double dt, handle out) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel);
     Output<R> next = call.out("out", out, {model.nq});
     next.keep_apart(v), next.keep_apart_or_in_place(q);
@@ -231,14 +237,15 @@ void bind_dynamics(nb::module_& m) {
       "not included. O(n).");
   m.def("minv", &py_minv, "model"_a, "data"_a, "y"_a.none(), "out"_a = nb::none(),
         nb::sig("def minv(model: Model, data: Data, y: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(). O(n). out may be "
-        "y.");
+        "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(), until a step or a function "
+        "of constraints.\n"
+        "Raises ValueError without factors. O(n). out may be y.");
   m.def("jacobian", &py_jacobian, "model"_a, "data"_a, "body"_a.none(), "point"_a.none(), "out"_a = nb::none(),
         nb::sig("def jacobian(model: Model, data: Data, body: int | str, point: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),
         "Jacobian [6][nv] of a point [3] (world frame, m) fixed to a body. Angular rows first, world axes.\n"
         "\n"
-        "It holds at the configuration of the last kinematics(). Single world only.");
+        "It holds at the configuration of the last kinematics(); raises ValueError without one. Single world only.");
   m.def("integrate", &py_integrate, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "dt"_a, "out"_a = nb::none(),
         nb::sig("def integrate(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", dt: float, out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),

@@ -20,7 +20,7 @@ using nb::handle;
 
 BasicData<double>& single_world(AnyData& any, const Model& model) {
   return *any.visit([&]<class R>(BasicData<R>& data) -> BasicData<double>* {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
     if constexpr (std::is_same_v<R, double>) {
       if (data.width() == 1) return &data;
     }

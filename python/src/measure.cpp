@@ -14,7 +14,8 @@ namespace {
 
 nb::object py_body_pose(const Model& model, AnyData& any, handle body) {
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
+    call.needs_kinematics();
     const Transformd X = body_pose<R>(model, data, body_index(model, body));
     return nb::make_tuple(to_numpy(X.R), to_numpy(X.p));
   });
@@ -22,7 +23,8 @@ nb::object py_body_pose(const Model& model, AnyData& any, handle body) {
 
 nb::object py_body_poses(const Model& model, AnyData& any) {
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
+    call.needs_kinematics();
     const std::size_t n = model.nbody();
     AlignedVector<double> rotations(9 * n), positions(3 * n);
     for (std::size_t i = 0; i < n; ++i) {
@@ -36,7 +38,8 @@ nb::object py_body_poses(const Model& model, AnyData& any) {
 
 nb::object py_body_velocity(const Model& model, AnyData& any, handle body) {
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
+    call.needs_kinematics(true);
     const Motion<double> v = body_velocity<R>(model, data, body_index(model, body));
     return nb::make_tuple(to_numpy(v.w), to_numpy(v.v));
   });
@@ -44,17 +47,19 @@ nb::object py_body_velocity(const Model& model, AnyData& any, handle body) {
 
 Energy py_energy(const Model& model, AnyData& any, handle qpos, handle qvel) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::poses);
     if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
     const auto q = call.qpos(qpos), v = call.qvel(qvel);
     kinematics<R>(model, data, q, v);
+    call.leaves_kinematics(q, v);
     return energy<R>(model, data, q, v);
   });
 }
 
 Momentum py_momentum(const Model& model, AnyData& any) {
   return any.visit([&]<class R>(BasicData<R>& data) {
-    const Call<R> call(model, any, data);
+    const Call<R> call(model, any, data, Overwrites::nothing);
+    call.needs_kinematics(true);
     return momentum<R>(model, data);
   });
 }

@@ -160,7 +160,7 @@ void bind_joint(nb::module_& m) {
           [](const JointRef& j) {
             return BodyRef{j.owner, j.model, j->body};
           },
-          "Index of the body to which it belongs.")
+          "The body to which it belongs.")
       .def_prop_ro(
           "parent", [](const JointRef& j) { return j->parent; }, "Index of the parent link, -1 for the world.")
       .def_prop_ro(

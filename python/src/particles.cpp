@@ -208,11 +208,16 @@ nb::object forces_of(Particles& self) {
   return nb::make_tuple(new_array(force, {self.n(), 3}), to_python(energies), sym3(energies.virial));
 }
 
-void set_pinned(Particles& self, const std::vector<int>& which) {
+void set_pinned(Particles& self, handle which) {
   std::vector<char> pinned(self.n(), 0);
-  for (const int i : which) {
-    if (i < 0 || i >= self.system.particles())
-      throw ValueError("pinned", std::to_string(i), "particles from 0 to " + std::to_string(self.n() - 1));
+  const std::string expected = "indices of particles, 0 to " + std::to_string(std::ptrdiff_t(self.n()) - 1);
+  if (!nb::hasattr(which, "__iter__") || nb::isinstance<nb::str>(which))
+    throw nb::type_error(("pinned: is " + std::string(nb::repr(which).c_str()) + ", expected " + expected).c_str());
+  for (const handle one : which) {
+    int i = 0;
+    if (PyBool_Check(one.ptr()) || !nb::try_cast(one, i))
+      throw nb::type_error(("pinned: has " + std::string(nb::repr(one).c_str()) + ", expected " + expected).c_str());
+    if (i < 0 || i >= self.system.particles()) throw ValueError("pinned", std::to_string(i), expected);
     pinned[i] = 1;
   }
   self.changing().pinned = std::move(pinned);
@@ -289,7 +294,10 @@ class Verlet {
     } while (done < steps && report.ok && !interrupted);
     position_ = particles_->system.position;
     steps_ += done;
-    if (interrupted) throw nb::python_error();
+    if (interrupted) {
+      verlet_->update_energies();
+      throw nb::python_error();
+    }
     particles_->rethrow();
     return nb::cast(std::move(report));
   }
@@ -520,10 +528,10 @@ void bind_system(nb::module_& m) {
         "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.");
   c.def(
       "temperature", [](Particles& p) { return temperature(p.at_rest()); },
-      "Kinetic energy of the present velocities.");
+      "Temperature of the present velocities [K; reduced units: energy], 0 without degrees of freedom.");
   c.def(
       "kinetic_energy", [](Particles& p) { return kinetic_energy(p.at_rest()); },
-      "Temperature of the present velocities.");
+      "Kinetic energy of the present velocities, in the system's energy unit.");
   c.def(
       "degrees_of_freedom", [](const Particles& p) { return degrees_of_freedom(p.system); },
       "Number of moving coordinates minus constraints, minus 3 where momentum is conserved.");
@@ -541,7 +549,9 @@ void bind_system(nb::module_& m) {
   c.def_prop_ro(
       "box", [](const Particles& p) { return to_numpy(p.system.box.length); },
       nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths of the box, 0 where open; a copy.");
-  c.def_prop_rw("pinned", &pinned_of, &set_pinned, "Indices of the particles that never move.");
+  c.def_prop_rw("pinned", &pinned_of, &set_pinned, nb::arg().none(),
+                nb::for_setter(nb::sig("def pinned(self, value: collections.abc.Iterable[int], /) -> None")),
+                "Indices of the particles that never move. Assigning replaces them.");
   c.def_prop_ro(
       "units", [](const Particles& p) { return p.system.units.name; },
       "Unit system: 'nm_ps', 'angstrom_fs', 'si' or 'reduced'.");

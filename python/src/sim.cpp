@@ -308,7 +308,7 @@ std::vector<double> one_world(const BasicData<R>& data, const AlignedVector<R>& 
 }
 
 nb::object py_state_hash(AnyData& any) {
-  return any.visit([](auto& data) -> nb::object { return nb::int_(state_hash(data)); });
+  return any.alone([](auto& data) -> nb::object { return nb::int_(state_hash(data)); });
 }
 
 }  // namespace
@@ -327,7 +327,7 @@ PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse
 
 nb::object sensor_numbers(AnyData& any) {
   SensorSet& sensors = any.sensors();
-  return any.visit([&]<class R>(BasicData<R>& d) -> nb::object {
+  return any.alone([&]<class R>(BasicData<R>& d) -> nb::object {
     AlignedVector<R> out(d.size(sensors.numbers()));
     if constexpr (sizeof(R) == sizeof(double)) {
       if (d.width() == 1 && d.worlds() == 1) {
@@ -354,7 +354,7 @@ nb::object sensor_numbers(AnyData& any) {
 nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
   if (&any.model() != &model) throw ValueError("data", "made for another model", "data of this model");
   Actuation& actuation = any.actuation();
-  any.visit([&]<class R>(BasicData<R>& d) {
+  any.alone([&]<class R>(BasicData<R>& d) {
     check_world(d, world);
     const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
     actuation.set_mocap(of(d.mocap_pos, 3 * d.nmocap()), of(d.mocap_quat, 4 * d.nmocap()));

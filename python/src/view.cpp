@@ -135,7 +135,8 @@ nb::object frames_of(const MotionClip& clip) {
 nb::object sample(const ClipBinding& clip, handle t) {
   const std::size_t nq = clip.nq(), nv = clip.nv();
   double one = 0;
-  const bool many = !nb::try_cast(t, one);
+  // NumPy before 2.4 converts an array of one number to a number.
+  const bool array = PyObject_CheckBuffer(t.ptr()) && !shape_of("t", t).empty(), many = array || !nb::try_cast(t, one);
   const std::size_t n = many && !shape_of("t", t).empty() ? shape_of("t", t)[0] : 1;
   const std::vector<double> times = many ? numbers("t", t, {n}) : std::vector<double>{one};
   AlignedVector<double> qpos(n * nq), qvel(n * nv);
@@ -232,7 +233,8 @@ void bind_view(nb::module_& m) {
       "Indices of the model's joints that the clip drives.");
   c.def("sample", &sample, "t"_a,
         nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(qpos [nq], qvel [nv]) at any finite time t [s]. For an array t [n]: qpos [n][nq] and qvel [n][nv].");
+        "(qpos [nq], qvel [nv]) at any finite time t [s], up to 2^53 cycles of a clip that loops. For an array t [n]: "
+        "qpos [n][nq] and qvel [n][nv].");
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether the clip repeats.");

@@ -92,8 +92,9 @@ def relative_jacobian(model, data, body: int | str, reference: int | str, point=
     """[6][nv] Jacobian J of a point of `body` relative to `reference`: J qvel is its velocity as `reference` sees it, angular
     rows first, along the axes of `reference`. Requires kinematics(). `point` is in the world [m]; None: the origin of
     `body`. J describes relative coordinates, so joints that move both bodies alike have zero columns."""
+    point = None if point is None else _three("point", point)
     frame, _ = _core.body_pose(model, _one_world(data), reference)
-    at = _core.body_pose(model, data, body)[1] if point is None else _three("point", point)
+    at = _core.body_pose(model, data, body)[1] if point is None else point
     J = _core.jacobian(model, data, body, at) - _core.jacobian(model, data, reference, at)
     return np.concatenate([frame.T @ J[:3], frame.T @ J[3:]])
 

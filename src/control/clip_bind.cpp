@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/retarget.hpp"
@@ -70,6 +71,7 @@ class ClipBinder {
     if (out_.loop_) close_loop();
     set_rates();
     set_segments();
+    check_segments();
     report();
     return std::move(out_);
   }
@@ -436,6 +438,23 @@ class ClipBinder {
           to[c] = x0[c], to[n + c] = m0, to[2 * n + c] = 3 * step - 2 * m0 - m1, to[3 * n + c] = m0 + m1 - 2 * step;
         }
       }
+    }
+  }
+
+  /// Large numbers and times close together can overflow in positions, velocities or the arithmetic between them.
+  void check_segments() {
+    constexpr double kLargest = 1e300;
+    for (int i = 0; i + 1 < out_.frame_count(); ++i) {
+      const double rate = std::max(1.0, 1 / (out_.times_[i + 1] - out_.times_[i]));
+      const auto numbers = std::span(out_.segments_).subspan(std::size_t(i) * out_.row_, out_.row_);
+      if (rate < kLargest && std::ranges::all_of(numbers, [&](double x) { return std::abs(x) <= kLargest / rate; }))
+        continue;
+      Location where;
+      where.file = clip_.file;
+      throw InputError(where,
+                       fmt::format("frames {} and {}, at {:.6g} s and {:.6g} s: their numbers are too large, or their "
+                                   "times too close, to interpolate",
+                                   i, i + 1, out_.times_[i], out_.times_[i + 1]));
     }
   }
 

@@ -16,6 +16,10 @@
 namespace tarsus {
 namespace {
 
+/// Room for what write_clip() writes of the largest BVH file: four numbers of a quaternion for three angles among its
+/// kMaxBvhNumbers, with all digits, in frames of at least three.
+constexpr JsonLimits kLimits{.bytes = 64u << 20, .values = 1'000'000};
+
 /// Reads the tarsus-clip format.
 class ClipReader {
  public:
@@ -157,7 +161,7 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
   }
   if (looks_like_pickle(text)) return parse_mimickit(text, name);
   if (!first.empty() && first[0] != '{' && first[0] != '[') no_clip({name, 1, 1, ""});
-  const JsonDocument document(std::move(text), name);
+  const JsonDocument document(std::move(text), name, kLimits);
   const JsonValue* format = document.root().find("format");
   if (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip")
     return ClipReader(document).run(stem(name));
@@ -169,7 +173,7 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
 }
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {
-  std::string text = read_file(file, std::max(JsonLimits{}.bytes, kMaxBvhBytes));
+  std::string text = read_file(file, std::max(kLimits.bytes, kMaxBvhBytes));
   if (looks_like_acclaim(text)) return read_amc(file);  // it also reads the skeleton's file
   return parse_clip(std::move(text), file.string(), mapping);
 }

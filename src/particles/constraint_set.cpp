@@ -167,6 +167,7 @@ int ConstraintSet::add_centre_of_mass(std::span<const double> mass, const Vec3d&
 int ConstraintSet::add_user(std::vector<int> particles, RowFunction function, double scale, std::string name) {
   check_positive("user constraint's scale", scale);
   if (!function) throw ValueError("user constraint's function", "none", "a function");
+  if (particles.empty()) throw ValueError("user constraint's particles", "none", "at least one particle");
   return add({.kind = RowKind::user,
               .particles = std::move(particles),
               .scale = scale,

@@ -51,7 +51,8 @@ void Forces::Implementation::add_bonds(std::span<const double> x, std::span<doub
     const Vec3d e = point(x, bond.i) - point(x, bond.j);
     const double r = norm(e), stretch = r - bond.length;
     energies.bonds += 0.5 * bond.stiffness * stretch * stretch;
-    const Vec3d f = e * (-bond.stiffness * stretch / r);
+    const double ratio = bond.length == 0 ? 1 : stretch / r;  // without length, the force is linear: 0 at r = 0
+    const Vec3d f = e * (-bond.stiffness * ratio);
     add_to(force, bond.i, f);
     add_to(force, bond.j, -f);
     add_virial(energies.virial, e, f);

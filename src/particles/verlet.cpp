@@ -115,6 +115,7 @@ StepReport VelocityVerlet::fail(const char* stage, const std::string& why) {
   StepReport out;
   out.ok = false;
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
+  update_energies();
   out.stability = probe_stability();
   out.message = fmt::format("{} stage, time {:.6g}: {}; dt*omega_max {:.3g} (stable below 2)", stage,
                             time_ + options_.timestep, why, out.stability);
@@ -122,8 +123,13 @@ StepReport VelocityVerlet::fail(const char* stage, const std::string& why) {
   return out;
 }
 
+void VelocityVerlet::update_energies() {
+  std::vector<double> force(force_.size());
+  forces_.compute(system_.position, force, &energies_, team_.get());
+}
+
 // Stability of a failed step, from the multipliers of a shorter step that can be solved. λ̃ scales with the step
-// squared.
+// squared. These multipliers replace those of the failed solver, which may not be finite.
 double VelocityVerlet::probe_stability() {
   std::vector<double> x(old_x_.size()), lambda(multiplier_.size());
   const std::span<const double> w = mass_.inverse_diagonal();
@@ -134,8 +140,8 @@ double VelocityVerlet::probe_stability() {
     options.timestep = h;
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = old_x_[i] + h * (old_v_[i] + 0.5 * h * w[i] * old_force_[i]);
     if (!newton.solve_positions(system_.constraints, mass_, old_x_, x, lambda, options).ok()) continue;
-    for (double& value : lambda) value /= shorter * shorter;
-    return stability_number(system_.constraints, mass_, lambda);
+    for (std::size_t k = 0; k < lambda.size(); ++k) multiplier_[k] = lambda[k] / (shorter * shorter);
+    break;
   }
   return stability();
 }

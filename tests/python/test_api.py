@@ -219,6 +219,86 @@ def test_a_result_in_the_memory_of_an_input_is_refused(arm):
 # -- algorithms agree with each other through the bindings -------------------------------------------------------------
 
 
+#: Calls that take a qpos, and so overwrite the poses in the workspace. step() and the KKT system also overwrite the factors.
+OVERWRITES = {
+    "kinematics": lambda m, d, q, v: tarsus.kinematics(m, d, q, v),
+    "crba": lambda m, d, q, v: tarsus.crba(m, d, q),
+    "rnea": lambda m, d, q, v: tarsus.rnea(m, d, q, v, v),
+    "bias_force": lambda m, d, q, v: tarsus.bias_force(m, d, q, v),
+    "aba": lambda m, d, q, v: tarsus.aba(m, d, q, v, v),
+    "maba": lambda m, d, q, v: tarsus.maba(m, d, q, v, v, np.ones(m.nv)),
+    "factor": lambda m, d, q, v: tarsus.factor(m, d, q, np.ones(m.nv)),
+    "energy": lambda m, d, q, v: tarsus.energy(m, d, q, v),
+    "integrate": lambda m, d, q, v: tarsus.integrate(m, d, q, v, 0.1),
+    "drive_terms": lambda m, d, q, v: tarsus.drive_terms(m, d, tarsus.Drives.uniform(m), 0.01, q, v, q),
+    "minv": lambda m, d, q, v: (tarsus.aba(m, d, q, v, v), tarsus.minv(m, d, v)),
+    "copy": lambda m, d, q, v: tarsus.crba(m, d.copy(), q),
+    "sensordata": lambda m, d, q, v: d.sensordata,
+    "step": lambda m, d, q, v: tarsus.step(m, d, dt=0.01),
+    "solve_kkt": lambda m, d, q, v: tarsus.solve_kkt(m, d, q, v),
+    "rows": lambda m, d, q, v: tarsus.Equalities(m).rows(d, q, v),
+}
+
+
+def poses_in(model, data):
+    """All that reads what kinematics() left."""
+    momentum = tarsus.momentum(model, data)
+    return np.concatenate([np.ravel(part) for part in (
+        *tarsus.body_pose(model, data, "hand"), *tarsus.body_poses(model, data), *tarsus.body_velocity(model, data, "hand"),
+        tarsus.jacobian(model, data, "hand", np.array([0.1, 0.2, 0.3])), momentum.com, momentum.linear, momentum.angular,
+        tarsus.relative_jacobian(model, data, "hand", "base"))])
+
+
+@pytest.mark.parametrize("name", [name for name in OVERWRITES if name not in ("kinematics", "energy")])
+def test_what_kinematics_left_outlives_other_calls(arm, name):
+    """Poses, velocities and Jacobians are those of the last kinematics(), whatever qpos other functions had since."""
+    data, q, v, a, _ = state(arm)
+    other = tarsus.integrate(arm, data, q, a, 1.0)
+    fresh = tarsus.Data(arm)
+    tarsus.kinematics(arm, fresh, q, v)
+    tarsus.kinematics(arm, data, q, v)
+    OVERWRITES[name](arm, data, other, a)
+    assert np.array_equal(poses_in(arm, data), poses_in(arm, fresh))
+    assert np.array_equal(poses_in(arm, data.copy()), poses_in(arm, fresh))
+
+
+@pytest.mark.parametrize("name", [name for name in OVERWRITES if name not in ("aba", "maba", "factor", "minv", "step", "solve_kkt", "rows")])
+def test_factors_outlive_other_calls(arm, name):
+    """M x = y for the M of the last factor(), whatever qpos other functions had since."""
+    data, q, v, a, y = state(arm)
+    other = tarsus.integrate(arm, data, q, a, 1.0)
+    M = tarsus.crba(arm, data, q)
+    tarsus.factor(arm, data, q, arm.armature.copy())
+    OVERWRITES[name](arm, data, other, a)
+    for holder in (data, data.copy()):
+        assert np.abs(M @ tarsus.minv(arm, holder, y) - y).max() < 1e-12
+    tarsus.kinematics(arm, data, other)
+    tarsus.jacobian(arm, data, "hand", np.zeros(3))
+    assert np.abs(M @ tarsus.minv(arm, data, y) - y).max() < 1e-12
+
+
+def test_what_no_call_has_left_is_refused(arm):
+    data, q, v, _, y = state(arm)
+    for look in (lambda: tarsus.jacobian(arm, data, "hand", np.zeros(3)), lambda: tarsus.body_pose(arm, data, "hand"), lambda: tarsus.body_poses(arm, data),
+                 lambda: tarsus.body_velocity(arm, data, "hand"), lambda: tarsus.momentum(arm, data), lambda: tarsus.relative_jacobian(arm, data, "hand", "base")):
+        with pytest.raises(tarsus.ValueError, match=r"data: is without poses, expected a call of kinematics\(\)"):
+            look()
+    tarsus.kinematics(arm, data, q)
+    for look in (lambda: tarsus.body_velocity(arm, data, "hand"), lambda: tarsus.momentum(arm, data)):
+        with pytest.raises(tarsus.ValueError, match=r"data: is without velocities, expected a call of kinematics\(\) with qvel"):
+            look()
+    for call in (lambda: None, lambda: tarsus.step(arm, data, dt=0.01), lambda: tarsus.solve_kkt(arm, data, q, v)):
+        call()
+        with pytest.raises(tarsus.ValueError, match=r"data: is without factors, expected a call of factor\(\)"):
+            tarsus.minv(arm, data, y)
+        tarsus.factor(arm, data, q, arm.armature.copy())
+
+
+def test_docstrings_name_what_is_returned(arm):
+    assert isinstance(arm.joint("elbow").body, tarsus.Body) and "ndex" not in tarsus.Joint.body.__doc__
+    assert "Kinetic energy" in tarsus.ParticleSystem.kinetic_energy.__doc__ and "Temperature" in tarsus.ParticleSystem.temperature.__doc__
+
+
 @pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
 def test_identities_in_both_precisions(arm, dtype, tolerance):
     data, q, v, a, tau = state(arm, dtype=dtype)

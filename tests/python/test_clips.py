@@ -1,5 +1,6 @@
 """Motions from files of several kinds: loaded, bound, retargeted, saved."""
 
+import json
 import pickle
 import re
 import subprocess
@@ -181,3 +182,55 @@ def test_a_mapping_of_another_format_is_refused(humanoid, tmp_path):
     mapping.write_text(text.replace('"points"', '"scale": 0.01, "points"'))
     with pytest.raises(tarsus.InputError, match="has no effect with .points..*\\(scale\\)"):
         motion.retarget(humanoid, mapping)
+
+
+@pytest.mark.parametrize("times, frames", [([0, 1, 2], [1e308, -1e308, 1e308]), ([0, 5e-324, 1], [0, 1, 2]), ([0, 1e-301, 1], [0, 0, 0])])
+def test_frames_that_cannot_be_interpolated_are_named(times, frames, tmp_path):
+    """Poses between such frames would not be finite."""
+    model = tarsus.Model.load(tarsus.MODELS / "pendulum.xml")
+    file = tmp_path / "clip.json"
+    clip = {"format": "tarsus-clip", "version": 1, "name": "c", "loop": False, "up": "+z", "forward": "+x", "times": times,
+            "channels": [{"name": model.joints[0].name, "kind": "angle"}], "frames": [[x] for x in frames]}
+    file.write_text(json.dumps(clip))
+    with pytest.raises(tarsus.InputError, match=r"clip.json: error: frames 0 and 1, at 0 s and .* s: their numbers are too large, or their times too close"):
+        tarsus.Clip.load(file, model)
+    clip["times"], clip["frames"] = [0, 1e-6, 1], [[1e200], [-1e200], [1e200]]
+    file.write_text(json.dumps(clip))
+    bound = tarsus.Clip.load(file, model)
+    assert all(np.isfinite(bound.sample(np.linspace(0, 1, 101))[k]).all() for k in (0, 1))
+
+
+def test_a_long_clip_that_is_saved_is_read_again(tmp_path):
+    """60,000 frames are 1 MB of BVH and 11 MB in this project's format, with all digits."""
+    joint = "OFFSET 0 -1 0\n CHANNELS 3 Zrotation Xrotation Yrotation\n End Site\n {\n OFFSET 0 -1 0\n }\n"
+    head = ("HIERARCHY\nROOT Hips\n{\n OFFSET 0 0 0\n CHANNELS 6 Xposition Yposition Zposition Zrotation Xrotation Yrotation\n JOINT Leg\n {\n "
+            + joint + " }\n}\nMOTION\nFrames: 60000\nFrame Time: 0.01\n")
+    (tmp_path / "long.bvh").write_text(head + "".join(f".1 1 .2 {k % 7} {k % 5} {k % 3} {k % 11} 3 {k % 13}\n" for k in range(60000)))
+    clip = tarsus.MotionClip.load(tmp_path / "long.bvh")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the skeleton is not stored
+        clip.save(tmp_path / "long.json")
+    assert (tmp_path / "long.json").stat().st_size > 8 << 20
+    again = tarsus.MotionClip.load(tmp_path / "long.json")
+    assert again.times == clip.times and np.abs(again.frames - clip.frames).max() < 1e-15
+
+
+@pytest.mark.parametrize("times", [np.array([0.5]), np.array([0.5, 0.25]), np.zeros(0)])
+def test_an_array_of_times_gives_an_array_of_poses(humanoid, times):
+    """Also an array of one number, which NumPy before 2.4 takes for a number."""
+    clip = tarsus.Clip.load(tarsus.MODELS / "clips" / "humanoid_walk.json", humanoid)
+    qpos, qvel = clip.sample(times)
+    assert qpos.shape == (len(times), humanoid.nq) and qvel.shape == (len(times), humanoid.nv)
+    for row, t in zip(qpos, times):
+        for number in (float(t), t, np.array(t)):
+            assert np.array_equal(clip.sample(number)[0], row)
+
+
+def test_times_beyond_all_cycles_are_refused(humanoid):
+    """There the time within a cycle is unknown, and positions would not be finite."""
+    clip = tarsus.Clip.load(tarsus.MODELS / "clips" / "humanoid_walk.json", humanoid)
+    assert all(np.isfinite(part).all() for part in clip.sample(0.9 * 2**53 * clip.duration))
+    for t in (1.7e308, -1.7e308, 1.1 * 2**53 * clip.duration):
+        for given in (t, np.array([0.0, t])):
+            with pytest.raises(tarsus.ValueError, match=r"t: is .*, expected at most 2\^53 cycles of the clip, "):
+                clip.sample(given)

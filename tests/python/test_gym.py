@@ -177,8 +177,11 @@ def test_bad_arguments_are_named():
                 env.unwrapped.reset(seed=wrong)
         with pytest.raises(tarsus.ValueError, match="seed: is"):
             single.reset(seed=seed)
-    with pytest.raises(TypeError, match="options: is of type int, expected a dict"):
-        env.unwrapped.reset(options=3)
+    for one in (env.unwrapped, single):
+        with pytest.raises(TypeError, match="options: is of type int, expected a dict"):
+            one.reset(options=3)
+        with pytest.raises(tarsus.ValueError, match="options: has the key 'resetmask', expected "):
+            one.reset(options={"resetmask": np.ones(3, bool)})
     with pytest.raises(ValueError, match="seed"):
         env.reset(seed=[1, 2])
     with pytest.raises(tarsus.Error, match="action"):

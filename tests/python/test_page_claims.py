@@ -213,11 +213,19 @@ def test_what_scenes_of_free_bodies_refuse(tmp_path, xml, named):
 # -- clips.md -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, head, most", [("clip.json", '{"format": "tarsus-clip", "version": 1}', 8 << 20), ("clip.bvh", "HIERARCHY\n", 16 << 20)])
+@pytest.mark.parametrize("name, head, most", [("clip.json", '{"format": "tarsus-clip", "version": 1}', 64 << 20), ("clip.bvh", "HIERARCHY\n", 16 << 20)])
 def test_files_of_clips_have_a_largest_size(tmp_path, name, head, most):
     file = tmp_path / name
     file.write_text(head + " " * (most + 1 - len(head)))
     with pytest.raises(tarsus.InputError, match=f"bytes, expected at most {most}"):
+        tarsus.MotionClip.load(file)
+
+
+def test_bvh_files_have_a_largest_number_of_numbers(tmp_path):
+    file, rows = tmp_path / "clip.bvh", 333_334
+    file.write_text("HIERARCHY\nROOT Hips\n{\n OFFSET 0 0 0\n CHANNELS 6 Xposition Yposition Zposition Zrotation Xrotation Yrotation\n End Site\n {\n"
+                    f" OFFSET 0 1 0\n }}\n}}\nMOTION\nFrames: {rows}\nFrame Time: 0.01\n" + "0 1 0 0 0 0\n" * rows)
+    with pytest.raises(tarsus.InputError, match="2000004 numbers, expected at most 2000000"):
         tarsus.MotionClip.load(file)
 
 

@@ -275,6 +275,58 @@ def test_a_failed_step_is_a_report_and_leaves_the_state():
     assert (system.position == before).all() and not report.position.ok and report.position.status != "converged"
 
 
+@pytest.mark.parametrize("at_a_time", [1, 20])
+def test_a_failed_step_leaves_the_energies_of_the_state(at_a_time):
+    """Two particles fall side by side and meet after eight steps, where the force is infinite. After seven, z = -g t²/2."""
+    s = tarsus.ParticleSystem(np.ones(2), np.array([[0.0, 0, 0], [4, 0, 0]]), np.array([[0.0, 0, 0], [-0.5, 0, 0]]))
+    s.setup({"molecule": ["A"], "exclude": "none", "types": {"A": {"epsilon": 1, "sigma": 0.1}}, "lennard_jones": {"cutoff": 0.25},
+             "gravity": [0, 0, -1]})
+    verlet = tarsus.VelocityVerlet(s, 1.0)
+    report = verlet.step(at_a_time)
+    while report:
+        report = verlet.step(at_a_time)
+    assert "not finite" in report.message and verlet.steps == 7
+    assert verlet.energies["gravity"] == verlet.energies["potential"] == 2 * -0.5 * 7**2
+
+
+def test_a_failed_step_leaves_the_tensions_of_the_state():
+    """A bead on a rod moves ten rods' lengths in a step. The tension at its start is m g + m v²/L, to (v h)² of the short
+    step that measures it."""
+    s = tarsus.ParticleSystem(np.array([0.0, 1]), np.array([[0.0, 0, 0], [0, 0, -1]]), np.array([[0.0, 0, 0], [100, 0, 0]]))
+    s.add_distance(0, 1, 1.0)
+    s.setup({"gravity": [0, 0, -10]})
+    verlet = tarsus.VelocityVerlet(s, 0.1)
+    assert not verlet.step() and np.array_equal(s.position[1], [0, 0, -1])
+    assert np.isclose(verlet.tensions[0], 10 + 100**2, rtol=1e-3)
+    assert np.allclose(verlet.constraint_forces[1], [0, 0, 10 + 100**2], rtol=1e-3)
+
+
+def test_a_spring_without_length_has_no_force_at_its_rest():
+    s = tarsus.ParticleSystem(np.ones(3), np.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 5]]))
+    s.setup({"bonds": [[0, 1, 7.0, 0.0], [1, 2, 7.0, 0.0]], "exclude": "none"})
+    force, energies, _ = s.forces()
+    assert np.array_equal(force, [[0, 0, 0], [0, 0, 14], [0, 0, -14]]) and energies["bonds"] == 0.5 * 7 * 2**2
+
+
+@pytest.mark.parametrize("wrong", [[True, False, True], np.array([True, False, True]), [0.5], ["0"], "0", 1, None])
+def test_pins_are_indices(wrong):
+    s = tarsus.ParticleSystem(np.ones(3), np.eye(3))
+    s.pinned = [2]
+    with pytest.raises(TypeError, match="^pinned: .*, expected indices of particles, 0 to 2"):
+        s.pinned = wrong
+    assert s.pinned == [2]
+    for right in ((0, 2), np.array([0, 2]), {2, 0}, range(0, 3, 2)):
+        s.pinned = right
+        assert s.pinned == [0, 2]
+
+
+def test_a_users_row_has_particles():
+    s = tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)))
+    with pytest.raises(tarsus.ValueError, match="user constraint's particles: is none, expected at least one"):
+        s.add_user([], lambda x: (0.0, x), 1.0)
+    assert s.constraints == 0
+
+
 def test_a_thermostat_says_what_it_cannot_keep():
     verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"))
     for temperature in (0.0, -1.0, np.nan):

@@ -1189,6 +1189,30 @@ def test_nonsense_is_answered_and_does_no_harm(viewer):
     assert np.isfinite(viewer.source.data.qpos).all()
 
 
+def test_pages_beyond_the_most_are_refused(viewer, monkeypatch):
+    """viewer.md: at most 256 connections. A page that closes makes room for another."""
+    assert tarsus.view.server.MOST_CLIENTS == 256
+    monkeypatch.setattr(tarsus.view.server, "MOST_CLIENTS", 2)
+    address = viewer.url.replace("http", "ws") + "socket"
+
+    async def go():
+        async with connect(address) as first:
+            await first_frame(first)
+            async with connect(address) as second:
+                await first_frame(second)
+                with pytest.raises(InvalidStatus, match="503"):
+                    async with connect(address):
+                        pass
+        deadline = time.monotonic() + 20
+        while viewer.server.clients and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        async with connect(address) as third:
+            await first_frame(third)
+
+    asyncio.run(go())
+    assert status(viewer.url) == 200
+
+
 def test_connections_that_ask_nothing_are_nobodys_error(viewer, capfd):
     """Browsers open some connections in advance."""
     for said in (b"", b"GET / HT"):

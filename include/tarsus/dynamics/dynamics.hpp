@@ -64,11 +64,11 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
 template <class R>
 void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_inertia);
 
-/// x = M̂⁻¹ y with the factors of the last aba(), maba() or factor(). O(nlink). x [nv] may alias y [nv].
+/// x = M̂⁻¹ y after aba(), maba() or factor(), without another qpos in between. O(nlink). x [nv] may alias y [nv].
 template <class R>
 void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x);
 
-/// Jacobian of a point fixed to a body, at the configuration of the last kinematics(): (w, v) = J qvel. Single world.
+/// Jacobian of a point fixed to a body after kinematics(), without another qpos between: (w, v) = J qvel. One world.
 /// @param point [3] in the world [m]  @param J out: [6][nv] row-major, angular rows first, world axes
 template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J);

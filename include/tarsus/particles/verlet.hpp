@@ -56,11 +56,14 @@ class VelocityVerlet {
   double time() const { return time_; }
   const VerletOptions& options() const { return options_; }
   const Energies& energies() const { return energies_; }
+  /// Sets energies() to those of the present positions. A failed step does so.
+  void update_energies();
   int threads() const { return team_->size(); }  ///< number of threads used
   const Forces& forces() const { return forces_; }
   const ConstraintSolver& solver() const { return *solver_; }
 
-  // Results of the last step's position stage. λ_k = 2 λ̃_k/Δt² multiplies ∇σ_k at the step's start.
+  // Results of the last step's position stage. λ_k = 2 λ̃_k/Δt² multiplies ∇σ_k at the step's start. After a failed
+  // step, they are the multipliers of the state in which it began.
   std::span<const double> multipliers() const { return multiplier_; }
   /// [3 n] Σ λ_k ∇σ_k.
   std::vector<double> constraint_forces() const;

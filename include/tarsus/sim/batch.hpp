@@ -204,8 +204,8 @@ class Batch {
   std::span<const double> parameter(WorldParameter which) const { return state_.parameters[which]; }
   /// Removes all parameters, so that the model's and the drives' apply again.
   void clear_parameters();
-  /// Replaces the drives. Factors on drives or actuators that no longer act are dropped. Warm starts are kept if pack_width() does
-  /// not change.
+  /// Replaces the drives. Factors on drives or actuators that no longer act are dropped. Warm starts are kept if
+  /// pack_width() does not change.
   /// @throws as Drives::check
   void set_drives(std::optional<Drives> drives);
 

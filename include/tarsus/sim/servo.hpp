@@ -14,8 +14,8 @@
 //   other drag, lift, gravity compensation, adhesion   their force at the start of the step
 //
 // The actuatorfrcrange of a joint or a tendon bounds the sum of its actuators' forces. All lanes of a pack share the
-// gains and bounds of drives, up to their worlds' factors (WorldTable); targets, applied forces and rows differ by lane.
-// servos_refusal() names the features that would need more.
+// gains and bounds of drives, up to their worlds' factors (WorldTable); targets, applied forces and rows differ by
+// lane. servos_refusal() names the features that would need more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"

@@ -52,6 +52,15 @@ def _actions(values, dtype):
     return np.ascontiguousarray(array, dtype=dtype)
 
 
+def _options(given, *known):
+    """The options of reset(), {} for None. Refuses those that would have no effect."""
+    given = {} if given is None else expect("options", given, dict)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"options: has the key {name!r}, expected {', '.join(map(repr, known)) or 'none'}")
+    return given
+
+
 def _random_seed():
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
 
@@ -82,7 +91,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         """seed: None continues each world's random sequence; a number seeds world i with seed + i; a list has one entry per
         world, None for worlds that continue. options["reset_mask"]: bool [num_envs], the worlds to restart, in every mode."""
-        mask = None if options is None else expect("options", options, dict).get("reset_mask")
+        mask = _options(options, "reset_mask").get("reset_mask")
         if mask is not None:
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
                 raise ValueError(f"reset_mask: is {mask!r}, expected an array of {self.num_envs} bool")
@@ -148,6 +157,7 @@ class TarsusEnv(gymnasium.Env):
         self._seeded = False
 
     def reset(self, *, seed=None, options=None):
+        _options(options)
         if seed is not None:
             seed = int(_seed(seed))
         super().reset(seed=seed)
