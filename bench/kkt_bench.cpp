@@ -66,7 +66,7 @@ void bench_case(const Model& model, const std::vector<std::string>& bodies, bool
     data.set(tau, model.nv, w, t);
     data.set(K, model.nv, w, std::vector<R>(model.armature.begin(), model.armature.end()));
   }
-  const auto constrained = [&] { dynamics.accelerate(data, 0, qpos, qvel, tau, K, qacc, 0, false); };
+  const auto constrained = [&] { dynamics.accelerate(data, 0, qpos, qvel, tau, K, qacc); };
   const std::vector<Timing> t = time_in_turn({[&] { aba<R>(model, data, qpos, qvel, tau, free); }, constrained});
   // Residual of J q̈ = 0 at rest, relative to the free acceleration.
   double residual = 0;

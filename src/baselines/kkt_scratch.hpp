@@ -8,6 +8,7 @@
 #include "dynamics/delassus_table.hpp"
 #include "tarsus/baselines/kkt.hpp"
 #include "tarsus/math/larger.hpp"
+#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 

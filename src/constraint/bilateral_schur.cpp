@@ -11,7 +11,6 @@
 #include <cmath>
 #include <limits>
 
-#include "constraint/equality_units.hpp"
 #include "tarsus/math/larger.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
@@ -81,7 +80,7 @@ void BilateralSchur<R>::begin(const Model& model, BasicData<R>& data, double h, 
   if (!(most > 0)) most = 1;
   const double least = kLeastMass<R> * most;
   const EqualitySet& set = *bilateral_.equalities;
-  each_unit(set, 0, set.size(), [&](int begin, int end) {
+  set.each_unit(0, set.size(), [&](int begin, int end) {
     double largest = 0;
     for (int i = begin; i < end; ++i) largest = std::max(largest, double(mass_[i]));
     largest =

@@ -5,18 +5,8 @@
 #include <algorithm>
 
 #include "tarsus/base/index.hpp"
-#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
-
-template <class R>
-BranchLimits<R> Branches<R>::limits() {
-  // The limit concerns the stiffness that branches add to the root, relative to its inertia. The rounding error grows
-  // with the square of that ratio; up to 100 it equals that of one factorisation of all rows.
-  return {.branch = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0},
-          .kept = {kDependent<R>, kPivotShare<R>, kZeroRow<R>},
-          .stiffness = R(100)};
-}
 
 template <class R>
 Branches<R>::Branches(const Model& model, DelassusRows<R>& rows) {

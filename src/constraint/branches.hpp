@@ -18,7 +18,6 @@ class Branches {
 
   bool apply() const { return view_.branches > 0; }
   const BranchesView<R>& view() const { return view_; }
-  static BranchLimits<R> limits();
 
  private:
   struct Group {

@@ -24,9 +24,26 @@
 #include "dynamics/delassus.inl"
 #include "solver/ldl.inl"
 #include "tarsus/math/transpose.hpp"
+#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
+
+/// Limits below which a factor's pivots are not trusted.
+template <class R>
+struct PivotLimits {
+  R pivot;    ///< least pivot relative to pivot_scale() of the diagonal, and limit of ldl_trust()
+  R share;    ///< as kPivotShare
+  R nothing;  ///< least diagonal relative to the largest
+};
+template <class R>
+inline constexpr PivotLimits<R> kOfBranch = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0};
+template <class R>
+inline constexpr PivotLimits<R> kOfKept = {kDependent<R>, kPivotShare<R>, kZeroRow<R>};
+/// Largest stiffness that the branches may add to the root, relative to its inertia. The rounding error grows with the
+/// square of that ratio; up to 100 it equals that of one factorisation of all rows.
+template <class R>
+inline constexpr R kMostStiffness = 100;
 
 /// Extra columns of a branch's factor: six of Fᵀ, then b, then zeros up to whole packs.
 template <class T, class P>
@@ -287,19 +304,15 @@ TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<
   }
 }
 
-/// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. The root's inertia is restored, its factor is not:
-/// see restore_kernel.
+/// q̈ and x₂ after prepare_branches_kernel and the rows' evaluation. The root's factor is that with its branches' rows.
 /// @param target -y₂
 /// @param quality [lane] not positive, or NaN, if the result must not be used
 template <class T, class P>
-void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchesView<Real<T>>& view,
-                     const BranchLimits<Real<T>>& limits, const T* Q, const T* K, const T* target, const T* sigma, T* u,
-                     T* x2, T* qacc, T* quality) {
+void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchesView<Real<T>>& view, const T* Q,
+                     const T* K, const T* target, const T* sigma, T* u, T* x2, T* qacc, T* quality) {
   constexpr int kColumns = kCarried<T, P>;
   const LinkConstants<Real<T>>& link = m.link[0];
   LinkState<T>& root = state[0];
-  const ArticulatedInertia<T> inertia = root.IA;
-  const Force<T> bias = root.pA;
   T sum[6 * kColumns];
   for (T& x : sum) x = T(Real<T>(0));
   for (int l = 0; l < view.branches; ++l) {
@@ -315,7 +328,7 @@ void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const Bra
     add_branch<T, P>(g.nrow, g.ld, reinterpret_cast<const T*>(g.A) + g.right, reinterpret_cast<const T*>(g.inverse),
                      sum);
   }
-  T margin = load_root(sum, kColumns, limits.stiffness, root);
+  T margin = load_root(sum, kColumns, kMostStiffness<Real<T>>, root);
   reduce(link, state, 0, Q + link.qvel, K + link.qvel);
   put_u(link, root, u);
   T energy = T(Real<T>(0));
@@ -331,19 +344,12 @@ void branches_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const Bra
   outward_kernel(m, state, u, qacc);
 
   P good = P(Real<T>(1)), squares = P(Real<T>(0));
-  for (int l = 0; l < view.branches; ++l) judge<T, P>(view.branch[l], limits.branch, good, squares);
-  if (view.kept.nrow > 0) judge<T, P>(view.kept, limits.kept, good, squares);
+  for (int l = 0; l < view.branches; ++l) judge<T, P>(view.branch[l], kOfBranch<Real<T>>, good, squares);
+  if (view.kept.nrow > 0) judge<T, P>(view.kept, kOfKept<Real<T>>, good, squares);
   const T* rows = reinterpret_cast<const T*>(&good);
   for (int r = 0; r < int(sizeof(P) / sizeof(T)); ++r) margin = minimum(margin, rows[r]);
   const T bad = T(Real<T>(-1)), rounding = T(std::numeric_limits<Real<T>>::min());
   quality[0] = select(energy + rounding > sum_of_rows<T>(squares), margin, bad);
-  root.IA = inertia, root.pA = bias;
-}
-
-/// Restores the root's factor without its branches' rows.
-template <class T>
-void restore_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
-  reduce(m.link[0], state, 0, Q + m.link[0].qvel, K + m.link[0].qvel);
 }
 
 }  // namespace TARSUS_ISA

@@ -34,17 +34,4 @@ struct BranchesView {
   RowGroupView<R> kept;                     ///< the remaining rows; nrow may be 0
 };
 
-/// Limits below which a factor's pivots are not trusted.
-template <class R>
-struct PivotLimits {
-  R pivot;    ///< least pivot relative to pivot_scale() of the diagonal, and limit of ldl_trust()
-  R share;    ///< as kPivotShare
-  R nothing;  ///< least diagonal relative to the largest
-};
-template <class R>
-struct BranchLimits {
-  PivotLimits<R> branch, kept;
-  R stiffness;  ///< largest ratio of the branches' addition to the root's inertia, to that inertia
-};
-
 }  // namespace tarsus

@@ -11,12 +11,12 @@
 #include <limits>
 
 #include "constraint/branches.hpp"
-#include "constraint/equality_units.hpp"
 #include "constraint/kernel_table.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/pack_arrays.hpp"
 #include "tarsus/math/larger.hpp"
+#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 
@@ -76,14 +76,13 @@ static bool outnumber(const EqualitySet& equalities, int dofs) {
 
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
-                                        Out<R> qacc, double drift_time, bool keep_factors) {
+                                        Out<R> qacc, double drift_time) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
   check_sizes(data, model_.nv, "qvel", qvel, "joint_force", Q, "joint_inertia", K, "qacc", qacc);
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
-    const Inputs in{
-        p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, keep_factors};
+    const Inputs in{p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v};
     if (branches_ && !outnumber(equalities_, model_.nv))
       solve_branches(data, in, qacc.data() + p * v);
     else
@@ -101,15 +100,11 @@ static void weigh(std::size_t n, R a, R b, R c, const R* phi, const R* rate, con
   for (std::size_t k = 0; k < n; ++k) target[k] = a * phi[k] + b * rate[k] + c * bias[k];
 }
 
-static bool same(const Softness& x, const Softness& y) {
-  return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
-}
-
 /// Limits the pull a φ of open loops [begin, end) to the length `most`, along φ.
 template <class R>
 static void slow_down(const EqualitySet& equalities, int begin, int end, std::size_t w, R a, R most, const R* phi,
                       R* target) {
-  each_unit(equalities, begin, end, [&](int first_row, int end_row) {
+  equalities.each_unit(begin, end, [&](int first_row, int end_row) {
     const std::size_t first = first_row * w, last = end_row * w;
     for (std::size_t lane = 0; lane < w; ++lane) {
       R square = 0;
@@ -129,7 +124,7 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     const std::size_t first = equalities[i].first_row * w;
     const int begin = i;
     std::size_t n = 0;
-    for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
+    for (; i < equalities.size() && equalities[i].softness == soft; ++i) n += equalities[i].nrow * w;
     double a = 0, b = 0, c = 1, softness = 0;
     if (dt > 0) {
       const double damping = 1 + 4 * soft.damping_steps;
@@ -155,23 +150,14 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
   equalities_.evaluate<R>(data, place, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
   set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
-  for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
-}
-
-/// Resets a world's status before its next accelerate().
-template <class R>
-void ConstrainedDynamics<R>::forget(int world) {
-  if (world >= worlds_) return;
-  status_[world] = KktStatus::solved;
-  if (report_world_ == world) report_world_ = -1;
+  for (std::size_t world = in.pack * w; world < std::min((in.pack + 1) * w, status_.size()); ++world)
+    status_[world] = KktStatus::solved;
 }
 
 /// Records the status of a world's rows; the worst one stays.
 template <class R>
-void ConstrainedDynamics<R>::record(int world, KktStatus status, const MultiplierReport& report) {
-  if (world >= worlds_) return;
-  status_[world] = std::max(status_[world], status);
-  report_ = report, report_world_ = world;
+void ConstrainedDynamics<R>::worsen(int world, KktStatus status) {
+  if (world < worlds_) status_[world] = std::max(status_[world], status);
 }
 
 /// Solves a pack with all rows in one factor.
@@ -206,23 +192,20 @@ void ConstrainedDynamics<R>::solve_branches(BasicData<R>& data, const Inputs& in
   R* x2 = x2_.data() + in.pack * m * w;
   kernels.prepare_branches(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in.pack, in);
-  kernels.branches(view, state, branches_->view(), Branches<R>::limits(), in.Q, in.K, pack_.rhs.data(),
-                   pack_.sigma.data(), pack_.u.data(), x2, qacc, branch_.quality.data());
+  kernels.branches(view, state, branches_->view(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(), pack_.u.data(), x2,
+                   qacc, branch_.quality.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
     done += branch_.quality[lane] > 0;
     if (int(world) < worlds_) by_branches_[world] = branch_.quality[lane] > 0;
   }
-  if (done == width_) {
-    if (in.keep_factors) kernels.restore(view, state, in.Q, in.K);
-    return;
-  }
+  if (done == width_) return;
   std::copy_n(x2, m * w, branch_.x2.begin());
   solve_pack(data, in, branch_.qacc.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
     const bool good = branch_.quality[lane] > 0;
-    if (good) forget(int(in.pack * w + lane));  // drops the status of the other solve
+    if (good && int(in.pack * w + lane) < worlds_) status_[in.pack * w + lane] = KktStatus::solved;
     for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = branch_.x2[k];
     for (std::size_t k = lane; !good && k < branch_.qacc.size(); k += w) qacc[k] = branch_.qacc[k];
   }
@@ -263,16 +246,10 @@ void ConstrainedDynamics<R>::drop_zero_rows(int pack) {
 template <class R>
 void ConstrainedDynamics<R>::drop_row(int pack, int lane, int row, R diagonal) {
   const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
-  const int world = pack * width_ + lane;
   pack_.A[(line + row) * w + lane] = diagonal, pack_.scale[at] = diagonal;
   const bool met = std::abs(pack_.rhs[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
   pack_.rhs[at] = 0, pack_.A[(line + m) * w + lane] = 0;
-  MultiplierReport report;
-  report.rank = rows();
-  if (world == report_world_) report = report_;
-  const auto place = std::lower_bound(report.dependent.begin(), report.dependent.end(), row);
-  if (place == report.dependent.end() || *place != row) report.dependent.insert(place, row), --report.rank;
-  record(world, met ? KktStatus::redundant : KktStatus::inconsistent, report);
+  worsen(pack * width_ + lane, met ? KktStatus::redundant : KktStatus::inconsistent);
 }
 
 /// Multipliers for pack_.rhs. @param again pack_.rhs has changed since factor_rows()
@@ -490,7 +467,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     elsewhere_.share_mocap(data, pack);
     constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q, v);
   }
-  evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr, false});
+  evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr});
   pack_.demand.resize(std::size_t(rows()) * width_);
   for (std::size_t r = 0; r < pack_.demand.size(); ++r) pack_.demand[r] = -pack_.rhs[r];
 }
@@ -515,7 +492,7 @@ void ConstrainedDynamics<R>::record(std::span<const X> impulse, double h, std::s
 /// Multipliers of one world with dependent rows.
 template <class R>
 void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
-  const int m = rows(), ld = rows_.leading_dimension(), world = pack * width_ + lane;
+  const int m = rows(), ld = rows_.leading_dimension();
   pack_.gram.resize(std::max(pack_.gram.size(), pack_.A.size()));
   rows_.gram(pack_.gram.data(), ld);  // pack_.A holds its factor
   std::vector<double> A(std::size_t(m) * m), b(m), x(m);
@@ -526,7 +503,7 @@ void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
     b[r] = double(pack_.rhs[std::size_t(r) * width_ + lane]);
   }
   std::vector<double> size(m);
-  each_unit(equalities_, 0, equalities_.size(), [&](int first, int end) {
+  equalities_.each_unit(0, equalities_.size(), [&](int first, int end) {
     double most = 0;
     for (int r = first; r < end; ++r) most = std::max(most, A[std::size_t(r) * m + r]);
     std::fill(size.begin() + first, size.begin() + end, most);
@@ -539,7 +516,7 @@ void ConstrainedDynamics<R>::solve_rank_revealing(int pack, int lane, R* x2) {
   if (!report.dependent.empty()) status = KktStatus::redundant;
   if (report.violation > slack) status = KktStatus::inconsistent;
   if (!report.finite) status = KktStatus::not_finite;
-  record(world, status, report);
+  worsen(pack * width_ + lane, status);
 }
 
 template <class R>

@@ -91,9 +91,9 @@ static void add_contact(const LinkContact& usual, const ContactSurface& both, co
 /// Adds the contacts of a sphere's or capsule's ends on a plane.
 void ContactGeometry::add_ends(const Listed& pair, const CapsuleTouches& touches, double h,
                                std::vector<LinkContact>& contacts) const {
-  const CapsuleOnPlane& round = capsules_.pairs[std::size_t(pair.capsule)];
-  const Vec3d normal = pair.usual.a == round.link ? round.normal : -round.normal;
-  for (std::uint32_t end = 0; end < (round.half > 0 ? 2 : 1); ++end) {
+  const CapsuleOnPlane& on = capsules_.pairs[std::size_t(pair.capsule)];
+  const Vec3d normal = pair.usual.a == on.round.link ? on.normal : -on.normal;
+  for (std::uint32_t end = 0; end < (on.round.half > 0 ? 2 : 1); ++end) {
     const auto& [position, distance] = touches.end[end];
     if (distance < kInfinity) add_contact(pair.usual, pair.surface, position, normal, distance, end, h, contacts);
   }

@@ -340,15 +340,13 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
 int ContactGeometry::add_capsule_on_plane(int i, int j, double margin) {
   const bool first = shapes_[i].shape.type == ShapeType::plane;
   const ContactShape &plane = shapes_[first ? i : j], &round = shapes_[first ? j : i];
-  const bool capsule = round.shape.type == ShapeType::capsule;
   if (plane.shape.type != ShapeType::plane || plane.carrier() >= 0 || round.link < 0 ||
-      (!capsule && round.shape.type != ShapeType::sphere))
+      (round.shape.type != ShapeType::capsule && round.shape.type != ShapeType::sphere))
     return -1;
   const Vec3d n = plane.pose.rotation.column_z();
   const double may_fall = fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? 1 : 0;
-  capsules_.pairs.push_back({round.pose.position, round.pose.rotation.column_z(), round.shape.size.x,
-                             capsule ? round.shape.size.y : 0, n, dot(n, plane.pose.position), margin, may_fall,
-                             round.link});
+  capsules_.pairs.push_back(
+      {around_.capsules[std::size_t(first ? j : i)], n, dot(n, plane.pose.position), margin, may_fall});
   return int(capsules_.pairs.size()) - 1;
 }
 

@@ -4,9 +4,8 @@
 #include "constraint/branches_view.hpp"
 #include "constraint/equality_view.hpp"
 #include "constraint/lane_view.hpp"
-#include "tarsus/constraint/capsule_around.hpp"
+#include "tarsus/constraint/capsules.hpp"
 #include "tarsus/constraint/contact_place.hpp"
-#include "tarsus/constraint/plane_touches.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/math/kernels.hpp"
@@ -22,8 +21,7 @@
 // ldl*: solver/ldl.inl.
 // reference: reference_mass.inl
 // contact_*: contacts of one world in SIMD lanes. contact_packs.inl
-// plane_touches: spheres and capsules on planes in SIMD lanes. plane_touches.inl
-// capsules_near: pairs of bounding capsules in SIMD lanes. capsule_around.inl
+// plane_touches, capsules_near: capsules in SIMD lanes. capsules.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                               \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),      \
          prepare_kernel<T>)                                                                                            \
@@ -32,11 +30,10 @@
          (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),               \
          prepare_branches_kernel<T>)                                                                                   \
   KERNEL(void, branches,                                                                                               \
-         (const ModelView<R>&, void* state, const BranchesView<R>&, const BranchLimits<R>&, const R* Q, const R* K,    \
-          const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality),                                          \
+         (const ModelView<R>&, void* state, const BranchesView<R>&, const R* Q, const R* K, const R* target,           \
+          const R* sigma, R* u, R* x2, R* qacc, R* quality),                                                           \
          branches_kernel<T, P>)                                                                                        \
   KERNEL(void, reference, (const ModelView<R>&, const void* state, R* omega, R* numbers), reference_kernel<T>)         \
-  KERNEL(void, restore, (const ModelView<R>&, void* state, const R* Q, const R* K), restore_kernel<T>)                 \
   KERNEL(void, pose, (const ModelView<R>&, void* state, const R* qpos), pose_kernel<T>)                                \
   KERNEL(void, reduce, (const ModelView<R>&, void* state, const R* y, const R* K), reduce_kernel<T>)                   \
   KERNEL(void, equalities,                                                                                             \

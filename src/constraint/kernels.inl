@@ -2,13 +2,12 @@
 #pragma once
 
 #include "constraint/branches.inl"
-#include "constraint/capsule_around.inl"
+#include "constraint/capsules.inl"
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
 #include "constraint/geometric_inertia.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
-#include "constraint/plane_touches.inl"
 #include "constraint/prepare.inl"
 #include "constraint/reference_mass.inl"
 #include "math/kernel_call.inl"

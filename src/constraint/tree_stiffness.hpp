@@ -66,14 +66,6 @@ typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path
   return block;
 }
 
-/// J v of a path.
-template <class V>
-double along(const PathRow& path, const V& v) {
-  double sum = 0;
-  for (std::size_t k = 0; k < path.dofs.size(); ++k) sum += path.arm[k] * double(v[path.dofs[k]]);
-  return sum;
-}
-
 /// J of rows on a joint, over `count` of its DoFs in qvel's axes.
 struct JointArms {
   int first, count;

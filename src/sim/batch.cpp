@@ -500,18 +500,17 @@ void Batch<R>::take_inputs(int step, const Rollout<R>& r, int first, int count) 
 template <class R>
 template <class F>
 bool Batch<R>::each_input(const F& f) {
-  constexpr double kLargest = std::numeric_limits<R>::max();
-  const WorldStatus input = WorldStatus::bad_input;
-  const bool state = f("qpos", state_.qpos, model_.nq, kLargest, input) &&
-                     f("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
-                     f("tau", state_.tau, model_.nv, kLargest, input) &&
-                     f("act", state_.act, model_.na, kLargest, input) &&
-                     f("ctrl", state_.ctrl, model_.nu, kLargest, input) &&
-                     f("mocap_pos", state_.mocap_pos, 3 * model_.nmocap(), kLargest, input) &&
-                     f("mocap_quat", state_.mocap_quat, 4 * model_.nmocap(), kLargest, input);
-  if (!state || !options_.drives) return state;
-  return f("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
-         f("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
+  bool good = true;
+  const auto take = [&](const char* name, AlignedVector<R>& array, AlignedVector<R>&, int n) {
+    const bool speed = &array == &state_.qvel;
+    good = good && f(name, array, n, speed ? options_.step.speed_limit : double(std::numeric_limits<R>::max()),
+                     speed ? WorldStatus::too_fast : WorldStatus::bad_input);
+  };
+  tarsus::each_input(model_, state_, state_, take);
+  if (!options_.drives) return good;
+  take("qpos_target", state_.qpos_target, state_.qpos_target, model_.nq);
+  take("qvel_target", state_.qvel_target, state_.qvel_target, model_.nv);
+  return good;
 }
 
 /// Whether all of these worlds, if they are ok, have valid inputs.
@@ -582,10 +581,11 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
     worker.source[at(lane)] = worker.live[at(lane)] ? first + lane : some;
     worker.stepper.revive(lane);
   }
-  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) { turn_in(worker, from, to, n); };
-  tarsus::each_input(model_, state_, worker.data, turn);
+  tarsus::each_input(model_, state_, worker.data,
+                     [&](const char*, auto& from, auto& to, int n) { turn_in(worker, from, to, n); });
   if (!options_.drives) return true;
-  turn(state_.qpos_target, worker.qpos_target, model_.nq), turn(state_.qvel_target, worker.qvel_target, model_.nv);
+  turn_in(worker, state_.qpos_target, worker.qpos_target, model_.nq);
+  turn_in(worker, state_.qvel_target, worker.qvel_target, model_.nv);
   return true;
 }
 
@@ -595,11 +595,11 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
 template <class R>
 bool Batch<R>::step_alone(Worker& worker, int world) {
   Worker& one = *worker.alone;
-  const auto take = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+  const auto take = [&](const char*, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
     std::ranges::copy(part(std::span<const R>(from), n, world), to.begin());
   };
   tarsus::each_input(model_, state_, one.data, take);
-  take(state_.qpos_target, one.qpos_target, model_.nq), take(state_.qvel_target, one.qvel_target, model_.nv);
+  take("", state_.qpos_target, one.qpos_target, model_.nq), take("", state_.qvel_target, one.qvel_target, model_.nv);
   const Drives* given = drives();
   one.data.own = nullptr;
   if (!tables_.empty()) {

@@ -10,8 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tarsus-capture";
-constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",        "tau",         "act", "ctrl",
-                                        "mocap_pos", "mocap_quat", "qpos_target", "qvel_target", "qacc"};
 
 /// Calls f(name, array) for the arrays of a capture's state and drives.
 template <class Capture, class F>
@@ -118,9 +116,11 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
     if (const std::vector<double>* from = find(name(which))) out.parameters[which] = *from;
   }
   const std::string array = meta.value("fault_array", std::string());
-  const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
-  if (known == std::end(kFaultArrays)) fail(file, "meta/fault_array", "\"" + array + "\" is not an array of a world");
-  out.fault.array = *known;
+  bool known = array.empty();
+  each_array(model, out, out, [&](const char* name, auto&, auto&, int) {
+    if (array == name) out.fault.array = name, known = true;
+  });
+  if (!known) fail(file, "meta/fault_array", "\"" + array + "\" is not an array of a world");
   out.memory = arrays.memory;
   return out;
 }

@@ -37,13 +37,6 @@ void ForceRows<R>::begin(const Servos<R>& servos, double h, In<R> tau) {
 }
 
 template <class R>
-double ForceRows<R>::along(const ForceRow& row, In<R> qacc) const {
-  double sum = 0;
-  for (std::size_t k = 0; k < row.dofs.size(); ++k) sum += row.arm[k] * double(qacc[std::size_t(row.dofs[k])]);
-  return sum;
-}
-
-template <class R>
 void ForceRows<R>::push(int r, double force) {
   const ForceRow& row = rows_[r];
   for (std::size_t k = 0; k < row.dofs.size(); ++k) tau_[std::size_t(row.dofs[k])] += R(row.arm[k] * force);

@@ -30,17 +30,14 @@ unsigned bucket(const auto& pair, unsigned mask) {
 template <class R>
 bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
   if (!masks_meet(a, b)) return false;
-  return excluded_.empty() || !std::binary_search(excluded_.begin(), excluded_.end(), body_pair_key(a.body, b.body));
+  return excluded_.empty() || !excluded_.contains(std::minmax(a.body, b.body));
 }
 
 /// Surface of an explicit pair; -1 if the shapes never touch, kNoPair if there is no such pair.
 template <class R>
 int RigidWorld<R>::pair_surface(int shape_a, int shape_b) const {
-  if (pairs_.empty()) return kNoPair;
-  const std::uint64_t key = body_pair_key(shape_a, shape_b);
-  const auto found =
-      std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });
-  return found != pairs_.end() && found->key == key ? found->surface : kNoPair;
+  const auto found = pairs_.find(std::minmax(shape_a, shape_b));
+  return found != pairs_.end() ? found->second : kNoPair;
 }
 
 /// Assigns each shape to a detection path. Called once after shapes were added.
@@ -60,10 +57,10 @@ void RigidWorld<R>::classify() {
     if (s.body >= 0) ++shapes_of[at(s.body)];
     fixed_margin = fixed_margin || (s.body < 0 && margin[i] > 0);
   }
-  for (const Pair& pair : pairs_) {
-    for (const std::uint64_t shape : {(pair.key >> 32) - 1, (pair.key & 0xffffffffu) - 1}) {
-      paired[shape] = 1;
-      if (pair.surface >= 0) margin[shape] = std::max(margin[shape], surfaces_[at(pair.surface)].margin);
+  for (const auto& [shapes, surface] : pairs_) {
+    for (const int shape : {shapes.first, shapes.second}) {
+      paired[at(shape)] = 1;
+      if (surface >= 0) margin[at(shape)] = std::max(margin[at(shape)], surfaces_[at(surface)].margin);
     }
   }
   w.need_broad = false, w.same_masks = true;
@@ -312,19 +309,15 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   }
 }
 
-/// Wakes all bodies, because shapes or gravity have changed.
-template <class R>
-void RigidWorld<R>::wake() {
-  for (RigidBody& b : bodies_) b.asleep = false, b.still_steps = 0;
-}
-
 template <class R>
 void RigidWorld<R>::detect(RigidStepReport& report) {
   Workspace& w = *work_;
   const std::array<double, 4> rules = {options_.margin, options_.dt, options_.damping_time,
                                        options_.relative_compliance};
   const bool same_rules = w.classified && rules == w.rules;
-  if (!w.classified || norm(options_.gravity - w.gravity) != 0) wake();
+  if (!w.classified || norm(options_.gravity - w.gravity) != 0) {  // all wake up
+    for (RigidBody& b : bodies_) b.asleep = false, b.still_steps = 0;
+  }
   w.gravity = options_.gravity;
   if (!w.classified)
     classify();

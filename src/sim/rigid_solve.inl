@@ -264,32 +264,27 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
                                       w.turns ? lanes_.moments[i] : ContactMoment<R>{}, w.surfaces[at(c.material)],
                                       options_, w.multiplier));
   }
-  w.velocity.clear(), w.spin.clear();
-  for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
+  w.velocity.resize(bodies_.size()), w.spin.resize(bodies_.size()), w.u.resize(6 * bodies_.size());
   team_->each(int(bodies_.size()), [&](int i) {
-    RigidBody& b = bodies_[at(i)];
+    const RigidBody& b = bodies_[at(i)];
     const auto [push, turn] = force_step(b);
-    b.velocity += push, b.angular_velocity += turn;
-  });
-  w.u.assign(6 * bodies_.size(), 0.0);
-  for (std::size_t i = 0; i < bodies_.size(); ++i) {
-    const RigidBody& b = bodies_[i];
-    const Vec3d spin = transpose_mul(rows.turn(int(i)), b.angular_velocity);
+    const Vec3d velocity = b.velocity + push, spin = transpose_mul(rows.turn(i), b.angular_velocity + turn);
     for (int k = 0; k < 3; ++k)
-      w.u[6 * i + at(k)] = b.mass * b.velocity[k], w.u[6 * i + 3 + at(k)] = b.inertia[k] * spin[k];
-  }
+      w.u[at(6 * i + k)] = b.mass * velocity[k], w.u[at(6 * i + 3 + k)] = b.inertia[k] * spin[k];
+  });
   RowSolveOptions o;
   o.max_iterations = options_.iterations, o.tolerance = options_.tolerance, o.relaxation = options_.relaxation;
   const RowSolveReport r = w.row_solver->solve(w.rows, w.u, w.multiplier, o);
   report.iterations = r.iterations, report.residual = r.residual;
   if (r.status == RowSolveStatus::not_finite) report.status = WorldStatus::bad_input;
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
-    RigidBody& b = bodies_[i];
-    if (b.asleep) continue;
+    const RigidBody& b = bodies_[i];
     Vec3d spin;
+    w.velocity[i] = w.spin[i] = {0, 0, 0};
+    if (b.asleep) continue;
     for (int k = 0; k < 3; ++k)
-      b.velocity[k] = w.u[6 * i + at(k)] / b.mass, spin[k] = w.u[6 * i + 3 + at(k)] / b.inertia[k];
-    b.angular_velocity = rows.turn(int(i)) * spin;
+      w.velocity[i][k] = w.u[6 * i + at(k)] / b.mass, spin[k] = w.u[6 * i + 3 + at(k)] / b.inertia[k];
+    w.spin[i] = rows.turn(int(i)) * spin;
   }
   w.last_joint.assign(w.multiplier.begin(), w.multiplier.begin() + long(3 * joints_.size()));
   for (std::size_t i = 0; i < used; ++i) {
@@ -315,7 +310,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
   std::atomic<int> worst{0};
   const auto velocities = [&](int i) -> std::pair<Vec3d, Vec3d> {
-    if (w.solved_by_rows) return {bodies_[at(i)].velocity, bodies_[at(i)].angular_velocity};
+    if (w.solved_by_rows) return {w.velocity[at(i)], w.spin[at(i)]};
     const R* v = lanes_.velocity(i);
     return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
   };

@@ -10,12 +10,6 @@
 
 namespace tarsus {
 
-/// Key of a pair of bodies, independent of their order.
-inline std::uint64_t body_pair_key(int a, int b) {
-  const auto low = std::uint64_t(a < b ? a + 1 : b + 1), high = std::uint64_t(a < b ? b + 1 : a + 1);
-  return high << 32 | low;
-}
-
 /// Two surfaces combined, for steps of dt.
 struct PairSurface {
   ContactMaterial material;
@@ -153,7 +147,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
   std::vector<int> head, next;                 // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: restored if it fails
+  std::vector<Vec3d> velocity, spin;  // [body] at the end of a step by rows
   AlignedVector<R> push;              // [body][8] change due to forces of a record of BodyContactSolver
 
   // Contacts of sleeping bodies are kept without detection, as long as their poses are not changed from outside.

@@ -130,8 +130,7 @@ template <class R>
 void RigidWorld<R>::exclude(int body_a, int body_b) {
   for (int b : {body_a, body_b})
     require(b >= -1 && b < int(bodies_.size()), "body", b, "an existing body, or -1 for the world");
-  const std::uint64_t key = body_pair_key(body_a, body_b);
-  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), key), key);
+  excluded_.insert(std::minmax(body_a, body_b));
   work_->classified = false;
 }
 
@@ -140,13 +139,7 @@ void RigidWorld<R>::pair(int shape_a, int shape_b, int surface) {
   for (int s : {shape_a, shape_b}) require(s >= 0 && s < int(shapes_.size()), "shape", s, "an existing shape");
   require(shape_a != shape_b, "shape", shape_b, "another shape than the first");
   require(surface >= -1 && surface < int(surfaces_.size()), "surface", surface, "an existing surface, or -1");
-  const std::uint64_t key = body_pair_key(shape_a, shape_b);
-  const auto place =
-      std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });
-  if (place != pairs_.end() && place->key == key)
-    place->surface = surface;
-  else
-    pairs_.insert(place, {key, surface});
+  pairs_[std::minmax(shape_a, shape_b)] = surface;
   work_->classified = false;
 }
 
@@ -183,12 +176,7 @@ RigidStepReport RigidWorld<R>::step() {
   else
     solve_rows(report);
   clock.lap(Stage::terms);
-  if (report.status != WorldStatus::ok || !move(report)) {
-    for (std::size_t i = 0; i < bodies_.size() && w.solved_by_rows; ++i) {
-      bodies_[i].velocity = w.velocity[i], bodies_[i].angular_velocity = w.spin[i];
-    }
-    return report;
-  }
+  if (report.status != WorldStatus::ok || !move(report)) return report;
   time_ += options_.dt;
   clock.lap(Stage::integrate);
   report.seconds = clock.seconds();

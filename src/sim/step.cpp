@@ -201,11 +201,11 @@ struct Stepper<R>::Alone {
   /// Takes the step of world `world` of `lanes`.
   void step(const Model& model, const BasicData<R>& lanes, int world, const Drives* drives, In<R> targets,
             In<R> target_rates) {
-    const auto take = [&](In<R> from, AlignedVector<R>& to, int n) {
+    const auto take = [&](const char*, In<R> from, AlignedVector<R>& to, int n) {
       if (!from.empty()) lanes.get(from, n, world, to);
     };
     each_input(model, lanes, data, take);
-    take(targets, qpos_target, model.nq), take(target_rates, qvel_target, model.nv);
+    take("", targets, qpos_target, model.nq), take("", target_rates, qvel_target, model.nv);
     data.time = lanes.time;
     stepper.step(data, drives, targets.empty() ? In<R>() : In<R>(qpos_target),
                  target_rates.empty() ? In<R>() : In<R>(qvel_target));
@@ -325,12 +325,12 @@ template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
   const auto all = [&](const auto& good) {
     bool found = good(qpos_target, model_.nq) && (qvel_target.empty() || good(qvel_target, model_.nv));
-    each_input(model_, data, data, [&](In<R> values, In<R>, int n) { found = found && good(values, n); });
+    each_input(model_, data, data, [&](const char*, In<R> values, In<R>, int n) { found = found && good(values, n); });
     return found;
   };
   if (all([](In<R> values, int) { return finite<R>(values); })) return;
   for (int world = 0; world < data.worlds(); ++world) {
-    const auto good = [&](In<R> values, int n) { return finite_lane(values, n, world); };
+    const auto good = [&](In<R> values, int n) { return within_lane(values, n, world, std::numeric_limits<R>::max()); };
     if (status_[world] == WorldStatus::ok && !all(good)) status_[world] = WorldStatus::bad_input;
   }
 }
@@ -392,7 +392,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (implicit_products) force_of(data, qpos, qvel);
   // rk4 without projection reduces errors at about SPOOK's default rate.
   const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
-  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift, false);
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift);
 }
 
 template <class R>
@@ -718,23 +718,22 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
   clock_.lap(Stage::close);
 }
 
+/// Whether |x| <= limit for all n numbers of a world; false for nan.
 template <class R>
-bool Stepper<R>::finite_lane(In<R> values, int n, int world) const {
+bool Stepper<R>::within_lane(In<R> values, int n, int world, R limit) const {
   const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
   for (int i = 0; i < n; ++i) {
-    if (!std::isfinite(values[at + std::size_t(i) * width_])) return false;
+    if (!(std::abs(values[at + std::size_t(i) * width_]) <= limit)) return false;
   }
   return true;
 }
 
 template <class R>
 WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
-  if (!finite_lane(data.qacc, model_.nv, world)) return WorldStatus::singular;
-  const std::size_t at = std::size_t(world / width_) * model_.nv * width_ + world % width_;
-  for (int i = 0; i < model_.nv; ++i) {
-    if (!(std::abs(next_.qvel[at + std::size_t(i) * width_]) <= R(options_.speed_limit))) return WorldStatus::too_fast;
-  }
-  return finite_lane(next_.qpos, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
+  constexpr R kLargest = std::numeric_limits<R>::max();
+  if (!within_lane(data.qacc, model_.nv, world, kLargest)) return WorldStatus::singular;
+  if (!within_lane(next_.qvel, model_.nv, world, R(options_.speed_limit))) return WorldStatus::too_fast;
+  return within_lane(next_.qpos, model_.nq, world, kLargest) ? WorldStatus::ok : WorldStatus::too_fast;
 }
 
 /// Accepts the next state, by lane if some world is not ok.

@@ -1,4 +1,4 @@
-// The laws of a step's terms, see tarsus/solver/term.hpp; one file each.
+// The laws of a step's terms, see tarsus/solver/term.hpp.
 #pragma once
 
 #include <cmath>
@@ -13,20 +13,7 @@ inline constexpr double kOwnNormal = -1;
 
 /// γ = P(y) of one term, and its tangent unless null. @param rows, y, impulse of the term's rows
 /// @param normal of a contact: kOwnNormal, or the impulse >= 0 that bounds friction (then without a tangent)
-void interval_law(const Term& term, const TermRow* rows, const double* y, double* impulse, Tangent* tangent);
-void ball_law(const Term& term, const TermRow* rows, const double* y, double* impulse, Tangent* tangent);
-void contact_law(const Term& term, const TermRow* rows, const double* y, double normal, double* impulse,
-                 Tangent* tangent);
-
-inline void term_law(const Term& term, const TermRow* rows, const double* y, double normal, double* impulse,
-                     Tangent* tangent) {
-  if (tangent) tangent->open = false;
-  switch (term.law) {
-    case Law::interval: return interval_law(term, rows, y, impulse, tangent);
-    case Law::ball: return ball_law(term, rows, y, impulse, tangent);
-    case Law::contact: return contact_law(term, rows, y, normal, impulse, tangent);
-  }
-}
+void term_law(const Term& term, const TermRow* rows, const double* y, double normal, double* impulse, Tangent* tangent);
 
 /// ρ = w + R of each row, w its inverse mass. Rows that are projected together share one ρ; otherwise P would be no
 /// projection in that metric.
@@ -46,6 +33,11 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
 /// u + R (y - c) - b of a row.
 inline double miss(const TermRow& row, double velocity, double impulse) {
   return velocity + row.compliance * (impulse - row.centre) - row.target;
+}
+
+/// Impulse before projection, c + (b - u)/R, of a row at velocity u.
+inline double before_projection(const TermRow& row, double velocity) {
+  return row.centre + (row.target - velocity) / row.compliance;
 }
 
 /// Whether the term has an impulse, or P(z) of the natural map is not zero.

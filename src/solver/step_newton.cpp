@@ -323,8 +323,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   const std::size_t n = problem.rows.size();
   const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, best_residual_};
   for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
-    const TermRow& row = problem.rows[i];
-    y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;
+    y[i] = before_projection(problem.rows[i], best_.velocity[i]);
     impulse[i] = best_.impulse[i];
   }
   return report;

@@ -343,10 +343,7 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   laws.sort(problem);
   report.residual = laws.residual(problem, y, impulse).all;
   report.finite = std::isfinite(report.residual);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const TermRow& row = problem.rows[i];
-    y[i] = row.centre + (row.target - y[i]) / row.compliance;
-  }
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = before_projection(problem.rows[i], y[i]);
   return report;
 }
 

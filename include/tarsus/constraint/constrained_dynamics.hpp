@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "tarsus/constraint/equality.hpp"
-#include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
 
@@ -48,9 +47,8 @@ class ConstrainedDynamics {
   /// q̈ of all worlds. dt > 0: SPOOK over a step of dt. dt = 0: exact; drift_time [s] > 0 pulls errors back in about
   /// that time.
   /// @param joint_force Q as for maba()  @param joint_inertia K as for maba()
-  /// @param keep_factors whether the workspace must hold the factors of M̂ afterwards, as maba() leaves them
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                  Out<R> qacc, double drift_time = 0, bool keep_factors = true);
+                  Out<R> qacc, double drift_time = 0);
 
   /// Evaluates a pack's rows at the start of a step, for a caller that solves them together with other terms
   /// (step_terms.hpp, lane_terms.hpp). It sets demand(), compliance(), rate() and forces(); the caller then passes the
@@ -87,8 +85,6 @@ class ConstrainedDynamics {
   KktStatus status(int world) const { return status_[world]; }
   /// Whether the last accelerate() eliminated that world's rows branch by branch.
   bool by_branches(int world) const { return by_branches_[world]; }
-  /// Rank and rows of the last world whose status is not `solved`.
-  const MultiplierReport& report() const { return report_; }
 
   /// max |φ| and max |J q̇| of a world, from phi() and rate(), with the row of the largest |φ|.
   struct Error {
@@ -110,7 +106,6 @@ class ConstrainedDynamics {
     int pack;
     double dt, drift_time;
     const R *qpos, *qvel, *Q, *K;
-    bool keep_factors;
   };
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
@@ -124,8 +119,7 @@ class ConstrainedDynamics {
   void factor_rows(int pack);
   void drop_zero_rows(int pack);
   void drop_row(int pack, int lane, int row, R diagonal);
-  void forget(int world);
-  void record(int world, KktStatus status, const MultiplierReport& report);
+  void worsen(int world, KktStatus status);
   void find_correction(BasicData<R>& data, int pack);
   void multipliers(int pack, bool again, R* x2);
   void row_rates(const R* v, R* rate);
@@ -142,8 +136,6 @@ class ConstrainedDynamics {
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_branches_;
-  MultiplierReport report_;
-  int report_world_ = -1;  // the world of report_, until its next accelerate()
 };
 
 extern template class ConstrainedDynamics<double>;

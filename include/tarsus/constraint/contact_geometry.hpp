@@ -8,8 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "tarsus/constraint/capsule_around.hpp"
-#include "tarsus/constraint/plane_touches.hpp"
+#include "tarsus/constraint/capsules.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
 #include "tarsus/geometry/carried_spheres.hpp"

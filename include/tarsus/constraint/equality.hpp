@@ -18,6 +18,7 @@
 // consists of its constraint's name and the row's: "knee loop (connect) y".
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,6 +36,7 @@ const char* name(EqualityKind kind);
 struct Softness {
   double compliance = 0;
   double damping_steps = 4;  ///< τ_d / h; with compliance 0 it must be positive
+  bool operator==(const Softness&) const = default;
 };
 
 /// User-defined rows. `joints` are the joints that φ depends on. `evaluate` fills phi [nrow], J [nrow][dofs] over these
@@ -109,6 +111,14 @@ class EqualitySet {
   std::string row_name(int row) const;
   /// [njoint] 1 at the root joint of each tree on which a row acts.
   std::vector<std::uint8_t> held_trees() const;
+  /// Calls f(first, end) for the rows of one unit in constraints [begin, end): a weld's positions, then its angles.
+  template <class F>
+  void each_unit(int begin, int end, const F& f) const {
+    for (int i = begin; i < end; ++i) {
+      for (int row = 0; row < equalities_[i].nrow; row += 3)
+        f(equalities_[i].first_row + row, equalities_[i].first_row + std::min(row + 3, equalities_[i].nrow));
+    }
+  }
 
   /// Adds the structure of all rows to `rows`, in order. Call it once, before other blocks.
   /// @throws ValueError if there are blocks already

@@ -1,6 +1,7 @@
 // Where the rows of a step's terms act on links, joints and DoFs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -29,6 +30,14 @@ struct PathRow {
   int on_link = -1;  ///< the link, if J is `wrench` on one link at its origin, in world axes; else -1
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};
 };
+
+/// J v of a path or a ForceRow.
+template <class Row, class V>
+double along(const Row& row, const V& v) {
+  double sum = 0;
+  for (std::size_t k = 0; k < row.dofs.size(); ++k) sum += row.arm[k] * double(v[std::size_t(row.dofs[k])]);
+  return sum;
+}
 
 /// Of all terms: first `contacts`, then `joints`, then `paths`.
 struct RowGeometry {

@@ -7,7 +7,7 @@
 // v⁰ is the end velocity without terms and equality constraints. M̂ = M + K, where K is the implicit stiffness of the
 // drives without a force limit. v⁰ is computed only where it is needed; otherwise the forces that lead to it are part
 // of the problem. Each kind of term has its file: contact_terms.inl, limit_terms.inl, friction_terms.inl,
-// path_terms.inl. The step itself makes the drives (sim/drive_rows.inl).
+// path_terms.inl. The step itself makes the drives (sim/row_stage.cpp).
 //
 // Every row has a compliance R > 0. Without a compliance in the model, R is a share of the inverse mass that the row
 // feels (decision 504). Sticking contacts do not creep under it: the proximal point of their rows is the last step's

@@ -85,10 +85,8 @@ struct WorldCapture {
 /// Calls f(name, array of a, array of b, numbers per world) for the arrays that both BatchState and WorldCapture have.
 template <class A, class B, class F>
 void each_array(const Model& m, A& a, B& b, const F& f) {
-  f("qpos", a.qpos, b.qpos, m.nq), f("qvel", a.qvel, b.qvel, m.nv), f("qacc", a.qacc, b.qacc, m.nv);
-  f("tau", a.tau, b.tau, m.nv), f("ctrl", a.ctrl, b.ctrl, m.nu), f("act", a.act, b.act, m.na);
+  each_input(m, a, b, f), f("qacc", a.qacc, b.qacc, m.nv);
   f("qpos_target", a.qpos_target, b.qpos_target, m.nq), f("qvel_target", a.qvel_target, b.qvel_target, m.nv);
-  f("mocap_pos", a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f("mocap_quat", a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
 }
 
 /// A sequence of steps with inputs and outputs of every step, in the caller's memory. An empty input leaves the batch's

@@ -37,7 +37,6 @@ class ForceRows {
   void respond(int place, In<R> probe);
   void settle_responses();
   void improve();
-  double along(const ForceRow& row, In<R> qacc) const;
 
   double h_ = 0;
   std::vector<ForceRow> rows_;

@@ -8,8 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tarsus/base/thread_team.hpp"
@@ -158,10 +161,6 @@ class RigidWorld {
 
  private:
   struct Workspace;
-  struct Pair {
-    std::uint64_t key;
-    int surface;
-  };
 
   void classify();
   bool may_touch(const BodyShape& a, const BodyShape& b) const;
@@ -184,7 +183,6 @@ class RigidWorld {
   double mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b) const;
   void combine_surfaces();
   void mark_still(bool same_rules);
-  void wake();
   bool still(int body) const;
   void keep_resting(PenetrationSum& depth);
   void match();
@@ -200,8 +198,8 @@ class RigidWorld {
   std::vector<BodyShape> shapes_;
   std::vector<PointJoint> joints_;
   std::vector<Surface> surfaces_;
-  std::vector<std::uint64_t> excluded_;  ///< sorted pairs of bodies
-  std::vector<Pair> pairs_;              ///< sorted pairs of shapes
+  std::set<std::pair<int, int>> excluded_;    ///< pairs of bodies, the lower one first
+  std::map<std::pair<int, int>, int> pairs_;  ///< surface of pairs of shapes, the lower one first
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
   BodyContactSolver<R> lanes_;  ///< owns contacts and impulses for every solver

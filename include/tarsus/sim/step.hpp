@@ -100,11 +100,13 @@ struct TendonForces {
   double friction = 0;  ///< dry friction along the tendon
 };
 
-/// Calls f(array of a, array of b, numbers per world) for every array that a step reads, except the drives' targets.
+/// Calls f(name, array of a, array of b, numbers per world) for every array that a step reads, except the drives'
+/// targets.
 template <class A, class B, class F>
 void each_input(const Model& m, A& a, B& b, const F& f) {
-  f(a.qpos, b.qpos, m.nq), f(a.qvel, b.qvel, m.nv), f(a.tau, b.tau, m.nv), f(a.act, b.act, m.na);
-  f(a.ctrl, b.ctrl, m.nu), f(a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f(a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
+  f("qpos", a.qpos, b.qpos, m.nq), f("qvel", a.qvel, b.qvel, m.nv), f("tau", a.tau, b.tau, m.nv);
+  f("act", a.act, b.act, m.na), f("ctrl", a.ctrl, b.ctrl, m.nu);
+  f("mocap_pos", a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f("mocap_quat", a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
 }
 
 /// Advances worlds by dt: all worlds of a pack at once, or individually if lanes_refusal() gives a reason. Keeps
@@ -221,7 +223,7 @@ class Stepper {
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
-  bool finite_lane(In<R> values, int n, int world) const;
+  bool within_lane(In<R> values, int n, int world, R limit) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);
 
