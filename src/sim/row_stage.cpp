@@ -56,8 +56,8 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 }
 
 /// Drives with a force limit as terms. Their impulse is clamp(h Q_d - K (v⁺ - v)) with K = h k_d (+ h² k_p), where Q_d
-/// is the drive's force at the end of the step for q̈ = 0. The limit applies to the length of a rotation's torque and to
-/// each axis of a translation separately.
+/// is the drive's force at the end of the step for q̈ = 0. The limit applies to the length of a rotation's torque, and
+/// to each axis of a translation separately.
 template <class R>
 void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives& drives) {
   drive_force<R>(model_, data, drives.limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target, zero_,

@@ -516,7 +516,7 @@ def test_factors_on_the_models_own_actuators_act_in_their_worlds(dtype):
     factors = {name: random.uniform(0.5, 1.5, (5, model.nu)) for name in ("actuator_gain_scale", "actuator_damping_scale", "actuator_force_scale")}
     batch = tarsus.Batch(model, 5, 1e-5, dtype=dtype, contacts=False, joint_limits=False)
     batch.set_parameters(**factors)
-    qpos, ctrl = model.keyframe("stance").qpos, random.uniform(-1, 1, (5, model.nu))
+    qpos, ctrl = model.keyframe("stance")[0], random.uniform(-1, 1, (5, model.nu))
     batch.reset(qpos=np.array(qpos, dtype))
     batch.ctrl[:] = ctrl
     batch.step()
