@@ -28,6 +28,11 @@ ForceRow falling(double force, double stiffness, double damping, double speed, d
   return row;
 }
 
+/// A lane's n numbers of a WorldTable's [lane][n]; empty: the table has none.
+std::span<const double> of_lane(const std::vector<double>& all, int n, int lane) {
+  return all.empty() ? std::span<const double>() : std::span(all).subspan(at(n * lane), at(n));
+}
+
 /// Clamps the row's force to a range.
 void narrow(ForceRow& row, double low, double high) {
   row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
@@ -43,8 +48,7 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
     const Actuator& a = set[i];
     if (!a.active) continue;
     if (a.plain && a.gain[2] != 0) return "actuators whose control is a damping are not supported in SIMD lanes";
-    const bool drives = a.plain && falls(a.stiffness(0), a.damping(0));
-    for (const int v : a.dofs) (drives ? servo : other)[at(v)] = 1;
+    for (const int v : a.dofs) (a.is_joint_servo() ? servo : other)[at(v)] = 1;
   }
   for (const Joint& joint : model.joints) {
     const std::size_t v = at(joint.qvel);
@@ -172,8 +176,7 @@ void Servos<R>::scale_actuators(const BasicData<R>& data, int world) {
   if (data.own) {
     const WorldTable<R>& own = data.own[world / width_];
     const auto mine = [&](const std::vector<double>& all) {
-      const std::size_t n = all.empty() ? 0 : std::size_t(actuation_.actuators().size());
-      return std::span(all).subspan(n * std::size_t(world % width_), n);
+      return of_lane(all, actuation_.actuators().size(), world % width_);
     };
     factors = {mine(own.actuator_gain), mine(own.actuator_damping), mine(own.actuator_force)};
   }
@@ -266,10 +269,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
     gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
     const WorldTable<R>* const own = data.own ? &data.own[world / width_] : nullptr;
-    const auto mine = [&](const std::vector<double>& all, int n) {
-      return all.empty() ? std::span<const double>()
-                         : std::span(all).subspan(tarsus::at(n * (world % width_)), tarsus::at(n));
-    };
+    const auto mine = [&](const std::vector<double>& all, int n) { return of_lane(all, n, world % width_); };
     one_.carried_inertia =
         own && !own->carried_inertia.empty() ? mine(own->carried_inertia, model_.nv) : model_.carried_inertia;
     actuation_.scale_damping(own ? mine(own->damping_scale, model_.njoint()) : std::span<const double>());
