@@ -1,12 +1,13 @@
-"""A step with contacts against MuJoCo's (wheel), on the same MJCF: standing, lying and falling characters and chains, limp robots.
+"""A step against MuJoCo's (wheel), on the same MJCF: standing, lying and falling characters and chains, limp robots, driven models.
 
 Both engines run in one process on one core and alternate. Lying scenes first settle. Standing scenes start from their pose, since
 neither engine stands for ever, and must be up at the end. Falling scenes start in the air with random rotations and velocities, the
 same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states. The time of a
 step is the median of its repeats, since timer interrupts and other programs can take longer than a step. A step of tarsus
 includes collision, drives, contacts and limits, solved to the stated residual. MuJoCo uses its default solver at the same time step,
-and implicitfast if the model has servos or gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo
-finds unstable, after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
+and implicitfast if the model has servos or gains. Driven models follow random controls, a new one every ten steps, at the time step
+and with the integrator of their file. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable,
+after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
 
   ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6] [--repeats 5]    scenes whose name contains one of the NAMEs; all without
 """
@@ -30,19 +31,30 @@ except ImportError:
     sys.exit(0)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODELS, ROBOTS = ROOT / "models", ROOT.parent / "shared/data/menagerie"
+MODELS, DATA = ROOT / "models", ROOT.parent / "shared/data"
+ROBOTS = DATA / "menagerie"
 DT, SETTLE, WARM, STEPS = 1 / 60, 1500, 20, 200
 #: Robots with available meshes: on the floor of their scene, or hands and arms without a floor, which sag against themselves.
 LIMP = ["unitree_go2/scene", "unitree_a1/scene", "google_barkour_vb/scene", "unitree_g1/scene", "agility_cassie/scene",
         "toddlerbot_2xc/scene", "shadow_hand/scene_right", "leap_hand/scene_right", "franka_emika_panda/scene",
         "trs_so_arm100/scene", "robotiq_2f85/scene", "kuka_iiwa_14/scene", "wonik_allegro/scene_right", "dynamixel_2r/scene"]
+#: Motors, servos and muscles, on joints and tendons; springs, equality constraints, fluid.
+DRIVEN = ["dm_control_suite/cheetah", "dm_control_suite/fish", "dm_control_suite/humanoid", "dm_control_suite/manipulator",
+          "dm_control_suite/quadruped", "dm_control_suite/stacker", "menagerie/shadow_hand/scene_right", "menagerie/leap_hand/scene_right",
+          "menagerie/franka_emika_panda/scene", "menagerie/robotiq_2f85/scene", "mujoco/model/replicate/newton_cradle"]
+
+
+def controls_of(model, steps, seed=0):
+    """One control vector [nu] for every ten steps, within the actuators' ranges, or -1 to 1."""
+    limited, low, high = model.actuator_ctrllimited.astype(bool), *model.actuator_ctrlrange.T
+    return np.random.default_rng(seed).uniform(np.where(limited, low, -1), np.where(limited, high, 1), (-(-steps // 10), model.nu))
 
 
 class Ours:
-    def __init__(self, path, kp, kd, limp):
+    def __init__(self, path, kp, kd, limp, driven):
         self.model = tarsus.Model.load(str(path), lenient=True)
         self.data = tarsus.Data(self.model)
-        self.stepper = tarsus.Stepper(self.data, dt=DT, contacts=True, joint_limits=True, **({"actuation": "off"} if limp else {}))
+        self.stepper = tarsus.Stepper(self.data, dt=None if driven else DT, contacts=True, joint_limits=True, **({"actuation": "off"} if limp else {}))
         self.drives, self.target = None, None
         if kp:
             self.drives = tarsus.Drives.uniform(self.model, kp, kd, 0, 0)
@@ -53,11 +65,13 @@ class Ours:
         self.stepper.restart()
         self.data.qpos, self.data.qvel = qpos, qvel
 
-    def run(self, steps):
+    def run(self, steps, controls=None):
         """Time of each step [ns], largest residual and penetration, contacts of the last step, number of failed steps."""
         step, drives, target, clock = self.stepper.step, self.drives, self.target, time.perf_counter_ns
         times, residual, penetration, touching, failed = [], 0.0, 0.0, 0, 0
-        for _ in range(steps):
+        for k in range(steps):
+            if controls is not None and k % 10 == 0:
+                self.data.ctrl[:] = controls[k // 10]
             began = clock()
             bad = step(drives, target)
             times.append(clock() - began)
@@ -71,12 +85,13 @@ class Ours:
 class MuJoCo:
     """MuJoCo has no stable PD. Standing scenes use implicit joint springs and damping of the same gains where possible."""
 
-    def __init__(self, path, kp, kd, limp):
+    def __init__(self, path, kp, kd, limp, driven):
         self.model = without_pictures(path)
-        self.model.opt.timestep = DT
+        if not driven:
+            self.model.opt.timestep = DT
         if limp:
             self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
-        if kp or self.model.nu:
+        if kp or (self.model.nu and not driven):
             self.model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         if kp:
             for j in range(self.model.njnt):
@@ -90,11 +105,13 @@ class MuJoCo:
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
-    def run(self, steps):
+    def run(self, steps, controls=None):
         model, data, clock = self.model, self.data, time.perf_counter_ns
         times, penetration = [], 0.0
         before = self.unstable()
-        for _ in range(steps):
+        for k in range(steps):
+            if controls is not None and k % 10 == 0:
+                data.ctrl[:] = controls[k // 10]
             began = clock()
             mujoco.mj_step(model, data)
             times.append(clock() - began)
@@ -189,8 +206,9 @@ def rope(path, links=100, count=10):
     path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{below}{bodies}</worldbody><equality>{equalities}</equality></mujoco>')
 
 
-def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, seconds=3.0, seeds=6, repeats=5, settle=SETTLE, warm=WARM, steps=STEPS):
-    sides = Ours(path, kp, kd, limp), MuJoCo(path, kp, kd, limp)
+def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, driven=0, seconds=3.0, seeds=6, repeats=5, settle=SETTLE, warm=WARM, steps=STEPS):
+    sides = Ours(path, kp, kd, limp, driven > 0), MuJoCo(path, kp, kd, limp, driven > 0)
+    controls = controls_of(sides[1].model, driven) if driven else None
     found = [([], [], [], [], []) for _ in sides]
 
     def run(warm, steps, starts):
@@ -201,14 +219,16 @@ def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, secon
             for side, start in zip(sides, starts):
                 side.start(*start)
                 side.run(warm)
-                runs[-1].append(side.run(steps))
+                runs[-1].append(side.run(steps, controls))
         for side, out in enumerate(found):
             times = np.median([one[side][0] for one in runs], axis=0)
             for kept, new in zip(out, (times, *runs[0][side][1:])):
                 kept.append(new)
 
     pose = np.array(sides[0].model.qpos0), np.zeros(sides[0].model.nv)
-    if falls:
+    if driven:
+        run(0, driven, [pose, pose])
+    elif falls:
         for seed in range(seeds):
             run(0, round(seconds / DT), [thrown(sides[0].model, np.random.default_rng(seed))] * 2)
     elif stands:
@@ -251,6 +271,10 @@ def scenes(folder):
     for name in LIMP:
         if (ROBOTS / f"{name}.xml").exists():
             yield f"{name.split('/')[0]} falls", (ROBOTS / f"{name}.xml",), {"falls": True, "limp": True}
+    for name in DRIVEN:
+        if (DATA / f"{name}.xml").exists():
+            parts = name.split("/")
+            yield f"{parts[-1] if 'scene' not in parts[-1] else parts[1]} driven", (DATA / f"{name}.xml",), {"driven": 600}
 
 
 def main():
