@@ -43,6 +43,13 @@ class LaneLinear {
     std::fill(s_.stiff, s_.stiff + v_.nlink, char(0));
     lane_solve_symmetric<T>(v_, state_, K_, {s_.bias, s_.joint_force}, s_.stiffness, s_.stiff, x);
   }
+  /// Sets R of rigid forces along generalised directions in these lanes from what they feel without other terms.
+  void feel_alone(Mask<T> lanes) {
+    keep_forces();
+    std::fill(s_.stiff, s_.stiff + v_.nlink, char(0));
+    lane_factor<T>(v_, state_, K_, s_.stiffness, s_.stiff, s_.link);
+    links_.feel_again(lanes);
+  }
   /// Lanes that needed the pass without symmetry in this step. They keep to it, so that few packs need both passes.
   Mask<T> slid = no_lanes<T>();
 

@@ -148,6 +148,27 @@ class LaneLinks {
     for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
     for (int i = 0; i < v_.nlink; ++i) motion[i] = motion[i] + s_.column[i];
   }
+  /// Sets R of rigid forces anew in `lanes`, from what they feel by the present factors without contacts between links.
+  /// Bilateral rows there are as before the first linear problem.
+  void feel_again(Mask<T> lanes) {
+    LaneJointRow<T>* const paths = s_.paths();
+    begin();
+    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
+    for (int i = 0; i < s_.npath; ++i) mark(direction(paths[i]), s_.needed);
+    for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), s_.npath);
+    for (int i = 0; i < s_.npath; ++i) {
+      LaneJointRow<T>& r = paths[i];
+      r.metric.own_R = select(lanes & rigid(r), zero(), r.metric.own_R);
+      if (!r.bilateral()) continue;
+      r.metric.R = select(lanes, -one(), r.metric.R);
+      r.target = select(lanes, direction(r)[kPathTarget], r.target);
+    }
+    feel(paths, s_.npath);
+  }
+  /// Lanes in which this row is a rigid force.
+  Mask<T> rigid(const LaneJointRow<T>& r) const {
+    return r.bilateral() ? no_lanes<T>() : r.live & (direction(r)[kPathRigid] > zero());
+  }
 
  private:
   /// Share of a path row's inverse mass by which the row is softened, the same in all solves of a step. Dependent rows
@@ -205,7 +226,7 @@ class LaneLinks {
     }
     return first;
   }
-  /// Sets R of rigid forces that have none from what they feel: this is their first linear problem.
+  /// Sets R of rigid forces that have none from what they feel, which is the diagonal of the matrix.
   void feel(LaneJointRow<T>* paths, int n) {
     for (int i = 0; i < s_.npath; ++i) {
       LaneMetric<T>& metric = paths[i].metric;

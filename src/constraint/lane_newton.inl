@@ -87,6 +87,8 @@ class LaneSolver {
   static constexpr R kNear = sizeof(R) == 8 ? R(0.01) : R(0.3);
   static constexpr R kDrift = R(0.1);  ///< share of a change's energy that no impulse accounts for
   static constexpr R kMuch = R(1);     ///< change by a single solve that requires a verification [rad/s | m/s]
+  /// Speed that a rigid force's impulse would give alone, above which it may contradict other rows [rad/s | m/s].
+  static constexpr R kStrain = R(100);
   static constexpr int kLooks = 3;
 
   TARSUS_INLINE static T zero() { return T(R(0)); }
@@ -326,11 +328,19 @@ class LaneSolver {
   /// Verifies the results. Limits that v⁺ passes, although they were not near at the start, become rows. In float,
   /// solves for changes and eliminations of fast rotations lose digits of x that the rows' velocities do not show
   /// (decision 512). Where x is not the motion of the impulses, it is computed from them again. The iteration then
-  /// continues.
+  /// continues. So it does where rigid forces contradict other rows: R weighs these against one another, and the first
+  /// linear problem, from which R is, had the others' tangents.
   void look_again() {
-    Mask<T> open = met_;
+    Mask<T> open = met_, weighed = no_lanes<T>();
     for (int looks = 0; any_lane(open);) {
       Mask<T> late = problem_.join_limits(s_.x_best, open);
+      if (!any_lane(late)) {
+        const Mask<T> heavy = strained(open & ~weighed);
+        if (any_lane(heavy)) {
+          weigh(heavy), weighed = weighed | heavy, open = open & met_;
+          continue;
+        }
+      }
       const bool anew = !any_lane(late);
       if (anew) {
         if constexpr (sizeof(R) == 8) return;
@@ -341,6 +351,23 @@ class LaneSolver {
       if (any_lane(late)) go_on_from_best(late, anew);
       open = open & met_;
     }
+  }
+  /// Lanes in which the impulse of a rigid force along a generalised direction is far more than stops any motion.
+  Mask<T> strained(Mask<T> lanes) {
+    Mask<T> much = no_lanes<T>();
+    for (int i = s_.nrow - s_.npath; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      much = much | (links_.rigid(r) & (absolute(r.at.best_y) * r.metric.inverse_mass > T(kStrain)));
+    }
+    return much & lanes;
+  }
+  /// Solves these lanes again with R of such forces from what they feel without other terms, as in a single world.
+  void weigh(Mask<T> lanes) {
+    linear_.feel_alone(lanes);
+    go_on(lanes);
+    from_best(lanes);
+    met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
+    descend(step_.tolerance, step_.most_iterations, true);
   }
   Mask<T> changes_much() const {
     T most = zero();

@@ -12,21 +12,33 @@
 
 namespace tarsus {
 
-/// J M̂⁻¹ Jᵀ of each row, from the factors in data.
+template <class R>
+bool StepTerms<R>::is_of_joint(const ForceRow& row) const {
+  return row.dofs.size() == 1 && model_.joints[model_.dof_joint[row.dofs[0]]].nv() == 1;
+}
+
+/// The inverse mass of each row: that of its joint, or J M̂⁻¹ Jᵀ from the factors in data.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
-  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
-  for (const ForceRow& row : rows) {
+  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0), paths_.swept.clear();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const ForceRow& row = rows[r];
+    if (is_of_joint(row)) {
+      const JointRows joint{model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {1, 0, 0}};
+      paths_.inverse_mass[r] = row.arm[0] * row.arm[0] * joint_inverse_mass(joint);
+      continue;
+    }
+    paths_.swept.push_back(r);
     if (row.on_link >= 0)
       write_wrench<R>(row.wrench, paths_.rows.block(paths_.rows.add_block(row.on_link, -1, 1)), 0);
     else
       add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
   }
   paths_.rows.sweep(model_, *step_.data);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const typename DelassusRows<R>::Block block = paths_.rows.block(int(r));
+  for (std::size_t i = 0; i < paths_.swept.size(); ++i) {
+    const typename DelassusRows<R>::Block block = paths_.rows.block(int(i));
     for (std::size_t k = 0; k < block.dofs.size(); ++k)
-      paths_.inverse_mass[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
+      paths_.inverse_mass[paths_.swept[i]] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
   }
 }
 
@@ -51,8 +63,7 @@ void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
   find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const bool one = rows[i].dofs.size() == 1 && model_.joints[model_.dof_joint[rows[i].dofs[0]]].nv() == 1;
-      if (paths_.inverse_mass[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
+      if (paths_.inverse_mass[i] > 0 && is_of_joint(rows[i]) == of_joint) add_force_row(i, rows[i], of_joint);
     }
   }
 }

@@ -184,6 +184,41 @@ def test_equalities_hold_a_ball_that_the_floor_pushes_up(worlds):
         np.testing.assert_allclose(speeds, 0, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-9), ("float32", 1e-3)])
+@pytest.mark.parametrize("partner", ["range", "contact"])
+def test_a_tendons_range_yields_in_lanes_as_alone(partner, dtype, tolerance):
+    """A range over two joints, which contradicts a range over one of them, or a contact with the floor."""
+    tendons = '<fixed limited="true" range="{} -.2"><joint joint="a" coef=".01"/><joint joint="b" coef="{}"/></fixed>'
+    if partner == "range":
+        floor, tendons = "", tendons.format(-1, -0.5) + '<fixed limited="true" range="-1 -.1"><joint joint="b" coef=".7"/></fixed>'
+    else:
+        floor, tendons = '<geom type="plane" size="5 5 .1" pos="0 0 -.5"/>', tendons.format(-2, 0.5)
+    xml = f"""<worldbody>{floor}<body><joint name="a" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 .5 0 0" size=".05" contype="0" conaffinity="0"/>
+      <body pos=".5 0 0"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .1 .1 -.3" size=".03"/></body></body></worldbody>
+      <tendon>{tendons}</tendon>"""
+    q, v, options = [0.5, 0.3], [1, -2], {"dtype": dtype, "dt": 1 / 60, "contacts": True, "joint_limits": True}
+    one, lanes = (velocity_after_a_step(xml, q, v, worlds, **options) for worlds in (0, 9))
+    np.testing.assert_allclose(lanes, one, rtol=0, atol=tolerance * np.abs(one).max())
+    batch = tarsus.Batch(tarsus.Model.from_xml_string(f"<mujoco>{xml}</mujoco>"), 9, **options)
+    batch.qpos[:], batch.qvel[:] = np.linspace(-0.4, 0.2, 9)[:, None] * [1, -1], 0  # most neighbours are within the ranges
+    batch.qpos[4], batch.qvel[4] = q, v
+    assert batch.step() == 0
+    assert (batch.qvel[4] == lanes.astype(dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_tendon_over_one_joint_is_as_hard_in_lanes_as_alone(dtype):
+    """Two such ranges contradict each other, in a pose in which the joint feels another mass than in the reference pose."""
+    xml = f"""{NO_CONTACT}<worldbody><body><joint name="a" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .5 0 0" size=".05"/>
+      <body pos=".5 0 0"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .1 .1 -.3" size=".03"/></body></body></worldbody>
+      <tendon><fixed limited="true" range="-1 .1"><joint joint="b" coef=".7"/></fixed>
+      <fixed limited="true" range=".2 1"><joint joint="b" coef=".5"/></fixed></tendon>"""
+    options = {"dtype": dtype, "dt": 1 / 60, "contacts": True, "joint_limits": True}
+    one, lanes = (velocity_after_a_step(xml, [0.5, 0.3], [1, -2], worlds, **options) for worlds in (0, 9))
+    np.testing.assert_allclose(lanes, one, rtol=0, atol=1e-12 if dtype == "float64" else 1e-5)
+
+
 def test_capsules_side_by_side_touch_in_lanes_where_they_touch_alone():
     """The first is the world's."""
     xml = """<worldbody><geom type="capsule" size=".05 .1"/><body pos=".09 0 0"><joint type="slide" axis="1 0 0"/>

@@ -224,6 +224,7 @@ class StepTerms {
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
+  bool is_of_joint(const ForceRow& row) const;  ///< whether it is a row on one hinge or slide
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
@@ -290,6 +291,7 @@ class StepTerms {
     DelassusRows<R> rows;
     std::vector<int> joints;
     std::vector<double> inverse_mass;
+    std::vector<std::size_t> swept;  ///< [block of rows] the row
   };
   struct WarmStart {
     TermMemory last;
