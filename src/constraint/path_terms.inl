@@ -17,29 +17,44 @@ bool StepTerms<R>::is_of_joint(const ForceRow& row) const {
   return row.dofs.size() == 1 && model_.joints[model_.dof_joint[row.dofs[0]]].nv() == 1;
 }
 
-/// The inverse mass of each row: that of its joint, or J M̂⁻¹ Jᵀ from the factors in data.
+template <class R>
+bool StepTerms<R>::needs_factors(std::span<const ForceRow> rows) const {
+  return std::any_of(rows.begin(), rows.end(), [&](const ForceRow& row) { return row.rigid && !is_of_joint(row); });
+}
+
+/// The sum of the inverse masses of the row's joints, or of its link.
+template <class R>
+double StepTerms<R>::reference_inverse_mass(const ForceRow& row) const {
+  if (row.on_link >= 0) {
+    const ReferenceMass& mass = masses_.now()[row.on_link];
+    return dot(row.wrench.f, row.wrench.f) * mass.linear + dot(row.wrench.n, row.wrench.n) * mass.angular;
+  }
+  double sum = 0;
+  for (std::size_t k = 0; k < row.dofs.size(); ++k) {
+    const Joint& joint = model_.joints[model_.dof_joint[row.dofs[k]]];
+    const bool moves = moves_freely(joint.type) && row.dofs[k] - joint.qvel < 3;
+    const auto part = moves ? JointRows::Part::linear : JointRows::Part::axial;
+    sum += row.arm[k] * row.arm[k] * joint_inverse_mass({model_.dof_joint[row.dofs[k]], part, 1, {}});
+  }
+  return sum;
+}
+
+/// The inverse mass of each row: of rigid rows over several joints J M̂⁻¹ Jᵀ, from the factors in data.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
-  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0), paths_.swept.clear();
+  paths_.rows.clear(), paths_.inverse_mass.clear(), paths_.swept.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const ForceRow& row = rows[r];
-    if (is_of_joint(row)) {
-      const JointRows joint{model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {1, 0, 0}};
-      paths_.inverse_mass[r] = row.arm[0] * row.arm[0] * joint_inverse_mass(joint);
-      continue;
-    }
+    const bool swept = rows[r].rigid && !is_of_joint(rows[r]);
+    paths_.inverse_mass.push_back(swept ? 0 : reference_inverse_mass(rows[r]));
+    if (!swept) continue;
     paths_.swept.push_back(r);
-    if (row.on_link >= 0)
-      write_wrench<R>(row.wrench, paths_.rows.block(paths_.rows.add_block(row.on_link, -1, 1)), 0);
-    else
-      add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
+    add_path<R>(model_, {rows[r].dofs, rows[r].arm}, paths_.rows, paths_.joints);
   }
+  if (paths_.swept.empty()) return;
   paths_.rows.sweep(model_, *step_.data);
-  for (std::size_t i = 0; i < paths_.swept.size(); ++i) {
-    const typename DelassusRows<R>::Block block = paths_.rows.block(int(i));
-    for (std::size_t k = 0; k < block.dofs.size(); ++k)
-      paths_.inverse_mass[paths_.swept[i]] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
-  }
+  paths_.felt.resize(paths_.swept.size());
+  paths_.rows.diagonal(paths_.felt);
+  for (std::size_t i = 0; i < paths_.swept.size(); ++i) paths_.inverse_mass[paths_.swept[i]] = double(paths_.felt[i]);
 }
 
 template <class R>

@@ -55,7 +55,7 @@ template <class R>
 void DelassusRows<R>::clear() {
   rows_ = 0;
   blocks_.clear(), links_.clear(), dofs_.clear();
-  force_.clear(), joint_.clear(), W_.clear(), DW_.clear();
+  force_.clear(), joint_.clear(), used_ = 0;
 }
 
 template <class R>
@@ -64,7 +64,7 @@ void DelassusRows<R>::keep(int blocks) {
   const Entry& end = blocks_[blocks];
   rows_ = end.first_row;
   links_.resize(end.links), dofs_.resize(end.dofs);
-  force_.resize(end.force), joint_.resize(end.joints), W_.resize(end.W), DW_.resize(end.W);
+  force_.resize(end.force), joint_.resize(end.joints), used_ = end.W;
   blocks_.resize(blocks);
 }
 
@@ -82,10 +82,11 @@ int DelassusRows<R>::append(Entry entry) {
   }
   entry.ndof = int(dofs_.size() - entry.dofs);
   const std::size_t line = std::size_t(entry.stride) * width_;
-  entry.force = force_.size(), entry.joints = joint_.size(), entry.W = W_.size();
+  entry.force = force_.size(), entry.joints = joint_.size(), entry.W = used_;
   if (entry.pair) force_.resize(force_.size() + 12 * line, R(0));
   if (entry.joint) joint_.resize(joint_.size() + (entry.pair ? 2 : entry.ndof) * line, R(0));
-  W_.resize(W_.size() + entry.ndof * line), DW_.resize(W_.size());
+  used_ += entry.ndof * line;
+  if (W_.size() < used_) W_.resize(used_), DW_.resize(used_);
   rows_ += entry.nrow;
   blocks_.push_back(entry);
   const int index = blocks() - 1;

@@ -439,11 +439,11 @@ double Stepper<R>::loop_step(double dt) const {
 
 /// Prepares the solve of the terms: data, qacc and next_.qvel = v + h qacc. Either next_.qvel is v⁰, the velocity
 /// without the terms, or only pass 1 of ABA is done and qacc is zero. @return for a single world, whether next_.qvel is
-/// v⁰. It is if links turn far, and also if the factors of M̂ are needed because loops and forces along generalised
-/// directions take their inverse masses from them.
+/// v⁰. It is if links turn far, and also if the factors of M̂ are needed because loops and rigid forces along
+/// generalised directions take their inverse masses from them.
 template <class R>
 bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
-  const bool factors = !lane_rows_ && (loops_ || now_.solves_rows);
+  const bool factors = !lane_rows_ && (loops_ || (now_.solves_rows && rows_->terms().needs_factors(servos_->rows(0))));
   if (!factors)
     products_->begin_step(model_, data, R(h), product_use(), data.qpos, data.qvel, data.joint_force, data.joint_inertia,
                           data.qacc, next_.found, now_.turning);

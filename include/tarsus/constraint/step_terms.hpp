@@ -133,6 +133,8 @@ class StepTerms {
   /// world axes for rotations and translations.
   /// @param push, lower, upper [N s | N m s]  @param stiffness h k_d + h² k_p > 0
   void add_drive(const JointRows& rows, const Vec3d& push, double stiffness, double lower, double upper);
+  /// Whether add_force_rows() takes inverse masses from the factors of M̂. data must then hold them at begin().
+  bool needs_factors(std::span<const ForceRow> rows) const;
   /// Forces along generalised directions, added after all other terms. The rows' dofs and arms must live until solve()
   /// is over.
   void add_force_rows(std::span<const ForceRow> rows);
@@ -225,6 +227,7 @@ class StepTerms {
   double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
   bool is_of_joint(const ForceRow& row) const;  ///< whether it is a row on one hinge or slide
+  double reference_inverse_mass(const ForceRow& row) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
@@ -292,6 +295,7 @@ class StepTerms {
     std::vector<int> joints;
     std::vector<double> inverse_mass;
     std::vector<std::size_t> swept;  ///< [block of rows] the row
+    AlignedVector<R> felt;           ///< [block of rows] inverse mass
   };
   struct WarmStart {
     TermMemory last;

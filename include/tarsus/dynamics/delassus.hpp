@@ -122,6 +122,7 @@ class DelassusRows {
   const Model& model_;
   ModelView<R> view_;
   int width_, pad_, rows_ = 0;
+  std::size_t used_ = 0;  ///< of W_ and DW_, which do not shrink: sweep() writes all of them
   std::vector<Entry> blocks_;
   std::vector<int> links_, dofs_, order_;
   AlignedVector<R> force_, joint_, W_, DW_, scratch_;
