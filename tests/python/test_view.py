@@ -835,11 +835,12 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
 
     page = str(tmp_path / "x.html")
     for words, message in ((["--gains", "a,b"], "is a,b, expected KP,KD or"), (["--gains", "1,2,3"], "is 1,2,3, expected KP,KD"),
-                           (["--duration", "0"], "is 0, expected more than 0 seconds")):
+                           (["--duration", "0"], "is 0, expected more than 0 seconds"), (["--port", "x"], "is x, expected 1 to 65535"),
+                           (["--size", "big"], "is big, expected two numbers of pixels"), (["--size", "1x2x3"], "is 1x2x3, expected two")):
         with pytest.raises(SystemExit) as stopped:
             main(["view", str(HUMANOID), "--export", page, *words])
         assert stopped.value.code == 2 and message in capsys.readouterr().err
-    for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
+    for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"), (["--duration", "1e300"], "duration: is 1e+300, expected at most 1e9 steps"),
                            (["--screenshot", str(tmp_path / "x.gif")], "expected a file that ends in .png or .jpg or .jpeg"),
                            (["--video", str(tmp_path / "x.avi")], "expected a file that ends in .mp4"),
                            (["--export", str(tmp_path / "x")], "expected a file that ends in .html, .glb"),

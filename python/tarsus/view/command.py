@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 import signal
 import sys
 import tempfile
@@ -97,14 +98,15 @@ MOST_PIXELS = 8192  # SwiftShader's largest surface
 
 
 def pixels(text):
-    width, height = (int(x) for x in text.lower().split("x"))
+    size = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", text, re.ASCII)
+    width, height = map(int, size.groups()) if size else (0, 0)
     if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
         raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, each 1 to {MOST_PIXELS}")
     return width, height
 
 
 def port(text):
-    value = int(text)
+    value = int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else -1
     if not 0 <= value <= 65535:
         raise argparse.ArgumentTypeError(f"is {text}, expected 1 to 65535, or 0 for a free port")
     return value

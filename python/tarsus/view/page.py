@@ -106,6 +106,8 @@ def record(source, duration, fps=60.0, progress=None):
     for name, value in (("duration", duration), ("fps", fps)):
         if not 0 < expect(name, value, int, float, np.number) < float("inf"):
             raise ValueError(f"{name}: is {value}, expected a positive, finite number")
+    if getattr(source, "times", None) is None and not duration / source.dt < 1e9:  # a recording ends by itself
+        raise ValueError(f"duration: is {duration:g}, expected at most 1e9 steps, here of {source.dt:g} s")
     recording = Recording(source.scene, source.series, [source.frame()])
     begin = last = source.time
     while source.time < begin + duration - 0.5 * source.dt and not source.at_end:
