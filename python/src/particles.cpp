@@ -205,6 +205,13 @@ nb::object forces_of(Particles& self) {
   std::vector<double> force(3 * self.n());
   Energies energies;
   Forces(system).compute(system.position, force, &energies);
+  const auto bad = std::ranges::find_if(force, [](double f) { return !std::isfinite(f); });
+  if (bad != force.end() || !std::isfinite(energies.potential())) {
+    throw ValueError("forces",
+                     bad == force.end() ? "of infinite energy"
+                                        : "not finite at particle " + std::to_string((bad - force.begin()) / 3),
+                     "particles that neither coincide nor are too far apart");
+  }
   return nb::make_tuple(new_array(force, {self.n(), 3}), to_python(energies), sym3(energies.virial));
 }
 
@@ -525,7 +532,8 @@ void bind_system(nb::module_& m) {
   c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
         "Sets random velocities of this temperature that satisfy the constraints and have no total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
-        "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.");
+        "(force [n, 3], energies by name, virial [3, 3] of pairs and bonded terms) at the present positions.\n"
+        "Raises ValueError if they are not finite, as where particles coincide.");
   c.def(
       "temperature", [](Particles& p) { return temperature(p.at_rest()); },
       "Temperature of the present velocities [K; reduced units: energy], 0 without degrees of freedom.");

@@ -340,6 +340,10 @@ class AmcReader {
     Vec3d position{0, 0, 0};
     for (std::size_t k = 0; k < b.freedoms.size(); ++k) {
       const double value = lines_.number(k + 1);
+      if (b.freedoms[k].rotates && !(std::abs(value) <= kMostAngle)) {
+        lines_.fail(fmt::format("bone {}: an angle of {}, expected at most {:g}", quote(b.name), lines_.words()[k + 1],
+                                kMostAngle));
+      }
       if (b.freedoms[k].rotates)
         turn = turn_about(b.freedoms[k].axis, std::remainder(value * unit_, 4 * kPi)) * turn;
       else

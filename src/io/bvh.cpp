@@ -189,6 +189,7 @@ class BvhReader {
       }
       if (turning > 0) joint.rotation = clip_.add_channel(joint.name, ChannelKind::rotation);
       row_width_ += joint.columns.size();
+      for (const Column& column : joint.columns) rotates_.push_back(column.rotates);
     }
     if (row_width_ == 0) fail("no joint has a channel");
   }
@@ -254,10 +255,12 @@ class BvhReader {
         if (!parsed) fail(fmt::format("frame {}: {}", index, parsed.error));
         value = parsed.value;
       }
-      scratch_.push_back(value);
-      if (scratch_.size() > row_width_) {
+      if (scratch_.size() == row_width_) {
         fail(fmt::format("frame {} has more than the {} numbers of the hierarchy's channels", index, row_width_));
       }
+      if (rotates_[scratch_.size()] && !(std::abs(value) <= kMostAngle))
+        fail(fmt::format("frame {}: an angle of {}, expected at most {:g} degrees", index, token, kMostAngle));
+      scratch_.push_back(value);
       const std::size_t at = at_, line_start = line_start_;
       const int at_line = line_;
       token = word();
@@ -343,6 +346,7 @@ class BvhReader {
   std::vector<std::pair<int, Vec3d>> ends_;  ///< End Sites: the joint they belong to, and OFFSET
   std::set<std::string> names_;
   std::size_t row_width_ = 0;
+  std::vector<bool> rotates_;  ///< [row_width_] whether a number of a row is an angle
   std::vector<double> scratch_;
   std::vector<int> row_lines_;
   MotionClip clip_;

@@ -14,4 +14,7 @@ inline bool quick_number(std::string_view token, double& value) {
   return status == std::errc() && stop == token.data() + token.size() && std::isfinite(value);
 }
 
+/// Largest angle of a clip [rad | degrees]. Beyond it a double no longer resolves a small part of a turn.
+constexpr double kMostAngle = 1e9;
+
 }  // namespace tarsus

@@ -21,14 +21,14 @@ int worth_having(int threads, int particles) {
   return threads > 1 ? std::min(threads, std::max(1, particles / kParticlesEach)) : threads;
 }
 
-// Σ |a_i|, in eight independent partial sums. Not finite if any a_i is not.
-double sum_of_sizes(std::span<const double> a) {
+// Σ a_i², in eight independent partial sums. Not finite if any a_i² is not.
+double sum_of_squares(std::span<const double> a) {
   double part[8] = {};
   std::size_t i = 0;
   for (; i + 8 <= a.size(); i += 8) {
-    for (int k = 0; k < 8; ++k) part[k] += std::abs(a[i + k]);
+    for (int k = 0; k < 8; ++k) part[k] += a[i + k] * a[i + k];
   }
-  for (; i < a.size(); ++i) part[0] += std::abs(a[i]);
+  for (; i < a.size(); ++i) part[0] += a[i] * a[i];
   return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
 }
 
@@ -186,11 +186,11 @@ StepReport VelocityVerlet::step(bool with_energies) {
   share_out(x.size(), [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) v[i] += half * (w[i] * force_[i]);
     const std::span<const double> my_x(x.data() + from, to - from), my_v(v.data() + from, to - from);
-    if (!std::isfinite(sum_of_sizes(my_x) + sum_of_sizes(my_v))) finite = false;
+    if (!std::isfinite(sum_of_squares(my_x) + sum_of_squares(my_v))) finite = false;
   });
   if (!finite) {
     const auto finite_at = [&](std::size_t i) {
-      return std::isfinite(sum_of_sizes({&x[3 * i], 3}) + sum_of_sizes({&v[3 * i], 3}));
+      return std::isfinite(sum_of_squares({&x[3 * i], 3}) + sum_of_squares({&v[3 * i], 3}));
     };
     std::size_t bad = 0;
     while (3 * (bad + 1) < x.size() && finite_at(bad)) ++bad;

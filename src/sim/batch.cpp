@@ -251,6 +251,11 @@ void Batch<R>::restore(const BatchState<R>& state) {
   });
   check_size("state.memory", state.memory.size(), state_.memory.size());
   check_size("state.steps", state.steps.size(), state_.steps.size());
+  for (const std::int64_t steps : state.steps)
+    if (steps < 0 || steps > std::int64_t(1) << 53) throw ValueError("state.steps", std::to_string(steps), "0 to 2^53");
+  for (const WorldReport& r : state.reports)
+    for (const std::int32_t count : {r.iterations, r.contacts, r.touching, r.limits, r.saturated})
+      if (count < 0) throw ValueError("state.reports", std::to_string(count), "counts of 0 or more");
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
   state.parameters.check_sizes(model_, worlds_);
   for (StepMemory<R> memory : state.memory) {  // throws if no step left this memory

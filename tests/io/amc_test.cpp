@@ -95,6 +95,7 @@ TEST(Amc, WhatIsRefusedWithItsLine) {
   refused(with(kAmcMotion, "shin 0", "shin 0 1"), kAsf, "bone 'shin' has 2 numbers, but 1 in the skeleton");
   refused(with(kAmcMotion, "shin 0", "tail 0"), kAsf, "no bone 'tail'");
   refused(with(kAmcMotion, "shin 0", "shin nan"), kAsf, "'shin'");
+  refused(with(kAmcMotion, "shin 0", "shin 1e300"), kAsf, "bone 'shin': an angle of 1e300, expected at most 1e+09");
   refused(with(kAmcMotion, "shin 0", "thigh 0 0 0"), kAsf, "bone 'thigh' is given twice");
   refused(":DEGREES\n", kAsf, "no frames");
   refused("", kAsf, "no frames");

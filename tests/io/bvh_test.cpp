@@ -152,6 +152,7 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "11 21 31 41", "11 21 31 41 51"), "more than the 7", 20);
   refuses_bvh(with(good, "11 21 31 41", "11 21 1e999 41"), "outside the range", 20);
   refuses_bvh(with(good, "11 21 31 41", "11 21 q 41"), "frame 1: 'q' is not a number", 20);
+  refuses_bvh(with(good, "11 21 31 41", "11 -1e300 31 41"), "frame 1: an angle of -1e300, expected at most 1e+09", 20);
   refuses_bvh(with(good, "MOTION", "ROOT Other"), "second ROOT", 16);
   refuses_bvh(with(good, "MOTION", "MOVIE"), "MOTION is expected", 16);
   refuses_bvh("HIERARCHY\nROOT a\n{\n", "a '}' is missing", 4);

@@ -180,6 +180,7 @@ TEST(Recording, ReaderNamesFileAndMember) {
   };
   expect_recording_refused(meta("{", "["), "meta", ":1:");
   expect_recording_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
+  expect_recording_refused(meta("tarsus-recording", "tarsus-capture"), "meta/format", "tarsus replay repeats its step");
   expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "the version is 2");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": -1"), "meta/nq", "whole number");
   expect_recording_refused(meta("\"nq\": 1", "\"nq\": 1.5"), "meta/nq", "whole number");

@@ -260,6 +260,11 @@ def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
     before = other.state_hash()
     with pytest.raises(ValueError, match="memory|terms"):
         other.restore({**(saved := pickle.loads(text)), "memory": saved["memory"][:64] + b"\xff" * (len(saved["memory"]) - 64)})
+    for steps in (-1, 2**63 - 1):
+        with pytest.raises(ValueError, match="state.steps: is"):
+            other.restore({**saved, "steps": np.array([40, 40, 0, steps])})
+    with pytest.raises(ValueError, match="state.reports: is -1"):
+        other.restore({**saved, "reports": b"\xff" * len(saved["reports"])})
     assert other.state_hash() == before
     other.step(), batch.step()
     assert other.state_hash() == batch.state_hash()

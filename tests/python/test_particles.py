@@ -355,6 +355,26 @@ def test_particles_on_top_of_each_other_are_named():
     assert not report and "not finite at particle 1: particles overlap" in report.message
 
 
+def test_forces_that_are_not_finite_are_refused():
+    s = tarsus.ParticleSystem(np.ones(3), np.array([[5.0, 0, 0], [0, 0, 0], [0, 0, 0]]))
+    s.setup({"molecule": ["A"], "exclude": "none", "types": {"A": {"epsilon": 1, "sigma": 1}}, "lennard_jones": {"cutoff": 2.5}})
+    with pytest.raises(ValueError, match="forces: is not finite at particle 1, expected particles that neither coincide"):
+        s.forces()
+    s.position[2, 0] = 1.0  # at r = sigma u is minus the shift, and -u' = 24 epsilon
+    force, energies, _ = s.forces()
+    assert np.allclose(force, [[0, 0, 0], [-24, 0, 0], [24, 0, 0]]) and np.isclose(energies["potential"], -4 * (2.5**-12 - 2.5**-6))
+
+
+@pytest.mark.parametrize("speed", [1e140, 1e200])
+def test_a_step_with_an_energy_that_overflows_fails(speed):
+    """½ m v² is finite at 1e140, and beyond the largest double at 1e200."""
+    s = tarsus.ParticleSystem(np.ones(2), np.array([[0.0, 0, 0], [4, 0, 0]]), np.array([[speed, 0, 0], [-speed, 0, 0]]))
+    s.setup({"gravity": [0, 0, -1]})
+    report = tarsus.VelocityVerlet(s, 0.001).step()
+    assert report.ok == np.isfinite(s.kinetic_energy()) == (speed == 1e140)
+    assert report or "not finite at particle 0" in report.message
+
+
 def test_forth_and_back():
     system = tarsus.ParticleSystem.load("c60")
     start = system.position.copy()

@@ -835,11 +835,12 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
 
     page = str(tmp_path / "x.html")
     for words, message in ((["--gains", "a,b"], "is a,b, expected KP,KD or"), (["--gains", "1,2,3"], "is 1,2,3, expected KP,KD"),
-                           (["--duration", "0"], "is 0, expected more than 0 seconds")):
+                           (["--duration", "0"], "is 0, expected more than 0 seconds"), (["--port", "x"], "is x, expected 1 to 65535"),
+                           (["--size", "big"], "is big, expected two numbers of pixels"), (["--size", "1x2x3"], "is 1x2x3, expected two")):
         with pytest.raises(SystemExit) as stopped:
             main(["view", str(HUMANOID), "--export", page, *words])
         assert stopped.value.code == 2 and message in capsys.readouterr().err
-    for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
+    for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"), (["--duration", "1e300"], "duration: is 1e+300, expected at least one step and at most 1e9, here of"),
                            (["--screenshot", str(tmp_path / "x.gif")], "expected a file that ends in .png or .jpg or .jpeg"),
                            (["--video", str(tmp_path / "x.avi")], "expected a file that ends in .mp4"),
                            (["--export", str(tmp_path / "x")], "expected a file that ends in .html, .glb"),
@@ -878,6 +879,29 @@ def test_a_file_that_is_no_recording_is_not_to_be_unpickled(tmp_path, capsys):
     assert main(["view", str(file), "--export", str(tmp_path / "x.html")]) == 1
     err = capsys.readouterr().err
     assert "this is no .npz file" in err and "pickle" not in err
+
+
+def test_a_failed_simulation_has_its_exit_status(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    assert main(["view", str(HUMANOID), "--gains", "1e300,1e300", "--export", str(tmp_path / "x.html"), "--duration", "0.5"]) == 3
+    assert "error: at 0.0166667 s: singular" in capsys.readouterr().err
+
+
+def test_warnings_on_the_command_line_have_no_line_of_python(tmp_path, capfd):
+    words = ["view", str(HUMANOID), "--clip", str(tarsus.MODELS / "clips" / "dog_pace.json"), "--export", "x.html", "--duration", "0.1"]
+    subprocess.run([sys.executable, "-m", "tarsus", *words], cwd=tmp_path, check=True)
+    err = capfd.readouterr().err
+    assert "dog_pace.json: warning: channels not used: lower_spine" in err and "UserWarning" not in err and ".py" not in err
+
+
+def test_a_captured_world_is_named(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    file = tmp_path / "world.npz"
+    tarsus.Batch(tarsus.Model.load(HUMANOID), 1, dt=0.01).capture(0, str(file))
+    assert main(["view", str(file), "--export", str(tmp_path / "x.html")]) == 1
+    assert "is a captured world, not a recording: tarsus replay repeats its step" in capsys.readouterr().err
 
 
 def test_outputs_are_tried_before_the_run(tmp_path, capsys):

@@ -2,10 +2,12 @@
 
 import argparse
 import math
+import re
 import signal
 import sys
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 
 VIEW = """Show a model, a recording, a clip or a scene in the browser, or write pages, pictures and films of it.
@@ -97,14 +99,15 @@ MOST_PIXELS = 8192  # SwiftShader's largest surface
 
 
 def pixels(text):
-    width, height = (int(x) for x in text.lower().split("x"))
+    size = re.fullmatch(r"(\d{1,9})[xX](\d{1,9})", text, re.ASCII)
+    width, height = map(int, size.groups()) if size else (0, 0)
     if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
         raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, each 1 to {MOST_PIXELS}")
     return width, height
 
 
 def port(text):
-    value = int(text)
+    value = int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else -1
     if not 0 <= value <= 65535:
         raise argparse.ArgumentTypeError(f"is {text}, expected 1 to 65535, or 0 for a free port")
     return value
@@ -281,21 +284,29 @@ def end(number, frame):
     sys.exit(128 + number)
 
 
+def show_warning(message, *_, **__):
+    """Prints a warning as the other commands do, without the line of Python that gave it."""
+    print(message if ": warning: " in str(message) else f"warning: {message}", file=sys.stderr)
+
+
 def main(words=None):
     usage = parser()
     arguments = usage.parse_args(words)
     fill_in(usage, arguments)
     import tarsus
+    from .page import SimulationFailed
 
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, end)
     try:
-        {"view": run_view, "demo": run_demo}[arguments.command](arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            {"view": run_view, "demo": run_demo}[arguments.command](arguments)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return 0
     except (tarsus.Error, ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(error if isinstance(error, tarsus.InputError) else f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ValueError) else 1
+        return 3 if isinstance(error, SimulationFailed) else 2 if isinstance(error, ValueError) else 1
     return 0

@@ -101,17 +101,23 @@ def write_page(path, recording):
     Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 
 
+class SimulationFailed(RuntimeError):
+    """A step of a recording failed."""
+
+
 def record(source, duration, fps=60.0, progress=None):
     """Plays a source from its present state and keeps frames at least 1/fps s apart."""
     for name, value in (("duration", duration), ("fps", fps)):
         if not 0 < expect(name, value, int, float, np.number) < float("inf"):
             raise ValueError(f"{name}: is {value}, expected a positive, finite number")
+    if getattr(source, "times", None) is None and not 0.5 <= duration / source.dt < 1e9:  # a recording ends by itself
+        raise ValueError(f"duration: is {duration:g}, expected at least one step and at most 1e9, here of {source.dt:g} s")
     recording = Recording(source.scene, source.series, [source.frame()])
     begin = last = source.time
     while source.time < begin + duration - 0.5 * source.dt and not source.at_end:
         error = source.step()
         if error:
-            raise RuntimeError(f"at {source.time:.6g} s: {error}")
+            raise SimulationFailed(f"at {source.time:.6g} s: {error}")
         if source.time >= last + (1 - 1e-6) / fps:
             last = source.time
             recording.frames.append(source.frame())

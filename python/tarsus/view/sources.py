@@ -409,13 +409,17 @@ def open_recording(path, model=None, reading=None):
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         reason = error if zipfile.is_zipfile(path) else "this is no .npz file"  # NumPy advises to unpickle it
         raise tarsus.InputError(f"{path}: is not a recording or is incomplete: {reason}") from None
-    missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
-    if missing:
-        raise tarsus.InputError(f"{path}: is not a recording: the array \"{missing[0]}\" is missing")
+    if "meta" not in arrays:
+        raise tarsus.InputError(f"{path}: is not a recording: the array \"meta\" is missing")
     try:
         meta = dict(json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace")))
     except (ValueError, TypeError) as error:
         raise tarsus.InputError(f"{path}: is not a recording: \"meta\" is not a JSON object: {error}") from None
+    if meta.get("format") == "tarsus-capture":
+        raise tarsus.InputError(f"{path}: is a captured world, not a recording: tarsus replay repeats its step")
+    for name in ("time", "qpos"):
+        if name not in arrays:
+            raise tarsus.InputError(f"{path}: is not a recording: the array \"{name}\" is missing")
     for key in ("model_file", "folder"):
         if not isinstance(meta.get(key) or "", str):
             raise tarsus.InputError(f"{path}: is not a recording: {key} is {meta[key]!r}, expected a name")

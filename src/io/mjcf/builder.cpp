@@ -196,6 +196,9 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   const std::vector<Scope> scopes = read_bodies(main);
   check_looks();
   settle_inertias();
+  for (std::size_t i = 0; i < spec_.meshes.size(); ++i)
+    if (!spec_.meshes[i].triangles.empty())
+      mesh_mass(int(i), nullptr);  // reports meshes that no mass can be computed of
   read_sections(scopes);
   read_keyframes(scopes);
   sink_.throw_if_failed();
