@@ -3,11 +3,12 @@
 Both engines run in one process on one core and alternate. Lying scenes first settle. Standing scenes start from their pose, since
 neither engine stands for ever, and must be up at the end. Falling scenes start in the air with random rotations and velocities, the
 same for both, and every step is timed until they lie. Each engine repeats everything several times from the same states. The time of a
-step is the median of its repeats, since timer interrupts and other programs can take longer than a step. A step of tarsus
-includes collision, drives, contacts and limits, solved to the stated residual. MuJoCo uses its default solver at the same time step,
-and implicitfast if the model has servos or gains. Driven models follow random controls, a new one every ten steps, at the time step
-and with the integrator of their file. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable,
-after which it restarts from the model's pose, are counted. JSON lines on standard output, a table on standard error.
+step is the median of its repeats, since timer interrupts and other programs can take longer than a step. Residuals and depths are those
+of the first repeat, which alone reads them. A step of tarsus includes collision, drives, contacts and limits, solved to the stated
+residual. MuJoCo uses its default solver at the same time step, and implicitfast if the model has servos or gains. Driven models follow
+random controls, a new one every ten steps, at the time step of their file and with MuJoCo's integrator of the file. Times are of single
+steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable, after which it restarts from the model's pose, are counted.
+JSON lines on standard output, a table on standard error.
 
   ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6] [--repeats 5]    scenes whose name contains one of the NAMEs; all without
 """
@@ -65,8 +66,11 @@ class Ours:
         self.stepper.restart()
         self.data.qpos, self.data.qvel = qpos, qvel
 
-    def run(self, steps, controls=None):
-        """Time of each step [ns], largest residual and penetration, contacts of the last step, number of failed steps."""
+    def run(self, steps, controls=None, reads=True):
+        """Time of each step [ns], largest residual and penetration, contacts of the last step, number of failed steps.
+
+        Without `reads`, times and failed steps alone: what is read between two steps takes cache lines from the next.
+        """
         step, drives, target, clock = self.stepper.step, self.drives, self.target, time.perf_counter_ns
         times, residual, penetration, touching, failed = [], 0.0, 0.0, 0, 0
         for k in range(steps):
@@ -76,6 +80,8 @@ class Ours:
             bad = step(drives, target)
             times.append(clock() - began)
             failed += bool(bad)
+            if not reads:
+                continue
             rows = self.stepper.rows
             residual, penetration = max(residual, rows["residual"]), max(penetration, rows["penetration"])
             touching = rows["touching"]
@@ -105,7 +111,7 @@ class MuJoCo:
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
-    def run(self, steps, controls=None):
+    def run(self, steps, controls=None, reads=True):
         model, data, clock = self.model, self.data, time.perf_counter_ns
         times, penetration = [], 0.0
         before = self.unstable()
@@ -115,7 +121,7 @@ class MuJoCo:
             began = clock()
             mujoco.mj_step(model, data)
             times.append(clock() - began)
-            if data.ncon:
+            if reads and data.ncon:
                 penetration = max(penetration, -float(data.contact.dist.min()))
         return times, 0.0, penetration, data.ncon, self.unstable() - before
 
@@ -214,12 +220,12 @@ def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, drive
     def run(warm, steps, starts):
         """Runs each side `repeats` times from its (qpos, qvel). The time of a step is the median over its repeats."""
         runs = []
-        for _ in range(repeats):
+        for repeat in range(repeats):
             runs.append([])
             for side, start in zip(sides, starts):
                 side.start(*start)
                 side.run(warm)
-                runs[-1].append(side.run(steps, controls))
+                runs[-1].append(side.run(steps, controls, reads=repeat == 0))
         for side, out in enumerate(found):
             times = np.median([one[side][0] for one in runs], axis=0)
             for kept, new in zip(out, (times, *runs[0][side][1:])):
