@@ -19,7 +19,7 @@ bool StepTerms<R>::is_of_joint(const ForceRow& row) const {
 
 template <class R>
 bool StepTerms<R>::needs_factors(std::span<const ForceRow> rows) const {
-  return std::any_of(rows.begin(), rows.end(), [&](const ForceRow& row) { return row.rigid && !is_of_joint(row); });
+  return std::any_of(rows.begin(), rows.end(), [&](const ForceRow& row) { return is_weighed(row); });
 }
 
 /// The sum of the inverse masses of the row's joints, or of its link.
@@ -39,14 +39,14 @@ double StepTerms<R>::reference_inverse_mass(const ForceRow& row) const {
   return sum;
 }
 
-/// The inverse mass of each row: of rigid rows over several joints J M̂⁻¹ Jᵀ, from the factors in data.
+/// The inverse mass of each row: of those that are weighed J M̂⁻¹ Jᵀ, from the factors in data.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
   paths_.rows.clear(), paths_.inverse_mass.clear(), paths_.swept.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const bool swept = rows[r].rigid && !is_of_joint(rows[r]);
-    paths_.inverse_mass.push_back(swept ? 0 : reference_inverse_mass(rows[r]));
-    if (!swept) continue;
+    const bool weighed = is_weighed(rows[r]);
+    paths_.inverse_mass.push_back(weighed ? 0 : reference_inverse_mass(rows[r]));
+    if (!weighed) continue;
     paths_.swept.push_back(r);
     add_path<R>(model_, {rows[r].dofs, rows[r].arm}, paths_.rows, paths_.joints);
   }

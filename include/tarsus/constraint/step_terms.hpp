@@ -227,6 +227,7 @@ class StepTerms {
   double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
   bool is_of_joint(const ForceRow& row) const;  ///< whether it is a row on one hinge or slide
+  bool is_weighed(const ForceRow& row) const { return row.rigid && !is_of_joint(row); }  ///< by the factors of M̂
   double reference_inverse_mass(const ForceRow& row) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
