@@ -21,7 +21,8 @@ void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, const T
   trees_.begin<R>(data, joint_inertia, held, diagonal);
   forces_.assign(trees_.leading(), 0.0);
   if (forces.any()) trees_.add_forces<R>(forces.joint, forces.bias, forces_);
-  pair_.assign(geometry.contacts.size(), -1), rows_of_.assign(terms.size(), {}), places_.clear(), rows_ = 0;
+  pair_.assign(geometry.contacts.size(), -1), rows_of_.assign(terms.size(), {}), places_.clear(), order_.clear();
+  rows_ = known_.rows = 0;
 }
 
 /// Index of a contact's pair of links in trees_. Contacts of one pair are neighbours and share it.
@@ -77,7 +78,7 @@ const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
   RowsOf& rows = rows_of_[t];
   if (rows.at >= 0) return rows;
   rows.at = rows_ * dofs_, rows.first_place = int(places_.size());
-  rows_ += terms_[t].nrow;
+  rows_ += terms_[t].nrow, order_.push_back(t);
   at_least(J_, std::size_t(rows_) * dofs_);
   double* const J = &J_[std::size_t(rows.at)];
   if (t < geometry_.first_joint())
@@ -126,23 +127,73 @@ void DenseTerms<R>::solve(std::span<double> x) {
   free_ ? trees_.solve_free(x) : trees_.solve(x);
 }
 
+/// Adds the rows of J_ that are not there yet to W and A.
+template <class R>
+void DenseTerms<R>::solve_new_rows() {
+  if (known_.rows == rows_) return;
+  if (rows_ > known_.most) known_.rows = 0, known_.most = rows_ + rows_ / 2;
+  const int first = known_.rows, columns = padded(rows_ - first, 8), leading = known_.leading();
+  known_.rows = rows_;
+  known_.columns.assign(std::size_t(trees_.size()) * columns, 0.0);
+  for (int row = first; row < rows_; ++row) {
+    const double* J = &J_[std::size_t(row) * dofs_];
+    for (int p = 0; p < model_.nv; ++p) known_.columns[std::size_t(p) * columns + (row - first)] = J[p];
+  }
+  trees_.solve_free(known_.columns, columns);
+  at_least(known_.W, std::size_t(model_.nv) * leading), at_least(known_.A, std::size_t(rows_) * leading);
+  for (int p = 0; p < model_.nv; ++p)
+    std::copy_n(&known_.columns[std::size_t(p) * columns], columns, &known_.W[std::size_t(p) * leading + first]);
+  int row = 0;
+  for (auto next = order_.begin(); next != order_.end();) {  // one product for neighbours in the same places
+    const std::span<const int> places = places_of(*next);
+    const int begin = row, inner = int(places.size());
+    known_.packed.clear();
+    for (; next != order_.end() && (row < first || begin >= first) && std::ranges::equal(places, places_of(*next));
+         ++next) {
+      for (const int end = row + terms_[*next].nrow; row < end; ++row) {
+        for (const int p : places) known_.packed.push_back(J_[std::size_t(row) * dofs_ + p]);
+      }
+    }
+    const StridedMatrix J{known_.packed.data(), inner, 1};
+    double* const A = &known_.A[std::size_t(begin) * leading];
+    multiply(row - begin, inner, J, {known_.columns.data(), columns, places.data()}, columns, A + first, leading);
+    if (begin >= first)
+      multiply(row - begin, inner, J, {known_.W.data(), leading, places.data()}, padded(first, 8), A, leading);
+  }
+}
+
 template <class R>
 void DenseTerms<R>::write(std::span<const int> terms, WholeRows& rows) {
-  rows.clear();
+  rows.clear(), written_.rows.clear();
   for (const int t : terms) {
-    const std::size_t at = rows_of(t).at, numbers = std::size_t(terms_[t].nrow) * dofs_;
-    at_least(own_J_, std::size_t(rows.rows()) * dofs_ + numbers);
-    std::copy_n(&J_[at], numbers, &own_J_[std::size_t(rows.rows()) * dofs_]);
+    const int first = rows_of(t).at / dofs_;
+    for (int i = 0; i < terms_[t].nrow; ++i) written_.rows.push_back(first + i);
     rows.add(terms_[t].nrow);
   }
-  const int n = rows.rows(), columns = rows.stride();
-  own_Jt_.assign(std::size_t(trees_.size()) * columns, 0.0);
-  for (int i = 0; i < n; ++i) {
-    for (int p = 0; p < model_.nv; ++p) own_Jt_[std::size_t(p) * columns + i] = own_J_[std::size_t(i) * dofs_ + p];
+  solve_new_rows();
+  const std::size_t n = written_.rows.size(), columns = rows.stride();
+  double* A = rows.mass();
+  for (const int own : written_.rows) {
+    const double* from = &known_.A[std::size_t(own) * known_.leading()];
+    for (std::size_t k = 0; k < n; ++k) A[k] = from[written_.rows[k]];
+    std::fill(A + n, A + columns, 0.0);
+    A += columns;
   }
-  W_.assign(own_Jt_.begin(), own_Jt_.end());
-  trees_.solve_free(W_, columns);
-  multiply(n, model_.nv, {own_J_.data(), dofs_, 1}, {W_.data(), columns}, columns, rows.mass(), columns);
+}
+
+template <class R>
+DenseRows::Matrices DenseTerms<R>::matrices(WholeRows& rows) {
+  const std::size_t n = written_.rows.size(), columns = rows.stride(), numbers = std::size_t(model_.nv) * columns;
+  at_least(written_.J, n * dofs_), written_.Jt.assign(numbers, 0.0), written_.W.assign(numbers, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double* J = &J_[std::size_t(written_.rows[i]) * dofs_];
+    std::copy_n(J, dofs_, &written_.J[i * dofs_]);
+    for (int p = 0; p < model_.nv; ++p) {
+      written_.Jt[p * columns + i] = J[p];
+      written_.W[p * columns + i] = known_.W[std::size_t(p) * known_.leading() + written_.rows[i]];
+    }
+  }
+  return {rows, written_.J.data(), written_.Jt.data(), written_.W.data(), model_.nv};
 }
 
 template class DenseTerms<double>;

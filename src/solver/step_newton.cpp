@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "solver/friction_path.hpp"
 #include "solver/law.hpp"
@@ -24,6 +25,8 @@ constexpr int kBeforeActive = 2;
 constexpr double kFarOff = 1e-2;                     ///< [m/s]
 constexpr int kOwnIterations = 40;                   ///< from the last step's impulses
 constexpr int kOtherIterations = 30;                 ///< from another start
+constexpr int kRandomStarts = 12;                    ///< near the best iterate,
+constexpr int kRandomIterations = 25;                ///< with so many iterations each
 constexpr int kFrictionlessIterations = 300;         ///< without friction, until the residual
 constexpr double kFrictionlessTolerance = 1e-3;      ///< is within this [m/s]
 constexpr int kPathIterations = 2000;                ///< along the friction path, with laws rounded by
@@ -227,8 +230,20 @@ bool StepNewton::iterate_from_impulses(StepOperator& mass, double tolerance, int
   return iterate(mass, tolerance, most, judged);
 }
 
-/// The fallback if friction prevents convergence. Without friction the problem is convex. From that solution, solves
-/// the problem with friction directly, or from the end of the friction path that begins there.
+/// Multiplies the impulses of each term by a number between 0.5 and 1.5, which is hashed from the two indices.
+static void vary(std::span<const Term> terms, int start, std::span<double> impulse) {
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    std::uint64_t bits = (std::uint64_t(start + 1) << 32 | t) * 0x9e3779b97f4a7c15;  // splitmix64
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    const double factor = 0.5 + double((bits ^ bits >> 31) >> 11) * 0x1p-53;
+    for (int r = 0; r < terms[t].nrow; ++r) impulse[terms[t].first_row + r] *= factor;
+  }
+}
+
+/// The fallback if friction prevents convergence. Without friction the problem is convex. Solves the problem with
+/// friction from that solution, else from near the best iterate so far, else from the end of the friction path that
+/// begins at the solution without friction.
 void StepNewton::restart(StepOperator& mass, const NewtonOptions& options) {
   const auto most = [&](int wanted) { return std::min(wanted, options.max_iterations - iterations_); };
   restart_.terms.assign(own_.terms.begin(), own_.terms.end());
@@ -247,6 +262,10 @@ void StepNewton::restart(StepOperator& mass, const NewtonOptions& options) {
   restart_.impulse = now_.impulse;
   for (bool other = false;; other = true) {  // the other metric
     iterate_from_impulses(mass, options.tolerance, most(kOtherIterations), true);
+    for (int start = 0; start < kRandomStarts && !other && !met_ && !costly_ && most(1) > 0; ++start) {
+      now_.impulse = best_.impulse, vary(own_.terms, start, now_.impulse);
+      iterate_from_impulses(mass, options.tolerance, most(kRandomIterations), true);
+    }
     for (std::size_t k = 0; k < std::size(kRoundings) && !met_ && !costly_ && !path.spent() && most(1) > 0;) {
       now_.impulse = restart_.impulse;
       const bool there = path.follow(mass, own_, kRoundings[k], most(kPathIterations), now_.impulse);

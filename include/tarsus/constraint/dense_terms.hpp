@@ -2,6 +2,7 @@
 // tangents, and for sweeps the dense A = J M̂⁻¹ Jᵀ of the terms that act.
 #pragma once
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/constraint/dense_rows.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/dense_trees.hpp"
@@ -39,17 +40,34 @@ class DenseTerms {
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 
-  /// Writes the rows of these terms. @param terms ascending
+  /// Writes the rows of these terms. Rows that were written before in this step are not computed again.
+  /// @param terms ascending
   void write(std::span<const int> terms, WholeRows& rows);
-  /// The matrices that a DenseRows of these rows needs.
-  DenseRows::Matrices matrices(WholeRows& rows) { return {rows, own_J_.data(), own_Jt_.data(), W_.data(), model_.nv}; }
+  /// The matrices that a DenseRows of the rows of the last write() needs.
+  DenseRows::Matrices matrices(WholeRows& rows);
 
  private:
   struct RowsOf {  ///< of a term
     int at = -1;   ///< its first row in J_; -1: not written yet
     int first_place = 0, places = 0;
   };
+  struct Known {  ///< of the first `rows` rows of J_
+    int leading() const { return padded(most + 7, 8); }
+    int rows = 0, most = 0;         ///< there is room for `most`
+    AlignedVector<double> W;        ///< M̂⁻¹ Jᵀ [place][leading()]
+    AlignedVector<double> A;        ///< J M̂⁻¹ Jᵀ [row][leading()]
+    AlignedVector<double> columns;  ///< M̂⁻¹ Jᵀ of the rows that were added last [place][row, padded]
+    std::vector<double> packed;     ///< J of neighbouring rows at their places
+  };
+  struct Written {                   ///< of write()
+    std::vector<int> rows;           ///< [row] its row in J_
+    AlignedVector<double> J, Jt, W;  ///< [row][dofs]; [place][row, padded]
+  };
   const RowsOf& rows_of(int term);
+  std::span<const int> places_of(int term) const {
+    return {&places_[std::size_t(rows_of_[term].first_place)], std::size_t(rows_of_[term].places)};
+  }
+  void solve_new_rows();
   int pair_of(std::size_t contact);
   void write_contact(int term, double* J);
   void write_joint(const JointRows& joint, double* J);
@@ -67,10 +85,11 @@ class DenseTerms {
   std::vector<int> places_;  ///< DoFs at which the rows have entries
   std::vector<int> active_;  ///< terms of add_tangents()
   std::vector<DenseTerm> active_terms_;
-  bool free_ = false;                     ///< add_tangents() had no tangents
-  std::vector<double> forces_, right_;    ///< forces besides the terms; right side with the terms
-  AlignedVector<double> own_J_, own_Jt_;  ///< of write(): [row][dofs]; [place][row, padded]
-  AlignedVector<double> W_;               ///< M̂⁻¹ Jᵀ [place][row, padded]
+  bool free_ = false;                   ///< add_tangents() had no tangents
+  std::vector<double> forces_, right_;  ///< forces besides the terms; right side with the terms
+  std::vector<int> order_;              ///< terms whose rows J_ has, in its order
+  Known known_;
+  Written written_;
 };
 
 extern template class DenseTerms<double>;
