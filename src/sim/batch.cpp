@@ -128,8 +128,7 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
   captures_.resize(at(worlds));
   state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
   if (options_.drives) options_.drives->check(model);
-  RowStageOptions& rows = options_.step.rows;
-  if (rows.contacts && !rows.geometry) rows.geometry = std::make_shared<const ContactGeometry>(model);
+  options_.step.rows.geometry = options_.step.rows.shapes(model);
   options_.step.screen = false, options_.step.again = false;  // load() and keep() do it
   make_workers();
   reset();
@@ -706,7 +705,7 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
   }
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
-    const std::size_t place = at((lane / width_ * model_.nv + i) * width_ + lane % width_);
+    const std::size_t place = batch_index(width_, model_.nv, i, lane);
     const double acceleration = double(worker.data.qacc[place]);
     const double speed = double(worker.data.qvel[place]) + h * acceleration;
     if (!std::isfinite(acceleration))
