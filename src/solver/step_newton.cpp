@@ -1,7 +1,4 @@
-// Semismooth Newton method of a step; step_newton.hpp has the equations and the phases. The first kOwnIterations start
-// from the last step's impulses. If they fail, restart() solves the frictionless problem and continues from there,
-// if need be along the friction path. If nothing converges within the limits on iterations and operations, the result
-// is the best iterate with its residual.
+// Semismooth Newton method of a step; step_newton.hpp has the equations and the phases.
 #include "tarsus/solver/step_newton.hpp"
 
 #include <algorithm>
