@@ -593,9 +593,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   return true;
 }
 
-/// Repeats the step of a world that the lanes did not solve by the scalar path, which has sweeps in addition to
-/// Newton's iterations.
-/// @return whether its results are in the batch
+/// As Stepper::step_again(), with the world's own parameters. @return whether its results are in the batch
 template <class R>
 bool Batch<R>::step_alone(Worker& worker, int world) {
   Worker& one = *worker.alone;
@@ -893,8 +891,7 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
 template <class R>
 std::vector<LinkContact> Batch<R>::contacts(int world) {
   const auto& built = options_.step.rows.geometry;
-  if (!geometry_ && built) geometry_.emplace(*built);
-  if (!geometry_) geometry_.emplace(model_);
+  if (!geometry_) built ? geometry_.emplace(*built) : geometry_.emplace(model_);
   std::vector<LinkContact> found;
   geometry_->detect(look_at(world, *workers_[0]), options_.step.dt, found);
   for (LinkContact& c : found) {  // the world body last

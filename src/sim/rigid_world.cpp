@@ -87,9 +87,8 @@ int RigidWorld<R>::add_body(const RigidBody& b) {
   require(b.mass > 0 && std::isfinite(b.mass), "mass", b.mass, "positive, finite");
   for (int k = 0; k < 3; ++k)
     require(b.inertia[k] > 0 && std::isfinite(b.inertia[k]), "inertia", b.inertia[k], "positive, finite");
-  for (const Vec3d* v : {&b.position, &b.velocity, &b.angular_velocity, &b.force, &b.torque}) {
+  for (const Vec3d* v : {&b.position, &b.velocity, &b.angular_velocity, &b.force, &b.torque})
     require(finite(*v), "body's state", v->x + v->y + v->z, "finite");
-  }
   const Quatd q = b.orientation;
   const double length2 = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
   require(std::isfinite(length2) && length2 > 1e-12, "orientation", length2, "a quaternion that is not zero");

@@ -297,9 +297,8 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 void StepNewton::begin_problem() {
   iterations_ = 0, costly_ = restart_.begun = false, active_.attempts = 0;
   best_residual_ = kUnbounded, met_ = false;
-  for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
+  for (Iterate* i : {&now_, &next_, &trial_, &best_})
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
-  }
   for (std::vector<double>* v : {&linear_.carried, &linear_.change}) v->resize(problem_.rows.size());
   linear_.tangent.resize(problem_.terms.size()), laws_.sort(problem_);
 }
