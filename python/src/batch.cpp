@@ -10,7 +10,6 @@
 #include <chrono>
 
 #include "step_arguments.hpp"
-#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/mjcf_writer.hpp"
@@ -83,11 +82,6 @@ class AnyBatch {
   bool busy_ = false;
   std::variant<std::unique_ptr<Batch<double>>, std::unique_ptr<Batch<float>>> batch_;
 };
-
-template <class R>
-void check_world(const Batch<R>& batch, int world) {
-  check_index("world", world, batch.worlds());
-}
 
 template <class Member>
 void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const char* doc) {

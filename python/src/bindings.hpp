@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/io/read_options.hpp"
@@ -140,6 +141,12 @@ class Taken {
  private:
   bool& taken_;
 };
+
+/// @throws ValueError unless this Data or Batch has that world
+template <class Worlds>
+void check_world(const Worlds& worlds, int world) {
+  check_index("world", world, worlds.worlds());
+}
 
 /// What calls leave in a Data's workspace for later calls: the links' poses, and the factors of the mass matrix. All
 /// algorithms use the same workspace. This is what Call needs to compute again what another call has overwritten.

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "bindings.hpp"
-#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
 
@@ -52,11 +51,6 @@ void bind_array(nb::class_<AnyData>& c, const char* name, Member member, const c
                 nb::for_setter(
                     nb::sig(("def " + std::string(name) + "(self, value: numpy.typing.ArrayLike, /) -> None").c_str())),
                 doc);
-}
-
-template <class R>
-void check_world(const BasicData<R>& data, int world) {
-  check_index("world", world, data.worlds());
 }
 
 /// Number of elements for each world in an array of this batch, from the array's shape.

@@ -114,11 +114,6 @@ void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data) {
     any.forces[std::size_t(world)] = step_forces(any.model(), stepper, data, world);
 }
 
-template <class R>
-void check_world(const BasicData<R>& data, int world) {
-  check_index("world", world, data.worlds());
-}
-
 /// The state before a step with user-defined functions. It is restored if a function raises an exception.
 template <class R>
 struct Before {

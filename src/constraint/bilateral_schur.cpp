@@ -3,8 +3,7 @@
 //
 //     (A + Σ_e + δ) (λ_{k+1} - λ_k) = b - (A + Σ_e) λ_k
 //
-// on the same factors. The error of rows that some motion can satisfy falls geometrically; at most kProximalSteps
-// steps. If more than kHolds remains then, the rows contradict one another, and each solve is a single step from zero.
+// on the same factors, until the error of rows that some motion can satisfy has fallen to rounding.
 #include "tarsus/constraint/bilateral_schur.hpp"
 
 #include <algorithm>

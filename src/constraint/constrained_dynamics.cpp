@@ -398,10 +398,7 @@ void ConstrainedDynamics<R>::move_and_look(int pack, R h, const R* qpos, const R
 template <class R>
 R ConstrainedDynamics<R>::largest_of(const R* x, std::size_t n, std::size_t lane) const {
   R worst = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const R size = std::abs(x[i * width_ + lane]);
-    worst = larger(worst, size);
-  }
+  for (std::size_t i = 0; i < n; ++i) worst = larger(worst, std::abs(x[i * width_ + lane]));
   return worst;
 }
 

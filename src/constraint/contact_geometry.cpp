@@ -157,9 +157,8 @@ SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
 void ContactGeometry::add_shape(const Model& model, int body, int index) {
   const GeomSpec& geom = model.spec.bodies[body].geoms[index];
   bool in_pair = false;
-  for (const ContactPairSpec& pair : model.spec.contact_pairs) {
+  for (const ContactPairSpec& pair : model.spec.contact_pairs)
     in_pair = in_pair || (!geom.name.empty() && (pair.geom1 == geom.name || pair.geom2 == geom.name));
-  }
   if (geom.visual_only || (geom.contype == 0 && geom.conaffinity == 0 && !in_pair)) return;
   SolidShape solid = solid_shape(model.spec, geom);
   if (!solid.missing.empty()) {

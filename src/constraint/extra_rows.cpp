@@ -175,12 +175,12 @@ void ExtraRows<R>::each_coefficient(std::span<const Tangent> tangents, const F& 
   }
 }
 
-/// A is the rows' Delassus matrix in the stiffened tree, x₀ the tree's solution without them:
+/// Factors the system. A is the rows' Delassus matrix in the stiffened tree, x₀ the tree's solution without them:
 ///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
 ///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
 template <class R>
-void ExtraRows<R>::write_system(std::span<const Tangent> tangents) {
+void ExtraRows<R>::factor_system(std::span<const Tangent> tangents) {
   const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = bilateral_.count();
   const auto A = [&](int i, int j) { return double(gram_[std::size_t(i) * ld + j]); };
   leading_ = (k + 7) / 8 * 8;
@@ -194,6 +194,7 @@ void ExtraRows<R>::write_system(std::span<const Tangent> tangents) {
   each_coefficient(tangents, [&](int equation, int row, double g) {
     for (int j = 0; j < k; ++j) matrix[std::size_t(j) * leading_ + equation] += g * A(row, unknown_[j]);
   });
+  factors_.factor(k, leading_);
 }
 
 template <class R>
@@ -215,47 +216,32 @@ void ExtraRows<R>::take_bilateral(In<R> x, std::span<const double> impulse, std:
   for (int i = 0; i < bilateral_.count(); ++i) right[i] -= double(velocity_[i]) + bilateral_.diagonal()[i] * impulse[i];
 }
 
-/// Solves for the extra rows' impulses, from A and J x₀.
+/// Solves for the extra rows' impulses, from the factors of the system and J x₀.
 template <class R>
 void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<const double> force,
                                 const BilateralImpulse& now, BilateralImpulse& next) {
-  write_system(tangents), write_right_side(tangents, force);
-  const int k = int(unknown_.size());
-  factors_.factor(k, leading_);
+  write_right_side(tangents, force);
   bilateral_.refine([&](std::span<double> x) { factors_.solve(x); }, right_, 0, now, next);
-  write_impulses();
-}
-
-template <class R>
-void ExtraRows<R>::write_impulses() {
   impulse_.assign(rows_.rows(), R(0));
   for (std::size_t i = 0; i < unknown_.size(); ++i) impulse_[unknown_[i]] = R(right_[i]);
 }
 
 template <class R>
 void ExtraRows<R>::solve(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
-                         BilateralImpulse& next, Out<R> x) {
+                         BilateralImpulse& next, Out<R> x, bool again) {
   const int ld = rows_.leading_dimension(), n = rows_.rows();
   read_u<R>(model_, *data_, u_);
-  rows_.sweep(model_, *data_);
-  gram_.resize(std::size_t(n) * ld), velocity_.resize(n);
-  rows_.gram(gram_.data(), ld);
-  rows_.velocity(u_.data(), velocity_.data());
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < i; ++j) gram_[std::size_t(i) * ld + j] = gram_[std::size_t(j) * ld + i];
+  if (!again) {
+    rows_.sweep(model_, *data_);
+    gram_.resize(std::size_t(n) * ld), velocity_.resize(n);
+    rows_.gram(gram_.data(), ld);
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < i; ++j) gram_[std::size_t(i) * ld + j] = gram_[std::size_t(j) * ld + i];
+    }
+    factor_system(tangents);
   }
-  solve_system(tangents, force, now, next);
-  rows_.push(impulse_.data(), u_.data());
-  outward<R>(model_, *data_, u_, x);
-}
-
-template <class R>
-void ExtraRows<R>::solve_again(std::span<const Tangent> tangents, std::span<const double> force, Out<R> x) {
-  read_u<R>(model_, *data_, u_);
   rows_.velocity(u_.data(), velocity_.data());
-  write_right_side(tangents, force);
-  factors_.solve(right_);
-  write_impulses();
+  solve_system(tangents, force, now, next);
   rows_.push(impulse_.data(), u_.data());
   outward<R>(model_, *data_, u_, x);
 }
@@ -300,6 +286,7 @@ void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_forc
     trees.finish<R>(solution_, *data_, column_);
     along_rows(column_, &gram_[j], ld);
   }
+  factor_system(tangents);
   solve_system(tangents, force, now, next);
   right_.assign(joint_force.begin(), joint_force.end());
   for (int j = 0; j < n; ++j) {

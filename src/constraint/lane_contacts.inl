@@ -94,8 +94,11 @@ struct LaneDetector {
     const Vec3<T> point = mul_add(n, half, on_b);
     where = where & may_meet(point, n, distance);
     if (!any_lane(where)) return;
-    const int key = contact_key(pair, feature);
-    const Vec3<T> to_a = flipped ? -n : n;
+    place_contact(where, contact_key(pair, feature), flipped ? -n : n, point, distance);
+  }
+  /// Writes a contact of this pair, in the lanes `where`, to free slots.
+  void place_contact(Mask<T> where, int key, const Vec3<T>& to_a, const Vec3<T>& point, T distance) {
+    const LanePair<Real<T>>& p = m.pair[pair];
     if (m.shape[p.b].link >= 0) {
       for (int l = 0; l < kLanes; ++l) {
         if (where[l]) add_crossing(l, key, to_a, point, distance);
@@ -327,7 +330,6 @@ struct LaneDetector {
                                                      : boxes_near(ia, ib);
     if (!any_lane(close)) return;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
-    const bool crossing = m.shape[m.pair[pair].b].link >= 0;
     ContactPoint points[kMaxManifold];
     for (int l = 0; l < kLanes; ++l) {
       if (!close[l]) continue;
@@ -343,15 +345,8 @@ struct LaneDetector {
         };
         const Vec3<T> n = narrow(found.normal, sign), point = narrow(found.position, 1);
         const T distance = T(Real<T>(found.distance));
-        if (!may_meet(point, n, distance)[l]) continue;
-        const int key = contact_key(pair, found.feature);
-        if (crossing) {
-          add_crossing(l, key, n, point, distance);
-          continue;
-        }
-        int* free = &s.first[m.shape[m.pair[pair].a].link];
-        while (*free >= 0 && s.contact[*free].live[l]) free = &s.contact[*free].next;
-        write(slot(free), lane(l), key, n, point, distance);
+        if (may_meet(point, n, distance)[l])
+          place_contact(lane(l), contact_key(pair, found.feature), n, point, distance);
       }
     }
   }

@@ -70,23 +70,12 @@ class LaneLinks {
   LanePathDirection<T> direction(const LaneJointRow<T>& r) const { return direction(r.path); }
   /// Adds a contact between links in the lanes `here`, to each lane's first free extra rows.
   void add(const LaneContact<T>& c, Mask<T> here) {
-    for (int l = 0; l < kLanes; ++l) {
-      if (!here[l]) continue;
-      LaneExtra<T>& to = next_extra(l, s_.extra, extras_[l], nextra_, false);
-      copy_place(c, l, to, l);
-      copy_lane(c.at.next_y, l, to.force, l), to.Gnn.set(l, c.Gnn[l]);
-      copy_tangent(l, c, to);
-    }
+    each_extra(c, c, here, s_.extra, extras_, nextra_, [&](int l, LaneExtra<T>& to) { to.Gnn.set(l, c.Gnn[l]); });
   }
   /// Adds its torsional and rolling friction in the same way.
   void add(const LaneSpin<T>& s, Mask<T> here) {
-    for (int l = 0; l < kLanes; ++l) {
-      if (!here[l]) continue;
-      LaneExtra<T>& to = next_extra(l, s_.extra + m_.most_crossings, extra_spins_[l], nextra_spin_, true);
-      copy_place(*s.contact, l, to, l);
-      copy_lane(s.at.next_y, l, to.force, l), to.Gss.set(l, s.Gss[l]), to.Gsn.set(l, s.Gsn[l]);
-      copy_tangent(l, s, to);
-    }
+    each_extra(s, *s.contact, here, s_.extra + m_.most_crossings, extra_spins_, nextra_spin_,
+               [&](int l, LaneExtra<T>& to) { to.moment = true, to.Gss.set(l, s.Gss[l]), to.Gsn.set(l, s.Gsn[l]); });
   }
   /// Solves for the impulses φ of the extra rows by the Schur complement, and corrects `motion` and `x`. A row along a
   /// generalised direction with a given impulse has φ = f. These rows stand first, so that the elimination of the
@@ -97,11 +86,8 @@ class LaneLinks {
     LaneJointRow<T>* const paths = s_.paths();
     const int blocks = nextra_ + nextra_spin_, first_block = s_.npath, n = first_block + 3 * blocks, touches = ntouch_;
     for (int j = 0; j < blocks; ++j) find_touches(extra(j));
-    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
-    for (int j = 0; j < blocks; ++j) mark(extra(j), s_.needed);
-    for (int i = 0; i < s_.npath; ++i) mark(direction(paths[i]), s_.needed);
     std::fill(s_.matrix, s_.matrix + n * n, zero());
-    for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), n);
+    add_path_columns(n);
     // Items of forces stand before items of moments: contacts are added first.
     int forces = 0;
     while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
@@ -153,9 +139,7 @@ class LaneLinks {
   void feel_again(Mask<T> lanes) {
     LaneJointRow<T>* const paths = s_.paths();
     begin();
-    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
-    for (int i = 0; i < s_.npath; ++i) mark(direction(paths[i]), s_.needed);
-    for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), s_.npath);
+    add_path_columns(s_.npath);
     for (int i = 0; i < s_.npath; ++i) {
       LaneJointRow<T>& r = paths[i];
       r.metric.own_R = select(lanes & rigid(r), zero(), r.metric.own_R);
@@ -371,17 +355,22 @@ class LaneLinks {
     y.x.set(to, x.x[from]), y.y.set(to, x.y[from]), y.z.set(to, x.z[from]);
   }
 
-  LaneExtra<T>& next_extra(int lane, LaneExtra<T>* extras, int& used, int& most, bool moment) {
-    LaneExtra<T>& next = extras[used];
-    if (used == most) clear(next), next.moment = moment, ++most;
-    s_.item[nitem_++] = {lane, int(&next - s_.extra)};
-    ++used;
-    return next;
-  }
-  template <class Term>
-  static void copy_tangent(int l, const Term& from, LaneExtra<T>& to) {
-    to.G1n.set(l, from.G1n[l]), to.G2n.set(l, from.G2n[l]);
-    to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
+  /// Copies a term of contact c to the next of `extras` in each of the lanes `here`; f(lane, extra) copies the rest of
+  /// G.
+  /// @param used [lane] number of `extras`  @param most the largest of them
+  template <class Term, class F>
+  void each_extra(const Term& from, const LaneContact<T>& c, Mask<T> here, LaneExtra<T>* extras, int* used, int& most,
+                  const F& f) {
+    for (int l = 0; l < kLanes; ++l) {
+      if (!here[l]) continue;
+      LaneExtra<T>& to = extras[used[l]];
+      if (used[l]++ == most) clear(to), ++most;
+      s_.item[nitem_++] = {l, int(&to - s_.extra)};
+      copy_place(c, l, to, l), copy_lane(from.at.next_y, l, to.force, l);
+      to.G1n.set(l, from.G1n[l]), to.G2n.set(l, from.G2n[l]);
+      to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
+      f(l, to);
+    }
   }
   void no_forces(int count, const char* links) {
     if (m_.path_dofs > 0) std::fill(s_.path_force, s_.path_force + count * v_.nv, zero());
@@ -401,7 +390,14 @@ class LaneLinks {
     for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
   }
 
-  /// Columns of W for up to three rows along generalised directions.
+  /// Columns of W for the rows along generalised directions. Marks the links whose motions the extra rows need.
+  void add_path_columns(int n) {
+    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
+    for (int j = 0; j < nextra_ + nextra_spin_; ++j) mark(extra(j), s_.needed);
+    for (int i = 0; i < s_.npath; ++i) mark(direction(s_.paths()[i]), s_.needed);
+    for (int first = 0; first < s_.npath; first += 3) add_path_columns(first, std::min(3, s_.npath - first), n);
+  }
+  /// The same for up to three of them.
   [[gnu::noinline]] void add_path_columns(int first, int count, int n) {
     const LaneJointRow<T>* const paths = s_.paths();
     std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));

@@ -364,9 +364,7 @@ class LaneSolver {
   /// Solves these lanes again with R of such forces from what they feel without other terms, as in a single world.
   void weigh(Mask<T> lanes) {
     linear_.feel_alone(lanes);
-    go_on(lanes);
-    from_best(lanes);
-    met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
+    reopen(lanes);
     descend(step_.tolerance, step_.most_iterations, true);
   }
   Mask<T> changes_much() const {
@@ -401,14 +399,17 @@ class LaneSolver {
   /// Continues from the best iterate, with the rows that have joined.
   /// @param anew first compute x from the present impulses, through M̂ alone
   void go_on_from_best(Mask<T> lanes, bool anew = false) {
-    go_on(lanes);
-    from_best(lanes);
+    reopen(lanes);
     if (anew)
       linear_solve(
           no_lanes<T>(), [](auto& t) { t.no_tangent(), t.base = t.at.now_y; }, [](auto&) {});
-    met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
     const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // allow one more at least
     go_down({step_.tolerance, step_.most_iterations, true, so_far, move(T(R(anew)))});
+  }
+  /// Makes these lanes iterate again, from the best iterate.
+  void reopen(Mask<T> lanes) {
+    go_on(lanes), from_best(lanes);
+    met_ = met_ & ~lanes, best_residual_ = select(lanes, T(std::numeric_limits<R>::infinity()), best_residual_);
   }
   void from_best(Mask<T> lanes) {
     s_.each_term([&](auto& t) {

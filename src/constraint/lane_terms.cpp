@@ -375,11 +375,11 @@ template <class R>
 template <class F>
 void LaneTerms<R>::each_ball(const BasicData<R>& data, int world, In<R> qvel, const F& f) const {
   const Tables& t = *tables_;
-  const std::size_t pack = std::size_t(world / width_), lane = std::size_t(world % width_), w = std::size_t(width_);
+  const std::size_t w = std::size_t(width_);
   for (std::size_t i = 0; i < t.balls.size(); ++i) {
     const Joint& joint = model_.joints[std::size_t(t.limits[std::size_t(t.balls[i])])];
-    const R* const q = &data.qpos[(pack * std::size_t(model_.nq) + std::size_t(joint.qpos)) * w + lane];
-    const R* const v = &qvel[(pack * std::size_t(model_.nv) + std::size_t(joint.qvel)) * w + lane];
+    const R* const q = &data.qpos[batch_index(width_, model_.nq, joint.qpos, world)];
+    const R* const v = &qvel[batch_index(width_, model_.nv, joint.qvel, world)];
     f(i, Quat<R>{q[0], q[w], q[2 * w], q[3 * w]}, Vec3<R>{v[0], v[w], v[2 * w]});
   }
 }
@@ -394,7 +394,7 @@ void LaneTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVec
       if (!t.light[i] || !goes_round<R>(turn, rate, h, HalfTurn(double(t.ranges[4 * limit + 1])))) return;
       if (turning.empty()) turning.assign(data.size(model_.nv), R(0));
       const int dof = model_.joints[std::size_t(t.limits[limit])].qvel;
-      turning[std::size_t(world / width_ * model_.nv + dof) * std::size_t(width_) + std::size_t(world % width_)] = R(1);
+      turning[batch_index(width_, model_.nv, dof, world)] = R(1);
     });
   }
 }
@@ -403,14 +403,13 @@ void LaneTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVec
 template <class R>
 bool LaneTerms<R>::turns_ranges(const BasicData<R>& data, double h, int world, In<R> joint_inertia, In<R> next) const {
   const Tables& t = *tables_;
-  const std::size_t pack = std::size_t(world / width_), lane = std::size_t(world % width_), w = std::size_t(width_);
   bool needed = false;
   each_ball(data, world, next, [&](std::size_t i, const Quat<R>& turn, const Vec3<R>& rate) {
-    const double force = double(t.packs[pack].report.limit[std::size_t(t.balls[i]) * w + lane]);
+    const double force = double(limit_[batch_index(width_, t.model.nlimit, t.balls[i], world)]);
     if (needed || !(force > 0)) return;
     const RangeSpring spring({double(turn.w), double(turn.x), double(turn.y), double(turn.z)}, force);
     const int joint = t.limits[std::size_t(t.balls[i])], dof = model_.joints[std::size_t(joint)].qvel;
-    const double K = double(joint_inertia[(pack * std::size_t(model_.nv) + std::size_t(dof)) * w + lane]);
+    const double K = double(joint_inertia[batch_index(width_, model_.nv, dof, world)]);
     needed = spring.is_needed(model_, data, world, joint, K, widen(rate), h);
   });
   return needed;
@@ -483,8 +482,8 @@ void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
 
 template <class R>
 double LaneTerms<R>::impulse(int world, int slot) const {
-  const int pack = world / width_, path = tables_->path_of_slot[std::size_t(slot)];
-  return double(path_impulse_[std::size_t((pack * tables_->model.npath + path) * width_ + world % width_)]);
+  const int path = tables_->path_of_slot[std::size_t(slot)];
+  return double(path_impulse_[batch_index(width_, tables_->model.npath, path, world)]);
 }
 
 template <class R>
@@ -529,8 +528,7 @@ double LaneTerms<R>::limit_force(int world, int joint) const {
   const Tables& t = *tables_;
   const auto found = std::find(t.limits.begin(), t.limits.begin() + t.model.nlimit, joint);
   if (found == t.limits.begin() + t.model.nlimit) return 0;
-  return double(
-      t.packs[std::size_t(world / width_)].report.limit[(found - t.limits.begin()) * width_ + world % width_]);
+  return double(limit_[batch_index(width_, t.model.nlimit, int(found - t.limits.begin()), world)]);
 }
 
 template <class R>

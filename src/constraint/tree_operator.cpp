@@ -188,7 +188,7 @@ bool TreeOperator<R>::solve_again(std::span<const Tangent> tangents, std::span<c
     add_contact_forces(force, false), add_row_stiffness({}, force);
     const bool extra = extra_.rows() > 0;
     solve_factored<R>(model_, *data_, stiffness_.of_link(), stiffness_.all(), extra ? Out<R>() : Out<R>(x));
-    if (extra) extra_.solve_again(tangents, force, x);
+    if (extra) extra_.solve(tangents, force, iterates_.now.bilateral, iterates_.next.bilateral, x, true);
   }
   read(change);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += iterates_.now.x[i];

@@ -4,6 +4,7 @@
 
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/pack_arrays.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/model/jcalc.inl"
 
@@ -111,12 +112,8 @@ void DelassusRows<R>::climb(int a, int b) {
 
 template <class R>
 int DelassusRows<R>::add_block(int a, int b, int nrow, bool joint) {
-  const int n = model_.njoint();
-  if (a < 0 || a >= n)
-    throw ValueError("link a", std::to_string(a), "the index of a link, 0 to " + std::to_string(n - 1));
-  if (b < -1 || b >= n)
-    throw ValueError("link b", std::to_string(b),
-                     "the index of a link, 0 to " + std::to_string(n - 1) + ", or -1 for the world");
+  check_index("link a", a, model_.njoint());
+  if (b != -1) check_index("link b", b, model_.njoint());
   Entry entry{.a = a, .b = b, .nrow = nrow, .pair = true, .joint = joint, .links = links_.size()};
   climb(a, b);
   return append(entry);
@@ -127,9 +124,7 @@ int DelassusRows<R>::add_joint_block(std::span<const int> joints, int nrow) {
   Entry entry{.a = -1, .b = -1, .nrow = nrow, .pair = false, .joint = true, .links = links_.size()};
   order_.assign(model_.njoint(), 0);
   for (const int joint : joints) {
-    if (joint < 0 || joint >= model_.njoint())
-      throw ValueError("joint", std::to_string(joint),
-                       "the index of a joint, 0 to " + std::to_string(model_.njoint() - 1));
+    check_index("joint", joint, model_.njoint());
     for (int i = joint; i >= 0 && !order_[i]; i = view_.link[i].parent) order_[i] = 1;
   }
   for (int i = model_.njoint() - 1; i >= 0; --i) {

@@ -97,16 +97,14 @@ template <class R>
 void BasicData<R>::get(std::span<const R> batch, int n, int world, std::span<R> out) const {
   check_size("batch", batch.size(), size(n));
   check_size("out", out.size(), n);
-  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
-  for (int i = 0; i < n; ++i) out[i] = batch[at + std::size_t(i) * width_];
+  for (int i = 0; i < n; ++i) out[i] = batch[batch_index(width_, n, i, world)];
 }
 
 template <class R>
 void BasicData<R>::set(std::span<R> batch, int n, int world, std::span<const R> in) const {
   check_size("batch", batch.size(), size(n));
   check_size("in", in.size(), n);
-  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
-  for (int i = 0; i < n; ++i) batch[at + std::size_t(i) * width_] = in[i];
+  for (int i = 0; i < n; ++i) batch[batch_index(width_, n, i, world)] = in[i];
 }
 
 template <class R>

@@ -128,8 +128,7 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
   captures_.resize(at(worlds));
   state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
   if (options_.drives) options_.drives->check(model);
-  RowStageOptions& rows = options_.step.rows;
-  if (rows.contacts && !rows.geometry) rows.geometry = std::make_shared<const ContactGeometry>(model);
+  options_.step.rows.geometry = options_.step.rows.shapes(model);
   options_.step.screen = false, options_.step.again = false;  // load() and keep() do it
   make_workers();
   reset();
@@ -594,9 +593,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   return true;
 }
 
-/// Repeats the step of a world that the lanes did not solve by the scalar path, which has sweeps in addition to
-/// Newton's iterations.
-/// @return whether its results are in the batch
+/// As Stepper::step_again(), with the world's own parameters. @return whether its results are in the batch
 template <class R>
 bool Batch<R>::step_alone(Worker& worker, int world) {
   Worker& one = *worker.alone;
@@ -706,7 +703,7 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
   }
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
-    const std::size_t place = at((lane / width_ * model_.nv + i) * width_ + lane % width_);
+    const std::size_t place = batch_index(width_, model_.nv, i, lane);
     const double acceleration = double(worker.data.qacc[place]);
     const double speed = double(worker.data.qvel[place]) + h * acceleration;
     if (!std::isfinite(acceleration))
@@ -894,8 +891,7 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
 template <class R>
 std::vector<LinkContact> Batch<R>::contacts(int world) {
   const auto& built = options_.step.rows.geometry;
-  if (!geometry_ && built) geometry_.emplace(*built);
-  if (!geometry_) geometry_.emplace(model_);
+  if (!geometry_) built ? geometry_.emplace(*built) : geometry_.emplace(model_);
   std::vector<LinkContact> found;
   geometry_->detect(look_at(world, *workers_[0]), options_.step.dt, found);
   for (LinkContact& c : found) {  // the world body last

@@ -4,11 +4,6 @@
 
 namespace tarsus {
 
-static std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStageOptions& options) {
-  if (!options.contacts) return nullptr;
-  return options.geometry ? options.geometry : std::make_shared<const ContactGeometry>(model);
-}
-
 std::string limits_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
     if (!moves_freely(joint.type) || drives.force_limit.empty()) continue;
@@ -23,7 +18,7 @@ std::string limits_refusal(const Model& model, const Drives& drives) {
 
 template <class R>
 std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& options) {
-  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options);
+  return LaneTerms<R>::refusal(model, options.shapes(model).get(), options);
 }
 
 template <class R>
@@ -32,7 +27,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const Equa
     : model_(model),
       width_(data.width()),
       options_((options.check(), options)),
-      geometry_(shapes(model, options)),
+      geometry_(options.shapes(model)),
       terms_(model, data, geometry_.get(), equalities, slots, options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
@@ -79,15 +74,15 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
 
 template <class R>
 void LaneStage<R>::ground_force(int world, Out<R> out) const {
-  const std::size_t n = 3 * std::size_t(model_.njoint()), first = world / width_ * n * width_ + world % width_;
-  for (std::size_t i = 0; i < n; ++i) out[i] = terms_.ground_force()[first + i * width_];
+  const int n = 3 * model_.njoint();
+  for (int i = 0; i < n; ++i) out[i] = terms_.ground_force()[batch_index(width_, n, i, world)];
 }
 
 template <class R>
 void LaneStage<R>::put(int world, const RowsReport& report, In<R> ground_force) {
   reports_[world] = report;
-  const std::size_t n = ground_force.size(), first = world / width_ * n * width_ + world % width_;
-  for (std::size_t i = 0; i < n; ++i) terms_.ground_force()[first + i * width_] = ground_force[i];
+  const int n = int(ground_force.size());
+  for (int i = 0; i < n; ++i) terms_.ground_force()[batch_index(width_, n, i, world)] = ground_force[i];
 }
 
 template class LaneStage<double>;

@@ -69,9 +69,8 @@ void RigidWorld<R>::find_all_candidates() {
     const SphereContacts& found = w.spheres.find(x, y, z, radius, reach);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const int a = int(found.first[i]), b = int(found.second[i]);
-      if (w.same_masks || may_touch(shapes_[at(w.owners[at(a)].shape)], shapes_[at(w.owners[at(b)].shape)])) {
+      if (w.same_masks || may_touch(shapes_[at(w.owners[at(a)].shape)], shapes_[at(w.owners[at(b)].shape)]))
         w.candidates.push_back({a, b, -1, -1});
-      }
     }
   }
   for (int plane = 0; plane < int(w.planes.size()); ++plane) {
@@ -223,9 +222,8 @@ void RigidWorld<R>::group_candidates() {
   w.cells = w.cell;
   std::sort(w.cells.begin(), w.cells.end());
   w.cells.erase(std::unique(w.cells.begin(), w.cells.end()), w.cells.end());
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n; ++i)
     w.cell[i] = std::uint64_t(std::lower_bound(w.cells.begin(), w.cells.end(), w.cell[i]) - w.cells.begin());
-  }
   std::vector<std::size_t> next(w.cells.size() + 1, 0);  // counting sort by group
   for (const auto& c : w.candidates) ++next[w.cell[at(c.first)] + 1];
   for (std::size_t g = 0; g < w.cells.size(); ++g) next[g + 1] += next[g];

@@ -74,11 +74,9 @@ void RigidWorld<R>::classify() {
         w.boxed.push_back(i), w.groups.push_back(0), ++static_boxed;
       continue;
     }
-    const RigidBody& b = bodies_[at(s.body)];
-    const bool isotropic = b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z;
-    const bool round = s.shape.type == ShapeType::sphere && isotropic && shapes_of[at(s.body)] == 1 &&
-                       dot(s.local.position, s.local.position) == 0 && !paired[at(i)] && margin[at(i)] == 0 &&
-                       !fixed_margin;
+    const bool round = s.shape.type == ShapeType::sphere && bodies_[at(s.body)].isotropic() &&
+                       shapes_of[at(s.body)] == 1 && dot(s.local.position, s.local.position) == 0 && !paired[at(i)] &&
+                       margin[at(i)] == 0 && !fixed_margin;
     w.boxed.push_back(i);
     w.groups.push_back(round ? 1 : 2 + s.body);
     w.is_round[at(i)] = round;
@@ -182,9 +180,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   const int pair = owners.surface_a * int(surfaces_.size()) + owners.surface_b;
   BodyContact<R>& c = lanes_.contacts[place];
   c.body_a = owners.body_a, c.body_b = owners.body_b, c.material = std::uint16_t(pair), c.slot = -1, c.round = round;
-  c.normal[0] = R(p.normal.x), c.normal[1] = R(p.normal.y), c.normal[2] = R(p.normal.z);
-  c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
-  c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
+  for (int k = 0; k < 3; ++k) c.normal[k] = R(p.normal[k]), c.arm_a[k] = R(arm_a[k]), c.arm_b[k] = R(arm_b[k]);
   c.distance = R(p.distance);
   const PairSurface& surface = w.surfaces[at(pair)];
   double relative = surface.relative(p.distance);

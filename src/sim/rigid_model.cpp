@@ -33,9 +33,8 @@ Diagnostics misfits(const Model& model) {
   };
   for (const Joint& j : model.joints) {
     if (!moves_freely(j.type)) refuse(j.where, "a joint other than free");
-    if (j.damping > 0 || j.armature > 0 || j.friction_loss > 0 || j.stiffness > 0) {
+    if (j.damping > 0 || j.armature > 0 || j.friction_loss > 0 || j.stiffness > 0)
       refuse(j.where, "damping, armature, friction or stiffness of a free joint");
-    }
   }
   if (model.spec.option.density > 0 || model.spec.option.viscosity > 0) {
     const std::string file = model.joints.empty() ? "" : model.joints[0].where.file;

@@ -200,9 +200,8 @@ RigidScene ball_pyramid(int layers, double radius, double mass) {
 
 RigidScene box_stack(int n, double edge, double mass) {
   RigidScene scene = on_floor("box_stack");
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < n; ++i)
     scene.add({ShapeType::box, {0.5 * edge, 0.5 * edge, 0.5 * edge}}, mass, {0, 0, (i + 0.5) * edge});
-  }
   return scene;
 }
 
@@ -256,9 +255,8 @@ RigidScene card_house(int storeys) {
     const double base = level * storey;
     for (int i = 0; i < pairs; ++i) {
       const double x = (i - 0.5 * (pairs - 1)) * pitch;
-      for (int side : {-1, 1}) {
+      for (int side : {-1, 1})
         scene.add({ShapeType::box, half}, 0.1, {x + side * 0.5 * width, 0, base + rise}, about_y(-side * lean));
-      }
     }
     for (int i = 0; i + 1 < pairs; ++i) {
       const double x = (i - 0.5 * (pairs - 2)) * pitch;

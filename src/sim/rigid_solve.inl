@@ -2,12 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/model/jcalc.inl"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -18,7 +19,7 @@ constexpr double kGyrationGain = 1e-3;  ///< fraction of the energy that a step 
 /// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
 /// if the step turns the body by little, and never increases the energy if it turns by much. [Kahan 1993]
 Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
-  if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return world;
+  if (b.isotropic()) return world;
   const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
   const Vec3d f = cross(w, l) * h;
   // J = I + g ([ω]× I - [I ω]×)
@@ -60,7 +61,7 @@ std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
   if (b.asleep) return {{0, 0, 0}, {0, 0, 0}};
   const Vec3d push = (options_.gravity + b.force * (1 / b.mass)) * h;
   const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
-  if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return {push, {0, 0, 0}};
+  if (!torque && b.isotropic()) return {push, {0, 0, 0}};
   const Mat3d r = rotation(b.orientation);
   Vec3d spin = b.angular_velocity;
   if (torque) {
@@ -100,16 +101,15 @@ template <class R>
 void RigidWorld<R>::load_body(int i) {
   const RigidBody& b = bodies_[at(i)];
   R* v = lanes_.velocity(i);
-  v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
-  v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
+  for (int k = 0; k < 3; ++k) v[k] = R(b.velocity[k]), v[4 + k] = R(b.angular_velocity[k]);
   v[3] = b.asleep ? R(0) : R(1 / b.mass);
   v[7] = b.asleep ? R(0) : R(1 / b.inertia.x);
   const auto [push, turn] = force_step(b);
   R* add = work_->push.data() + 8 * at(i);
-  add[0] = R(push.x), add[1] = R(push.y), add[2] = R(push.z), add[3] = R(0);
-  add[4] = R(turn.x), add[5] = R(turn.y), add[6] = R(turn.z), add[7] = R(0);
+  for (int k = 0; k < 3; ++k) add[k] = R(push[k]), add[4 + k] = R(turn[k]);
+  add[3] = add[7] = R(0);
   R* inertia = lanes_.inverse_inertia(i);
-  if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) {
+  if (b.isotropic()) {
     inertia[0] = inertia[3] = inertia[5] = v[7];
     inertia[1] = inertia[2] = inertia[4] = R(0);
     return;
@@ -185,9 +185,8 @@ template <class R>
 PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
                                const ContactImpulse<R>& from, const ContactMoment<R>& moment, const PairSurface& s,
                                const RigidWorldOptions& options, std::vector<double>& start) {
-  const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
-  Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
-  Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
+  const Vec3d n = widen(get3(c.normal));
+  Vec3d ra = widen(get3(c.arm_a)), rb = widen(get3(c.arm_b));
   if (c.round) ra = n * -double(c.arm_a[0]), rb = n * double(c.arm_b[0]);
   const auto [t1, t2] = contact_tangents(n);
   const int a = c.body_a, b = c.body_b;
@@ -200,14 +199,14 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
   PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInfinity : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
-  const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
+  const Vec3d push = widen(get3(from.tangent));
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
   rows.aim(a, b, t1, ra, rb);
   out.tangent = rows.add({});
   rows.aim(a, b, t2, ra, rb);
   rows.add({});
   start.push_back(dot(t1, push)), start.push_back(dot(t2, push));
-  const Vec3d turn = {double(moment.moment[0]), double(moment.moment[1]), double(moment.moment[2])};
+  const Vec3d turn = widen(get3(moment.moment));
   if (s.material.torsional > 0) {
     problem.add_block(RowCone::ball, out.normal, s.material.torsional);
     rows.aim(a, b, n, ra, rb, true);
@@ -294,10 +293,8 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
     const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
     for (int k = 0; k < 3; ++k) c.tangent[k] = R(t[k]);
     if (!w.turns) continue;
-    const BodyContact<R>& contact = lanes_.contacts[i];
     Vec3d moment = {0, 0, 0};
-    if (p.torsional >= 0)
-      moment = Vec3d{contact.normal[0], contact.normal[1], contact.normal[2]} * w.multiplier[at(p.torsional)];
+    if (p.torsional >= 0) moment = widen(get3(lanes_.contacts[i].normal)) * w.multiplier[at(p.torsional)];
     if (p.rolling >= 0) moment += p.t1 * w.multiplier[at(p.rolling)] + p.t2 * w.multiplier[at(p.rolling + 1)];
     for (int k = 0; k < 3; ++k) lanes_.moments[i].moment[k] = R(moment[k]);
   }
@@ -312,7 +309,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   const auto velocities = [&](int i) -> std::pair<Vec3d, Vec3d> {
     if (w.solved_by_rows) return {w.velocity[at(i)], w.spin[at(i)]};
     const R* v = lanes_.velocity(i);
-    return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
+    return {widen(get3(v)), widen(get3(v + 4))};
   };
   team_->each(int(bodies_.size()), [&](int i) {
     const auto [v, spin] = velocities(i);

@@ -18,6 +18,9 @@ namespace {
 void require(bool holds, const char* what, double value, const char* expected) {
   if (!holds) throw ValueError(what, number_text(value), expected);
 }
+void require_not_negative(const char* what, double x) {
+  require(x >= 0 && std::isfinite(x), what, x, "finite, not negative");
+}
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
 }  // namespace
@@ -29,8 +32,7 @@ void check(const RigidWorldOptions& o) {
   require(o.relaxation > 0 && o.relaxation < 2, "relaxation", o.relaxation, "above 0, below 2");
   require(std::isfinite(o.relative_compliance) && o.relative_compliance != 0, "relative_compliance",
           o.relative_compliance, "finite, not zero");
-  require(o.damping_time >= 0 && std::isfinite(o.damping_time), "damping_time", o.damping_time, "finite, not negative");
-  require(o.margin >= 0 && std::isfinite(o.margin), "margin", o.margin, "finite, not negative");
+  require_not_negative("damping_time", o.damping_time), require_not_negative("margin", o.margin);
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
   require(o.sleep_speed >= 0, "sleep_speed", o.sleep_speed, "not negative");
   require(o.sleep_spin >= 0, "sleep_spin", o.sleep_spin, "not negative");
@@ -69,11 +71,9 @@ RigidWorld<R>::RigidWorld(RigidWorld&&) noexcept = default;
 
 template <class R>
 int RigidWorld<R>::add_surface(const Surface& s) {
-  for (const auto& [what, x] : {std::pair{"friction", s.friction}, std::pair{"torsional", s.torsional},
-                                std::pair{"rolling", s.rolling}, std::pair{"compliance", s.compliance},
-                                std::pair{"damping_time", s.damping_time}, std::pair{"margin", s.margin}}) {
-    require(x >= 0 && std::isfinite(x), what, x, "finite, not negative");
-  }
+  require_not_negative("friction", s.friction), require_not_negative("torsional", s.torsional);
+  require_not_negative("rolling", s.rolling), require_not_negative("compliance", s.compliance);
+  require_not_negative("damping_time", s.damping_time), require_not_negative("margin", s.margin);
   require(surfaces_.size() < 255, "surfaces", 255, "at most 255 different ones");
   require(s.restitution >= 0 && s.restitution <= 1, "restitution", s.restitution, "0 to 1");
   if (s.solver) solver_parameters(s.solver->reference, s.solver->impedance);  // throws
@@ -87,9 +87,8 @@ int RigidWorld<R>::add_body(const RigidBody& b) {
   require(b.mass > 0 && std::isfinite(b.mass), "mass", b.mass, "positive, finite");
   for (int k = 0; k < 3; ++k)
     require(b.inertia[k] > 0 && std::isfinite(b.inertia[k]), "inertia", b.inertia[k], "positive, finite");
-  for (const Vec3d* v : {&b.position, &b.velocity, &b.angular_velocity, &b.force, &b.torque}) {
+  for (const Vec3d* v : {&b.position, &b.velocity, &b.angular_velocity, &b.force, &b.torque})
     require(finite(*v), "body's state", v->x + v->y + v->z, "finite");
-  }
   const Quatd q = b.orientation;
   const double length2 = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
   require(std::isfinite(length2) && length2 > 1e-12, "orientation", length2, "a quaternion that is not zero");
@@ -117,9 +116,7 @@ int RigidWorld<R>::add_joint(const PointJoint& j) {
   require(j.body_a >= 0 && j.body_a < int(bodies_.size()), "body_a", j.body_a, "an existing body");
   require(j.body_b >= -1 && j.body_b < int(bodies_.size()) && j.body_b != j.body_a, "body_b", j.body_b,
           "another body, or -1 for the world");
-  for (const auto& [what, x] :
-       {std::pair{"compliance", j.spook.compliance}, std::pair{"damping_time", j.spook.damping_time}})
-    require(x >= 0 && std::isfinite(x), what, x, "finite, not negative");
+  require_not_negative("compliance", j.spook.compliance), require_not_negative("damping_time", j.spook.damping_time);
   require(finite(j.anchor_a) && finite(j.anchor_b), "anchor", j.anchor_a.x, "finite");
   joints_.push_back(j);
   work_->classified = false;

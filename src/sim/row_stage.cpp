@@ -16,6 +16,11 @@ void RowStageOptions::check() const {
   if (solve.max_iterations < 1) throw ValueError("max_iterations", std::to_string(solve.max_iterations), "at least 1");
 }
 
+std::shared_ptr<const ContactGeometry> RowStageOptions::shapes(const Model& model) const {
+  if (!contacts) return nullptr;
+  return geometry ? geometry : std::make_shared<const ContactGeometry>(model);
+}
+
 void SplitDrives::split(const Model& model, const Drives& drives) {
   is_limited.assign(model.nv, 0);
   for (Drives* d : {&limited, &unlimited}) {
@@ -43,9 +48,7 @@ template <class R>
 RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
     : model_(model),
       options_(options),
-      geometry_(!options.contacts  ? ContactGeometry()
-                : options.geometry ? *options.geometry
-                                   : ContactGeometry(model)),
+      geometry_(options.contacts ? *options.shapes(model) : ContactGeometry()),
       terms_(model, options),
       force_(model.nv),
       push_(model.nv),

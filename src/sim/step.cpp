@@ -137,8 +137,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (options.rows.any() && options.integrator == Integrator::rk4)
     throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
   if (width_ > 1) {
-    if (options.rows.contacts && !options.rows.geometry)
-      options_.rows.geometry = std::make_shared<const ContactGeometry>(model);
+    options_.rows.geometry = options.rows.shapes(model);
     singles_.always = !lanes_refusal<R>(model, options_, &none_).empty();
     singles_.actuated = singles_.always || !lanes_refusal<R>(model, options_, nullptr).empty();
     singles_.of.resize(status_.size());
@@ -379,7 +378,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   const bool at_start = dt > 0 && explicit_forces();
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
-  if (at_start) add_damping(data, dt);
+  if (at_start) add_damping(data);
   add_loop_inertia(data);
   clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
@@ -421,13 +420,13 @@ void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
 
 /// In MuJoCo's Euler step only the joints' damping is implicit.
 template <class R>
-void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
+void Stepper<R>::add_damping(BasicData<R>& data) const {
   for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {
     const Joint& joint = model_.joints[model_.dof_joint[i / width_ % model_.nv]];
     const WorldTable<R>* own = data.own ? &data.own[i / (std::size_t(model_.nv) * width_)] : nullptr;
     const bool given = own && !own->damping.empty();
     const std::size_t place = std::size_t(&joint - model_.joints.data()) * width_ + i % width_;
-    data.joint_inertia[i] += R(dt * (given ? double(own->damping[place]) : joint.damping));
+    data.joint_inertia[i] += R(options_.dt * (given ? double(own->damping[place]) : joint.damping));
   }
 }
 
@@ -482,7 +481,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const Drives& free = drives.limited() ? split_.unlimited : drives;
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
-  if (explicit_forces()) add_damping(data, h);
+  if (explicit_forces()) add_damping(data);
   add_loop_inertia(data);
   if (rows_) rows_->terms().add_range_springs(data.joint_inertia, data.joint_force);
   clock_.lap(Stage::drive);
@@ -721,9 +720,8 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 /// Whether |x| <= limit for all n numbers of a world; false for nan.
 template <class R>
 bool Stepper<R>::within_lane(In<R> values, int n, int world, R limit) const {
-  const std::size_t at = std::size_t(world / width_) * n * width_ + world % width_;
   for (int i = 0; i < n; ++i) {
-    if (!(std::abs(values[at + std::size_t(i) * width_]) <= limit)) return false;
+    if (!(std::abs(values[batch_index(width_, n, i, world)]) <= limit)) return false;
   }
   return true;
 }
@@ -746,11 +744,9 @@ int Stepper<R>::settle(BasicData<R>& data) {
     if (status_[world] == WorldStatus::ok) continue;
     ++bad;
     const auto keep = [&](AlignedVector<R>& next, const AlignedVector<R>& old, int n) {
-      const std::size_t first = std::size_t(world / width_) * n * width_ + world % width_;
-      for (int i = 0; i < n; ++i) next[first + std::size_t(i) * width_] = old[first + std::size_t(i) * width_];
+      for (int i = 0; i < n; ++i) next[batch_index(width_, n, i, world)] = old[batch_index(width_, n, i, world)];
     };
-    keep(next_.qpos, data.qpos, model_.nq);
-    keep(next_.qvel, data.qvel, model_.nv);
+    keep(next_.qpos, data.qpos, model_.nq), keep(next_.qvel, data.qvel, model_.nv);
   }
   data.qpos.swap(next_.qpos);
   data.qvel.swap(next_.qvel);

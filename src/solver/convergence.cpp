@@ -22,9 +22,8 @@ VelocityResidual velocity_residual(const Problem& problem, std::span<const doubl
     jv[k] = sum;
     const double unit = std::abs(timestep) / problem.scale(k);
     const double value = std::abs(sum) * unit;
-    if (!(value <= worst.value)) {
+    if (!(value <= worst.value))
       worst = {std::isnan(value) ? std::numeric_limits<double>::infinity() : value, kRounding * size * unit, k};
-    }
   }
   return worst;
 }

@@ -144,9 +144,8 @@ void Delassus::displace(std::span<const double> multiplier, std::span<double> ou
 double Delassus::diagonal(int row, std::span<const double> gradient) const {
   double sum = 0;
   const bool sparse = !mass_->inverse_diagonal().empty();
-  for (int p = pattern_.start[row]; p < pattern_.start[row + 1]; ++p) {
+  for (int p = pattern_.start[row]; p < pattern_.start[row + 1]; ++p)
     sum += gradient[p - pattern_.start[row]] * (sparse ? weighted_[p] : columns_(pattern_.column[p], row));
-  }
   return sum;
 }
 

@@ -85,9 +85,8 @@ class GaussSeidel final : public RowSolver {
   double solve_block(const RowProblem& problem, const RowBlock& block, const double* inverse, double relaxation,
                      std::span<double> u, std::span<double> multiplier) {
     const auto n = at(block.count), first = at(block.first);
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < n; ++i)
       before_[i] = problem.residual(block.first + int(i), u, multiplier[first + i]);
-    }
     double worst = 0;
     for (std::size_t i = 0; i < n; ++i) {
       double change = 0;
@@ -140,9 +139,8 @@ class GaussSeidel final : public RowSolver {
   /// [Nesterov 1983; restart: O'Donoghue and Candès 2015]
   void extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {
     double uphill = 0;
-    for (std::size_t i = 0; i < multiplier.size(); ++i) {
+    for (std::size_t i = 0; i < multiplier.size(); ++i)
       uphill += steps_[i] * (origin_[i] - multiplier[i]) * (multiplier[i] - last_[i]);
-    }
     if (uphill > 0) momentum_ = 1;
     const double next = 0.5 * (1 + std::sqrt(1 + 4 * momentum_ * momentum_)), beta = (momentum_ - 1) / next;
     momentum_ = next;

@@ -46,9 +46,8 @@ Eigen::MatrixXd scaled_gram(const RowPattern& pattern, std::span<const double> j
   const auto m = static_cast<Eigen::Index>(rows.size());
   std::map<int, std::vector<std::pair<Eigen::Index, double>>> by_column;
   for (Eigen::Index a = 0; a < m; ++a) {
-    for (int p = pattern.start[rows[a]]; p < pattern.start[rows[a] + 1]; ++p) {
+    for (int p = pattern.start[rows[a]]; p < pattern.start[rows[a] + 1]; ++p)
       by_column[pattern.column[p]].emplace_back(a, jacobian[p] * std::sqrt(inverse[pattern.column[p]]));
-    }
   }
   Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m, m);
   for (const auto& [column, entries] : by_column) {

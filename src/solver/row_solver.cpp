@@ -40,13 +40,11 @@ void check_solve(const RowProblem& problem, std::span<const double> u, std::span
                  const RowSolveOptions& options) {
   check_size("u", u.size(), static_cast<std::size_t>(problem.nu()));
   check_size("multiplier", multiplier.size(), static_cast<std::size_t>(problem.nrow()));
-  if (options.max_iterations < 1) {
+  if (options.max_iterations < 1)
     throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
-  }
   if (!(options.tolerance >= 0)) throw ValueError("tolerance", number_text(options.tolerance), "at least 0 m/s");
-  if (!(options.relaxation > 0 && options.relaxation < 2)) {
+  if (!(options.relaxation > 0 && options.relaxation < 2))
     throw ValueError("relaxation", number_text(options.relaxation), "a number above 0 and below 2");
-  }
 }
 
 bool start(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {

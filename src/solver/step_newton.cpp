@@ -1,7 +1,4 @@
-// Semismooth Newton method of a step; step_newton.hpp has the equations and the phases. The first kOwnIterations start
-// from the last step's impulses. If they fail, restart() solves the frictionless problem and continues from there,
-// if need be along the friction path. If nothing converges within the limits on iterations and operations, the result
-// is the best iterate with its residual.
+// Semismooth Newton method of a step; step_newton.hpp has the equations and the phases.
 #include "tarsus/solver/step_newton.hpp"
 
 #include <algorithm>
@@ -319,9 +316,8 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 void StepNewton::begin_problem() {
   iterations_ = 0, costly_ = restart_.begun = false, active_.attempts = 0;
   best_residual_ = kUnbounded, met_ = false;
-  for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
+  for (Iterate* i : {&now_, &next_, &trial_, &best_})
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
-  }
   for (std::vector<double>* v : {&linear_.carried, &linear_.change}) v->resize(problem_.rows.size());
   linear_.tangent.resize(problem_.terms.size()), laws_.sort(problem_);
 }

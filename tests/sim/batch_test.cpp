@@ -1291,6 +1291,20 @@ Model actuated(const char* more, const char* range) {
   return compile(parse_mjcf(text, "finger.xml", "."));
 }
 
+/// The model with its actuators' numbers scaled.
+Model scaled(const Model& model, const ActuatorScales& scale) {
+  ModelSpec spec = model.spec;
+  for (std::size_t i = 0; i < spec.actuators.size(); ++i) {
+    ActuatorSpec& a = spec.actuators[i];
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double factor = k < 2 ? scale.gain[i] : scale.damping[i];
+      a.gain[k] *= factor, a.bias[k] *= factor;
+    }
+    for (double& f : a.force_range) f *= scale.force[i];
+  }
+  return compile(std::move(spec));
+}
+
 TEST(BatchParameters, ActuatorsAreThoseOfAModelWithTheirNumbers) {
   const int worlds = 9, steps = 30;
   std::mt19937 random(3);
@@ -1318,17 +1332,7 @@ TEST(BatchParameters, ActuatorsAreThoseOfAModelWithTheirNumbers) {
       EXPECT_EQ(batch.rollout({.steps = steps, .ctrl = controls, .sensors = read}), 0);
       EXPECT_EQ(plain.rollout({.steps = steps, .ctrl = controls}), 0);
       for (int w = 0; w < worlds; ++w) {
-        ModelSpec spec = model.spec;
-        const ActuatorScales scale = own.actuators(model, w);
-        for (std::size_t i = 0; i < n; ++i) {
-          ActuatorSpec& a = spec.actuators[i];
-          for (std::size_t k = 0; k < 3; ++k) {
-            const double factor = k < 2 ? scale.gain[i] : scale.damping[i];
-            a.gain[k] *= factor, a.bias[k] *= factor;
-          }
-          for (double& f : a.force_range) f *= scale.force[i];
-        }
-        const Model alone = compile(std::move(spec));
+        const Model alone = scaled(model, own.actuators(model, w));
         Batch<double> one(alone, 1, options);
         std::vector<double> mine, felt(at(steps * sensors));
         for (int k = 0; k < steps; ++k) {

@@ -47,10 +47,9 @@ class ExtraRows {
 
   /// Corrects the solution without the extra rows, in data and x, to the one with them.
   /// @param now present bilateral impulses
+  /// @param again with the factors of the last solve(), for other forces; without bilateral rows
   void solve(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
-             BilateralImpulse& next, Out<R> x);
-  /// The same for other forces, with the factors of the last solve(); without bilateral rows.
-  void solve_again(std::span<const Tangent> tangents, std::span<const double> force, Out<R> x);
+             BilateralImpulse& next, Out<R> x, bool again = false);
   /// Whether this term is among the rows.
   bool has(int term) const {
     return std::any_of(extras_.begin(), extras_.end(), [&](const Extra& extra) { return extra.term == term; });
@@ -67,9 +66,8 @@ class ExtraRows {
   void write_contact_rows(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
   template <class F>
   void each_coefficient(std::span<const Tangent> tangents, const F& f) const;
-  void write_system(std::span<const Tangent> tangents);
+  void factor_system(std::span<const Tangent> tangents);
   void write_right_side(std::span<const Tangent> tangents, std::span<const double> force);
-  void write_impulses();
   void solve_system(std::span<const Tangent> tangents, std::span<const double> force, const BilateralImpulse& now,
                     BilateralImpulse& next);
 

@@ -6,10 +6,8 @@
 // - Tangents of terms on joints are joint-space inertia. Tangents of contacts with the world are stiffness, added to
 //   the links' articulated inertias (dynamics/stiffened.hpp). An iteration then costs one pair of ABA passes, whatever
 //   the number of contacts.
-// - Some rows cannot be expressed as the inertia of one link: contacts between two links, paths of tendons, bilateral
-//   rows, and the coupling of friction to the normal force u c nᵀ of a contact that slides on the world, which is not
-//   symmetric. These k extra rows are solved by their Schur complement through the factors of the stiffened tree, at
-//   O(k d + k³) (dynamics/delassus.hpp).
+// - k extra rows, which are not the inertia or stiffness of one link, are solved by their Schur complement through the
+//   factors of the stiffened tree, at O(k d + k³) (constraint/extra_rows.hpp).
 // - Where contacts make many extra rows, all contacts are eliminated together with the joints (dynamics/coupled.hpp,
 //   decision 511). Bilateral rows and paths are eliminated as well where they join many trees.
 // - In hard steps of small models, everything is one dense matrix over the DoFs (constraint/dense_terms.hpp,

@@ -17,6 +17,11 @@
 
 namespace tarsus {
 
+/// Index of the number i of a world in an array of this layout with n numbers per world.
+inline std::size_t batch_index(int width, int n, int i, int world) {
+  return (std::size_t(world / width) * n + i) * width + world % width;
+}
+
 template <class R>
 class BasicData {
  public:

@@ -38,6 +38,7 @@ struct RigidBody {
   Vec3d force{0, 0, 0}, torque{0, 0, 0};  ///< applied at the centre of mass, world axes [N, N m]; kept between steps
   int still_steps = 0;                    ///< consecutive steps below the sleeping speeds
   bool asleep = false;
+  bool isotropic() const { return inertia.x == inertia.y && inertia.y == inertia.z; }
 };
 
 /// A shape that is attached to a body or to the world.

@@ -13,6 +13,8 @@ struct RowStageOptions : TermOptions {
   /// Collision shapes of the model if they are built already; null: each stage builds its own.
   std::shared_ptr<const ContactGeometry> geometry = {};
 
+  /// `geometry`, or new shapes; null without contacts. @throws InputError as ContactGeometry
+  std::shared_ptr<const ContactGeometry> shapes(const Model& model) const;
   bool any() const { return contacts || joints || !user_limits.empty(); }
   /// @throws ValueError for numbers out of range, and for a restitution without contacts
   void check() const;

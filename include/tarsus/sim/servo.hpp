@@ -128,9 +128,7 @@ class Servos {
     double length = 0, velocity = 0;
   };
   void advance_motor(BasicData<R>& data, int actuator, double dt, int world);
-  std::size_t at(int n, int i, int world) const {
-    return (std::size_t(world / width_) * n + i) * width_ + world % width_;
-  }
+  std::size_t at(int n, int i, int world) const { return batch_index(width_, n, i, world); }
 
   /// Slot order: four for each tendon, then two for each actuator, then the polynomial springs.
   int actuator_slot() const { return 4 * actuation_.tendons().size(); }
