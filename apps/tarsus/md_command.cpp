@@ -156,6 +156,8 @@ void check_options(const MdOptions& o) {
   check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
+  if (!o.final_file.empty() && std::filesystem::path(o.final_file).extension() != ".sys")
+    throw ValueError("--final", o.final_file, "a file that ends in .sys; --out writes the other formats");
   for (const std::string& file : {o.out, o.energies, o.final_file}) {
     if (!file.empty()) check_output(file);
   }
@@ -223,8 +225,11 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   double iterations = 0;
   using Clock = std::chrono::steady_clock;
   Clock::duration spent{};
-  for (long step = 1; step <= o.steps && !interrupted(); ++step) {
-    const bool sampled = step % sample == 0 || step % every == 0 || step == o.steps;
+  bool last = false;  // a run that is interrupted ends with a full step, which is recorded like any other
+  for (long step = 1; step <= o.steps && !last; ++step) {
+    last = step == o.steps || interrupted();
+    const bool written = step % every == 0 || last;
+    const bool sampled = step % sample == 0 || written;
     const auto start = Clock::now();
     done.last = verlet.step(sampled);
     spent += Clock::now() - start;
@@ -239,7 +244,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
     done.pivot_ratio = std::min(done.pivot_ratio, done.last.position.pivot_ratio);
     done.most_iterations = std::max(done.most_iterations, done.last.position.iterations);
     if (sampled) done.records.push_back(record_of(step, verlet, system));
-    if (step % every == 0 || step == o.steps) {
+    if (written) {
       if (writer) writer->write(step, verlet.time(), system);
       outputs.energy(done.records.back());
       if (!quiet) print_record(done.records.back(), system);
@@ -272,10 +277,13 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
              done.seconds > 0 ? done.steps / done.seconds : 0);
   fmt::print("constraints: {} by {}, {:.2f} iterations per step (at most {}), violation at most {:.2g}\n",
              system.constraints.nrow(), verlet.solver().name(), done.mean_iterations, done.most_iterations, worst);
-  fmt::print("energy: spread {:.3g} {}", high - low, system.units.energy);
-  if (const double drift = drift_kt(done, system); drift != 0)
-    fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
-  fmt::print("\ndt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
+  if (done.records.size() > 1) {
+    fmt::print("energy: spread {:.3g} {}", high - low, system.units.energy);
+    if (const double drift = drift_kt(done, system); drift != 0)
+      fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
+    fmt::print("\n");
+  }
+  fmt::print("dt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
   if (done.wrong_roots > 0) {
     fmt::print("warning: in {} steps a constraint converged to its mirrored solution: the timestep is too large\n",
                done.wrong_roots);
@@ -447,7 +455,7 @@ void add_md_command(CLI::App& app) {
   command->add_option("--energies", o.energies, "Write the rows of the table as CSV, with all digits");
   command->add_option("--every", o.every,
                       "Number of steps between frames and table rows; default a tenth of the steps");
-  command->add_option("--final", o.final_file, "Write the last state as a .sys file");
+  command->add_option("--final", o.final_file, "Write the last state to a .sys file");
   command->add_option("--forces", o.source.forces,
                       "Built-in force field (--list); .sys and .xyz files contain none; none: constraints alone");
   command->add_option("--setup", o.source.setup,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -33,7 +34,7 @@ struct Run {
   bool free_root = false, partial = false, use_float = false, plain = false, json = false, quiet = false,
        no_record = false, profile = false;
   ReadOptions options;
-  std::string arguments;        ///< command line of this run, as a JSON list of words
+  std::string arguments;        ///< command line of this run, as json_of_words()
   std::string setting;          ///< first given option that affects how the model is run, if any
   std::string folder;           ///< folder to which relative file names in `arguments` refer
   FrameSink* replay = nullptr;  ///< receives the frames instead of files; nothing is printed
@@ -526,6 +527,34 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
+/// JSON list of words. A word that is not UTF-8, such as a file name in another encoding, is a list of its bytes.
+std::string json_of_words(const std::vector<std::string>& words) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string& word : words) {
+    try {
+      (void)nlohmann::json(word).dump();
+      list.push_back(word);
+    } catch (const nlohmann::json::exception&) {
+      list.push_back(std::vector<std::uint8_t>(word.begin(), word.end()));
+    }
+  }
+  return list.dump();
+}
+
+/// The words of json_of_words(). @throws nlohmann::json::exception for any other text
+std::vector<std::string> words_of_json(const std::string& text) {
+  std::vector<std::string> words;
+  for (const nlohmann::json& word : nlohmann::json::parse(text)) {
+    if (word.is_array()) {
+      const auto bytes = word.get<std::vector<std::uint8_t>>();
+      words.emplace_back(bytes.begin(), bytes.end());
+    } else {
+      words.push_back(word.get<std::string>());
+    }
+  }
+  return words;
+}
+
 /// The first given option that affects how the model is run, rather than how it is read or what is printed.
 std::string first_setting(const CLI::App& command) {
   constexpr std::string_view kOthers[] = {"--json",          "--quiet",        "--lenient",
@@ -740,7 +769,7 @@ void add_run_command(CLI::App& app) {
       "\n"
       "More: docs/tutorial.md, docs/gains.md, docs/ground.md, docs/actuators.md.");
   command->callback([run, command] {
-    run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    run->arguments = json_of_words(words_of(*command));
     run->setting = first_setting(*command);
     std::error_code gone;
     run->folder = std::filesystem::current_path(gone).string();
@@ -755,7 +784,7 @@ void run_again(const std::string& arguments, FrameSink sink) {
   add_read_options(command, run.options);
   std::vector<std::string> words;
   try {
-    words = nlohmann::json::parse(arguments).get<std::vector<std::string>>();
+    words = words_of_json(arguments);
     std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
     command.parse(words);
   } catch (const std::exception& e) {  // from a recording of another version, or not a command line

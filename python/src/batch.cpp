@@ -293,14 +293,9 @@ nb::dict reports(AnyBatch& any) {
 nb::list contact_list(AnyBatch& any, int world) {
   return any.alone([&]<class R>(Batch<R>& b) {
     check_world(b, world);
-    const auto triple = [](const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); };
     nb::list list;
-    for (const LinkContact& c : b.contacts(world)) {
-      nb::dict one;
-      one["links"] = nb::make_tuple(c.a, c.b), one["position"] = triple(c.point.position);
-      one["normal"] = triple(c.point.normal), one["distance"] = c.point.distance;
-      list.append(one);
-    }
+    for (const LinkContact& c : b.contacts(world))
+      list.append(contact_dict(b.model(), b.contact_shapes(), c, c.point.distance));
     return list;
   });
 }
@@ -517,6 +512,18 @@ const char* const kBatchDoc =
     "freezes at its last good state.\n"
     "Several Python threads may step several batches at once; only one thread at a time may use a batch.";
 
+/// @throws ValueError where the inputs named would have no effect, as a rollout() with them does
+template <class R>
+void check_targets(const char* name, const Batch<R>& b) {
+  if (!b.options().drives)
+    throw ValueError(name, "of a batch without drives", "Batch(drives=...); ctrl moves the model's own actuators");
+}
+template <class R>
+void check_ctrl(const Batch<R>& b) {
+  if (b.options().drives && b.model().nu > 0)
+    throw ValueError("ctrl", "of a batch with drives, which replace the actuators of the model", "qpos_target");
+}
+
 template <class F>
 void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
   array(
@@ -529,17 +536,19 @@ void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
       c, "tau", [](auto& b) { return std::pair(b.tau(), b.model().nv); },
       "[worlds, nv] applied joint forces, set by the user [N m | N].");
   array(
-      c, "ctrl", [](auto& b) { return std::pair(b.ctrl(), b.model().nu); },
-      "[worlds, nu] controls of the model's actuators, which act where the batch has no drives.");
+      c, "ctrl", [](auto& b) { return check_ctrl(b), std::pair(b.ctrl(), b.model().nu); },
+      "[worlds, nu] controls of the model's actuators. A batch with drives raises: they replace the actuators.");
   array(
       c, "act", [](auto& b) { return std::pair(b.act(), b.model().na); },
       "[worlds, na] activations of the actuators, written by step().");
   array(
-      c, "qpos_target", [](auto& b) { return std::pair(b.qpos_target(), b.model().nq); },
-      "[worlds, nq] target positions of the drives at the end of the step.");
+      c, "qpos_target",
+      [](auto& b) { return check_targets("qpos_target", b), std::pair(b.qpos_target(), b.model().nq); },
+      "[worlds, nq] target positions of the drives at the end of the step. A batch without drives raises.");
   array(
-      c, "qvel_target", [](auto& b) { return std::pair(b.qvel_target(), b.model().nv); },
-      "[worlds, nv] target velocities of the drives.");
+      c, "qvel_target",
+      [](auto& b) { return check_targets("qvel_target", b), std::pair(b.qvel_target(), b.model().nv); },
+      "[worlds, nv] target velocities of the drives. A batch without drives raises.");
 }
 
 /// Binds a read-only view [worlds, inner…].
@@ -646,9 +655,9 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
         "Contacts of a world at its present state, including those that a step could bring. Each has links "
         "(a, b; -1 is the world),\n"
-        "position, normal from b to a, and distance between the shapes (negative for penetration; forces "
-        "begin at MJCF's margin), in\n"
-        "world axes [m]. ground_force has the forces.");
+        "bodies and geoms (their indices and names, '' for none), position, normal from b to a, and distance between "
+        "the shapes (negative\n"
+        "for penetration; forces begin at MJCF's margin), in world axes [m]. ground_force has the forces.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {

@@ -247,7 +247,23 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
           "between two links are taken in a frame that turns with both: J is the derivative of phi where phi is zero.");
 }
 
+/// Adds the equality of this name in the model's file. @throws ValueError, which lists the names; as growing()
+int add_own(PyEqualities& e, const std::string& name) {
+  const std::vector<EqualitySpec>& all = e.set.model().spec.equalities;
+  const auto at = std::ranges::find(all, name, &EqualitySpec::name);
+  std::string names;
+  for (const EqualitySpec& one : all) {
+    if (!one.name.empty()) names += (names.empty() ? "" : ", ") + one.name;
+  }
+  if (name.empty() || at == all.end())
+    throw ValueError("name", "\"" + name + "\"", names.empty() ? "a model whose equalities have names" : names);
+  return e.growing(name).add_from_spec(int(at - all.begin()));
+}
+
 void bind_additions(nb::class_<PyEqualities>& c) {
+  c.def("add_own", &add_own, "name"_a,
+        "Adds the equality of this name in the model's file, whether it is active there or not. Raises ValueError, "
+        "which lists the names.");
   c.def(
        "add_connect",
        [](PyEqualities& e, const std::string& name, handle a, const Numbers<3>& p, handle b, const Numbers<3>& q) {
@@ -329,10 +345,11 @@ void bind_additions(nb::class_<PyEqualities>& c) {
 }  // namespace
 
 void bind_equalities(nb::module_& m) {
-  nb::class_<PyEqualities> c(
-      m, "Equalities", nb::type_slots(FunctionSlots<PyEqualities>::slots),
-      "Equality constraints of a model. Equalities(model) holds those of the model's file, "
-      "Equalities(model, own=False) none. Points are in the bodies' frames; body 0 is the world.");
+  nb::class_<PyEqualities> c(m, "Equalities", nb::type_slots(FunctionSlots<PyEqualities>::slots),
+                             "Equality constraints of a model. Equalities(model) holds the active ones of the "
+                             "model's file,\n"
+                             "Equalities(model, own=False) none; add_own() adds them one by one. Points are in the "
+                             "bodies' frames; body 0 is the world.");
   bind_inspection(c);
   bind_additions(c);
 }

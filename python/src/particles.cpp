@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -92,6 +93,12 @@ nb::dict to_python(const Energies& e) {
 
 nb::object sym3(const std::array<double, 6>& v) {
   return new_array(std::array{v[0], v[1], v[2], v[1], v[3], v[4], v[2], v[4], v[5]}, {3, 3});
+}
+
+/// A new array of numbers, read-only because writing to the copy would not change the system.
+template <class Values>
+nb::object fixed(const Values& values) {
+  return own_array<double, const double>(AlignedVector<double>(values.begin(), values.end()), {values.size()});
 }
 
 void construct(Particles* self, handle mass, handle position, handle velocity, handle box, const std::string& units) {
@@ -552,11 +559,15 @@ void bind_system(nb::module_& m) {
       [](Particles& p, handle v) { assign(p, &ParticleSystem::velocity, "velocity", v); },
       nb::sig("def velocity(self) -> numpy.ndarray"), "[n, 3]; a view.");
   c.def_prop_ro(
-      "mass", [](const Particles& p) { return new_array(p.system.mass, {p.n()}); },
-      nb::sig("def mass(self) -> numpy.ndarray"), "[n] masses; a copy.");
+      "mass", [](const Particles& p) { return fixed(p.system.mass); }, nb::sig("def mass(self) -> numpy.ndarray"),
+      "[n] masses; read-only.");
   c.def_prop_ro(
-      "box", [](const Particles& p) { return to_numpy(p.system.box.length); },
-      nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths of the box, 0 where open; a copy.");
+      "box",
+      [](const Particles& p) {
+        const Vec3d& length = p.system.box.length;
+        return fixed(std::array{length.x, length.y, length.z});
+      },
+      nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths of the box, 0 where open; read-only.");
   c.def_prop_rw("pinned", &pinned_of, &set_pinned, nb::arg().none(),
                 nb::for_setter(nb::sig("def pinned(self, value: collections.abc.Iterable[int], /) -> None")),
                 "Indices of the particles that never move. Assigning replaces them.");

@@ -78,17 +78,35 @@ nb::dict rows_report(const RowsReport& r) {
 
 nb::tuple triple(const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); }
 
+}  // namespace
+
+nb::dict contact_dict(const Model& model, std::span<const ContactShape> shapes, const LinkContact& contact,
+                      double distance) {
+  auto [a, b] = ContactGeometry::shapes_of(contact);
+  if (shapes[std::size_t(a)].link != contact.a) std::swap(a, b);
+  const ContactShape &first = shapes[std::size_t(a)], &second = shapes[std::size_t(b)];
+  const auto name = [&](const ContactShape& s) {
+    return model.spec.bodies[std::size_t(s.body)].geoms[std::size_t(s.geom)].name;
+  };
+  nb::dict one;
+  one["links"] = nb::make_tuple(contact.a, contact.b);
+  one["bodies"] = nb::make_tuple(first.body, second.body), one["geoms"] = nb::make_tuple(name(first), name(second));
+  one["position"] = triple(contact.point.position), one["normal"] = triple(contact.point.normal);
+  one["distance"] = distance;
+  return one;
+}
+
+namespace {
+
 template <class R>
-nb::list contact_list(const Stepper<R>& stepper) {
+nb::list contact_list(const Model& model, const Stepper<R>& stepper) {
   nb::list list;
   if (!stepper.rows()) return list;
   const std::span<const LinkContact> contacts = stepper.rows()->contacts();
   for (std::size_t i = 0; i < contacts.size(); ++i) {
     const LinkContact& c = contacts[i];
-    nb::dict one;
-    one["links"] = nb::make_tuple(c.a, c.b);
-    one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
-    one["distance"] = stepper.rows()->geometry().separation(c),
+    const ContactGeometry& geometry = stepper.rows()->geometry();
+    nb::dict one = contact_dict(model, geometry.shapes(), c, geometry.separation(c));
     one["force"] = triple(stepper.rows()->terms().force(int(i)));
     one["torque"] = triple(stepper.rows()->terms().torque(int(i)));
     one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
@@ -236,7 +254,7 @@ class AnyStepper {
     return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       if (d.width() > 1)
         throw ValueError("data", std::to_string(d.worlds()) + " worlds", "one world; use Batch for many");
-      return contact_list(s);
+      return contact_list(any_->model(), s);
     });
   }
   void restart(int world) {
@@ -525,13 +543,15 @@ void bind_sim(nb::module_& m) {
                 "Wall time of each stage, summed over all steps so far [s], by name in the order of execution "
                 "(docs/architecture.md). Zero without\n"
                 "profile=True.");
-  c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
-                "Contacts of the last step. Each has links (a, b; -1 is the world), position, normal from b to a, "
-                "and distance between the shapes\n"
-                "(negative for penetration; forces begin at MJCF's margin); force and torque (torsional and rolling "
-                "friction) on a, all in world\n"
-                "axes [m, N, N m]; friction, the coefficient (0 without friction, the larger of an explicit pair's "
-                "two); and dimension, MJCF's condim.");
+  c.def_prop_ro(
+      "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
+      "Contacts of the last step. Each has links (a, b; -1 is the world), bodies and geoms (their indices and "
+      "names, '' for none),\n"
+      "position, normal from b to a, and distance between the shapes (negative for penetration; forces "
+      "begin at MJCF's margin); force and\n"
+      "torque (torsional and rolling friction) on a, all in world axes [m, N, N m]; friction, the coefficient (0 "
+      "without\n"
+      "friction, the larger of an explicit pair's two); and dimension, MJCF's condim.");
   c.def("restart", &AnyStepper::restart, "world"_a = 0,
         "Announces that the state of a world was set. The world continues even if it was frozen, and its "
         "earlier steps no longer\n"

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 
 #include "bindings.hpp"
 #include "tarsus/sim/step.hpp"
@@ -21,5 +23,9 @@ struct StepperArguments {
 
 /// @param dt none: the model's time step @throws ValueError naming the argument with an invalid value
 StepOptions step_options(const Model& model, std::optional<double> dt, const StepperArguments& arguments);
+
+/// links, bodies, geoms, position, normal and distance of a contact between two of these shapes.
+nb::dict contact_dict(const Model& model, std::span<const ContactShape> shapes, const LinkContact& contact,
+                      double distance);
 
 }  // namespace tarsus::python

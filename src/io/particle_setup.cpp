@@ -43,6 +43,10 @@ class SetupReader {
     read_outer();
     read_places();
     const auto has = [&](const char* key) { return root_.get(key) != nullptr; };
+    for (const char* key : {"types", "exclude"}) {
+      if (has(key) && !has("lennard_jones") && !has("coulomb"))
+        root_.fault(*root_.get(key), key, "without effect, because there is neither \"lennard_jones\" nor \"coulomb\"");
+    }
     const bool forces = std::ranges::any_of(kForces, has);
     if (forces) system_.force_field = std::move(field_);
     root_.done(Severity::error,

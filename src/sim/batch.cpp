@@ -902,6 +902,11 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
 }
 
 template <class R>
+std::span<const ContactShape> Batch<R>::contact_shapes() const {
+  return geometry_ ? geometry_->shapes() : std::span<const ContactShape>();
+}
+
+template <class R>
 void Batch<R>::check_points(int body, In<R> point) const {
   body_at(model_, body);
   if (!point.empty() && point.size() != 3) check_size("point", point.size(), 3 * at(worlds_));

@@ -606,6 +606,13 @@ TEST(Command, AReplayIsTheRunToTheBit) {
     std::filesystem::rename(first, second);
     EXPECT_EQ(tarsus_command("replay --verify r.npz", "2>&1", second).code, 0);
   }
+  {  // a name that is not UTF-8
+    const std::filesystem::path odd = folder.path() / "caf\xe9.xml";
+    std::filesystem::copy_file(TARSUS_SOURCE_DIR "/models/pendulum.xml", odd);
+    ASSERT_EQ(tarsus_command("run caf\xe9.xml --duration 0.1 --out odd.npz", "2>&1", folder.path()).code, 0);
+    const Outcome replay = tarsus_command("replay --verify odd.npz", "2>&1", folder.path());
+    EXPECT_EQ(replay.code, 0) << replay.text;
+  }
   ASSERT_EQ(tarsus_command("run models/double_pendulum.xml --dt 0.01 --duration 0.5 --out " + file).code, 0);
   const auto copy = [&](double moved, bool hashed_anew) {  // a copy with one number of frame 20 changed
     tarsus::NpzReader from{std::filesystem::path(file)};

@@ -315,6 +315,7 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --out x.xyz --energies ./x.xyz", "--energies: is ./x.xyz, expected a file other than that of --out"},
       {"chain:8 --out x.xyz --final x.xyz", "--final"},
       {"chain:8 --energies x --final x", "--final"},
+      {"chain:8 --final x.xyz", "--final: is x.xyz, expected a file that ends in .sys"},
       {"chain:8 --forces spce-smooth", "O H H"},
       {"chain:8 --units parsec", "nm_ps"},
       {"chain:1", "chain"},

@@ -150,6 +150,8 @@ TEST(ParticleSetup, FaultsAreNamedWithTheirPlaceAndLeaveTheSystem) {
            Case{R"({"types": {"O": {"epsilon": -1, "sigma": 1}, "H": {}}})", "types/O/epsilon"},
            Case{R"({"types": {"O": {"epsilon": 1}, "H": {}}})", "types/O/sigma"},
            Case{R"({"types": {"O": {}}})", "particle 1 has type 'H'"},
+           Case{R"({"types": {"O": {}, "H": {}}, "gravity": [0, 0, 1]})", "without effect"},
+           Case{R"({"exclude": [[0, 1]]})", "without effect"},
            Case{R"({"types": {"O": {"mass": 1}, "H": {}}})", "mass"},
            Case{R"({"lennard_jones": {"cutoff": 1}})", "needs \"types\""},
            Case{R"({"types": {"O": {}, "H": {}}, "lennard_jones": {}})", "lennard_jones/cutoff"},

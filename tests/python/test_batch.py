@@ -1017,6 +1017,19 @@ def test_results_of_a_rollout_have_memory_of_their_own(humanoid):
         batch.rollout(qpos_target=targets, states=memory.reshape(3, 2, -1))
 
 
+def test_inputs_that_would_have_no_effect_are_refused():
+    model = tarsus.Model.load(tarsus.MODELS / "quadruped.xml")
+    free, driven = tarsus.Batch(model, 2), tarsus.Batch(model, 2, drives=tarsus.Drives.uniform(model))
+    for name, batch in (("qpos_target", free), ("qvel_target", free), ("ctrl", driven)):
+        with pytest.raises(tarsus.ValueError, match=f"{name}: is of a batch with"):
+            getattr(batch, name)[:] = 1
+        with pytest.raises(tarsus.ValueError, match=f"{name}: is of a batch with"):
+            setattr(batch, name, np.zeros((2, model.nq)))
+    free.set_drives(tarsus.Drives.uniform(model))
+    assert free.qpos_target.shape == (2, model.nq) and driven.qvel_target.shape == (2, model.nv)
+    assert tarsus.Batch(tarsus.Model.load(tarsus.MODELS / "pendulum.xml"), 2, drives=tarsus.Drives(np.ones(1), np.ones(1))).ctrl.shape == (2, 0)
+
+
 def test_worlds_are_reset_to_a_keyframe():
     text = """<mujoco><worldbody><body name='hand' mocap='true' pos='0 0 3'/><body><joint name='j'/><geom size='.1' pos='.2 0 0'/></body></worldbody>
       <actuator><position joint='j' kp='5'/><general joint='j' dyntype='integrator'/></actuator>
@@ -1030,7 +1043,9 @@ def test_worlds_are_reset_to_a_keyframe():
         of = getattr(batch, name)[2]
         assert np.array_equal(of.ravel(), getattr(one, name).ravel()), name
     assert batch.ctrl[1].tolist() == [9, 9] and batch.qpos[1, 0] == 0 and batch.tau[0, 0] == 0
-    assert np.array_equal(batch.qpos_target[0], batch.qpos[0])
+    driven = tarsus.Batch(model, worlds=2, drives=tarsus.Drives.uniform(model))
+    driven.reset(keyframe="a")
+    assert np.array_equal(driven.qpos_target, driven.qpos) and driven.qpos[0, 0] == 0.3
     batch.reset(keyframe=1)
     assert (batch.qpos == 0.7).all() and not batch.ctrl.any() and (batch.mocap_pos.ravel()[:3] == [0, 0, 3]).all()
     with pytest.raises(tarsus.ValueError, match="keyframe"):

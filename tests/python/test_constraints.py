@@ -629,3 +629,27 @@ def test_dependent_rows_of_tendons_hold_beside_a_light_link(light):
         off = [longest_tendon(model, worlds, dtype, 240, ctrl) for worlds, dtype in ((0, "float64"), (6, "float64"), (6, "float32"))]
         assert max(off) < 0.102, (ctrl, off)
         assert off[1] == pytest.approx(off[0], abs=1e-5), (ctrl, off)
+
+
+def test_equalities_of_the_file_are_selected_by_name():
+    """The rows of a constraint that is added by its name, active or not, are those of a file in which it alone is active."""
+    text = """<mujoco><worldbody><body name="hand" mocap="true" pos="0 0 .5"/>
+      <body name="box" pos="0 .1 .5"><freejoint/><geom type="box" size=".05 .05 .05"/><site name="side" pos=".05 0 0"/></body>
+      <body pos="1 0 .5"><joint name="j1" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02"/>
+        <body pos=".3 0 0"><joint name="j2" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02"/><site name="tip" pos=".3 0 0"/></body></body>
+      </worldbody><equality><weld name="grasp" body1="hand" body2="box" active="{}"/><connect name="hook" site1="tip" site2="side" active="{}"/>
+      <joint name="gear" joint1="j1" joint2="j2" polycoef="0 .5 .1" active="{}"/></equality></mujoco>"""
+    model = tarsus.Model.from_xml_string(text.format("true", "false", "true"))
+    names = ("grasp", "hook", "gear")
+    assert len(tarsus.Equalities(model)) == 2
+    for i, name in enumerate(names):
+        alone = tarsus.Model.from_xml_string(text.format(*["true" if i == k else "false" for k in range(3)]))
+        eq, data = tarsus.Equalities(model, own=False), tarsus.Data(model)
+        assert eq.add_own(name) == 0
+        qpos, qvel = tarsus.random_configuration(model, 3), np.linspace(-1, 1, model.nv)
+        mine, theirs = eq.rows(data, qpos, qvel), tarsus.Equalities(alone).rows(tarsus.Data(alone), qpos, qvel)
+        assert eq.nrow == [6, 3, 1][i] and all(np.array_equal(mine[key], theirs[key]) for key in theirs)
+        with pytest.raises(tarsus.ValueError, match="name"):
+            eq.add_own(name)  # twice
+    with pytest.raises(tarsus.ValueError, match="expected grasp, hook, gear"):
+        eq.add_own("grip")

@@ -332,3 +332,27 @@ def test_ranges_give_under_a_load_as_mujocos(kind, span, ref, imp, dt):
     assert batch.width > 1 and abs(d.qpos[0] - np.deg2rad(20)) > 1e-3
     np.testing.assert_allclose(stepper.data.qpos, d.qpos, atol=1e-6)
     np.testing.assert_allclose(batch.qpos[0], d.qpos, atol=1e-6)
+
+
+def test_contacts_name_their_bodies_and_geoms_as_mujoco():
+    """A welded part is a body of its own, mocap bodies are not the world, and the order is that of `links`."""
+    text = f"""<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+      <body name="table" pos="0 2 .1"><geom name="top" type="box" size=".5 .5 .1"/></body>
+      <body name="hand" mocap="true" pos="0 0 .55"><geom name="palm" type="box" size=".2 .2 .05"/></body>
+      <body name="robot" pos="0 0 .3"><freejoint/><geom name="trunk" type="box" size=".3 .2 .205"/>
+        <body name="foot" pos=".4 0 -.2"><geom name="sole" type="sphere" size=".105"/><geom type="sphere" size=".105" pos=".3 0 0"/></body></body>
+      <body name="one" pos="0 2 .3"><freejoint/><geom name="low" type="box" size=".1 .1 .105"/></body>
+      <body name="two" pos="0 2 .5"><freejoint/><geom name="high" type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    theirs = mujoco.MjData(model)
+    mujoco.mj_forward(model, theirs)
+    named = lambda geom: (int(model.geom_bodyid[geom]), model.geom(geom).name)  # noqa: E731
+    expected = {frozenset((named(c.geom1), named(c.geom2))) for c in theirs.contact}
+    assert len(expected) == 5
+    ours = tarsus.Model.from_xml_string(text)
+    stepper, batch = tarsus.Stepper(tarsus.Data(ours), dt=1e-4), tarsus.Batch(ours, 2)
+    stepper.step()
+    for contacts in (stepper.contacts, batch.contacts(1)):
+        assert {frozenset(zip(c["bodies"], c["geoms"])) for c in contacts if c["distance"] < 0} == expected
+        for c in contacts:
+            assert tuple(ours.bodies[body].link for body in c["bodies"]) == c["links"]

@@ -303,7 +303,7 @@ def test_a_failed_step_leaves_the_tensions_of_the_state():
 
 def test_a_spring_without_length_has_no_force_at_its_rest():
     s = tarsus.ParticleSystem(np.ones(3), np.array([[1.0, 2, 3], [1, 2, 3], [1, 2, 5]]))
-    s.setup({"bonds": [[0, 1, 7.0, 0.0], [1, 2, 7.0, 0.0]], "exclude": "none"})
+    s.setup({"bonds": [[0, 1, 7.0, 0.0], [1, 2, 7.0, 0.0]]})
     force, energies, _ = s.forces()
     assert np.array_equal(force, [[0, 0, 0], [0, 0, 14], [0, 0, -14]]) and energies["bonds"] == 0.5 * 7 * 2**2
 
@@ -396,6 +396,9 @@ def test_results_of_a_hanging_chain():
     assert np.allclose(verlet.constraint_forces[1:, 2], 10, atol=1e-6)
     assert np.isclose(verlet.constraint_virial[2, 2], -60, atol=1e-5)
     assert system.degrees_of_freedom() == 6 and system.pinned == []
+    for fixed in (system.mass, system.box):  # copies: what is written to them would be lost
+        with pytest.raises(ValueError, match="read-only"):
+            fixed[0] = 2
 
 
 def test_the_virial_of_a_fixed_place_is_the_sum_that_it_is_called():

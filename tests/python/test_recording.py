@@ -149,6 +149,21 @@ def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments, number):
         assert np.isfinite(recording["qpos"]).all()
 
 
+def test_an_interrupted_fluid_is_reported_up_to_its_last_step(tmp_path):
+    frames, table = tmp_path / "water.xyz", tmp_path / "table.csv"
+    run = subprocess.Popen([str(CLI), "md", "water1", "--steps", "1000000000", "--json", "--out", str(frames), "--energies", str(table)],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not table.exists():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    run.send_signal(signal.SIGINT)
+    report = json.loads(run.communicate(timeout=60)[0])
+    last = report["energy"]["last"]
+    assert report["interrupted"] and last["step"] == report["steps"] > 0
+    assert int(table.read_text().splitlines()[-1].split(",")[0]) == report["steps"]
+    assert f"step={report['steps']} " in frames.read_text()
+
+
 def test_a_fluid_that_settles_is_interrupted(tmp_path):
     out = tmp_path / "water.xyz"
     run = subprocess.Popen([str(CLI), "md", "water:1728", "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

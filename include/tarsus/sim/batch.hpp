@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "tarsus/base/thread_team.hpp"
+#include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/sim/world_parameters.hpp"
@@ -221,6 +222,8 @@ class Batch {
   /// Contacts of a world in its present state, including those that a step could close (ContactGeometry::detect()),
   /// without forces.
   std::vector<LinkContact> contacts(int world);
+  /// The shapes that contacts() are between. Empty before its first call.
+  std::span<const ContactShape> contact_shapes() const;
   /// tau += Jᵀ force: applies a force at a point of a body in the current state, world axes. It acts until tau is
   /// overwritten.
   /// @param force [worlds][3] or [3] [N]  @param point [worlds][3] or [3] [m]; empty: the centre of mass

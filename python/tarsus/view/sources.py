@@ -1,6 +1,7 @@
 """Sources for free bodies, particles and recordings, and the function that opens a file or a name."""
 
 import json
+import os
 import zipfile
 import zlib
 from os import PathLike
@@ -387,7 +388,8 @@ def is_motion(path):
 def arguments_of(meta):
     """(option, value) for each argument of the run that made the recording."""
     try:
-        return [str(word).partition("=")[::2] for word in json.loads(meta.get("arguments") or "[]")]
+        words = json.loads(meta.get("arguments") or "[]")  # a word that is not UTF-8 is a list of its bytes
+        return [(os.fsdecode(bytes(word)) if isinstance(word, list) else str(word)).partition("=")[::2] for word in words]
     except (TypeError, ValueError):
         return []
 
