@@ -85,8 +85,7 @@ class GaussSeidel final : public RowSolver {
   double solve_block(const RowProblem& problem, const RowBlock& block, const double* inverse, double relaxation,
                      std::span<double> u, std::span<double> multiplier) {
     const auto n = at(block.count), first = at(block.first);
-    for (std::size_t i = 0; i < n; ++i)
-      before_[i] = problem.residual(block.first + int(i), u, multiplier[first + i]);
+    for (std::size_t i = 0; i < n; ++i) before_[i] = problem.residual(block.first + int(i), u, multiplier[first + i]);
     double worst = 0;
     for (std::size_t i = 0; i < n; ++i) {
       double change = 0;

@@ -125,8 +125,7 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
   }
   double rho[kTermRows], projected[kTermRows], worst = 0;
   project(term, rows, velocity, impulse, 1, std::max(0.0, impulse[0]), rho, projected, nullptr);
-  for (int i = 0; i < term.nrow; ++i)
-    worst = larger(worst, std::abs(impulse[i] - projected[i]) * rho[i]);
+  for (int i = 0; i < term.nrow; ++i) worst = larger(worst, std::abs(impulse[i] - projected[i]) * rho[i]);
   return worst;
 }
 

@@ -294,7 +294,17 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
       mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
       return swept_mass(mass.row_blocks(some), terms, some, &points, &mass != &dense && rows_held > 0);
     };
+    const auto swept_in_stages = [&](TreeOperator<double>& mass) {  // every third term, then all of them
+      swept(mass);
+      std::vector<int> first;
+      for (std::size_t i = seed % 3; i < some.size(); i += 3) first.push_back(some[i]);
+      w.advance_free();
+      mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
+      mass.row_blocks(first);
+      return swept_mass(mass.row_blocks(some), terms, some, &points, false);
+    };
     const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense), A_graph = swept(graph), A_whole = swept(whole);
+    const Eigen::MatrixXd A_stages = swept_in_stages(dense);
     const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
@@ -313,6 +323,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     }
     EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-10 of the rows' inverse mass
     EXPECT_LT((A_dense - expected).norm(), 1e-7 * expected.norm());
+    EXPECT_LT((A_stages - expected).norm(), 1e-7 * expected.norm());
     EXPECT_LT((A_graph - expected).norm(), 1e-7 * expected.norm());
     EXPECT_LT((A_whole - expected).norm(), 1e-7 * expected.norm());
 
