@@ -65,7 +65,7 @@ class DenseTerms {
   };
   const RowsOf& rows_of(int term);
   std::span<const int> places_of(int term) const {
-    return {&places_[std::size_t(rows_of_[term].first_place)], std::size_t(rows_of_[term].places)};
+    return {places_.data() + rows_of_[term].first_place, std::size_t(rows_of_[term].places)};
   }
   void solve_new_rows();
   int pair_of(std::size_t contact);

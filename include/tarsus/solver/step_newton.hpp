@@ -30,8 +30,9 @@
 //   active    If few terms act, they are solved as a separate problem, from their rows alone. An iteration on all terms
 //             at the resulting impulses follows, and then another one on the terms that act by then.
 //   anew      If this does not converge either, the problem without friction is solved, which is convex. From its
-//             impulses the problem itself is solved by Newton's iterations alone, or along the curve of solutions that
-//             begins there as friction grows (solver/friction_path.hpp). That curve ends at a solution.
+//             impulses the problem itself is solved by Newton's iterations alone; else from starts near the best
+//             iterate; else along the curve of solutions that begins without friction, as friction grows
+//             (solver/friction_path.hpp). That curve ends at a solution.
 //   cap       At the limit on iterations, the best iterate and its residual are the result. If the residual is large,
 //             the result of sweeps from zero replaces it. If bounded impulses are outside their bounds, one more linear
 //             solve follows.
