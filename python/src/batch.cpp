@@ -15,6 +15,7 @@
 #include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/sim/capture.hpp"
+#include "world_parameters.hpp"
 
 namespace tarsus::python {
 
@@ -129,13 +130,6 @@ Input<R> all_or_each(const char* argument, handle object, int worlds, int n) {
   if (object.is_none()) return {};
   if (shape_of(argument, object).size() == 1) return Input<R>(argument, object, {size(n)}, 1);
   return Input<R>(argument, object, {size(worlds), size(n)}, 1);
-}
-
-std::vector<std::uint8_t> mask_of(handle mask, int worlds) {
-  if (mask.is_none()) return {};
-  const Shape shape{size(worlds)};
-  const auto* flags = static_cast<const std::uint8_t*>(checked_array("mask", mask, '?', shape, false));
-  return {flags, flags + worlds};
 }
 
 void reset(AnyBatch& any, handle mask, handle qpos, handle qvel, handle keyframe) {
@@ -305,60 +299,6 @@ nb::bytes bytes_of(std::span<const E> values) {
   return nb::bytes(values.data(), values.size_bytes());
 }
 
-constexpr std::array<WorldParameter, kWorldParameters> kParameters = [] {
-  std::array<WorldParameter, kWorldParameters> all{};
-  for (int k = 0; k < kWorldParameters; ++k) all[std::size_t(k)] = WorldParameter(k);
-  return all;
-}();
-
-WorldParameter parameter_named(const std::string& text) {
-  for (const WorldParameter which : kParameters) {
-    if (text == name(which)) return which;
-  }
-  throw ValueError("parameters", "\"" + text + "\"", "a value returned by save()");
-}
-
-/// Copies of the parameters that were set, [worlds, n] each.
-template <class R>
-nb::dict parameters_of(Batch<R>& b) {
-  nb::dict out;
-  for (const WorldParameter which : kParameters) {
-    const std::span<const double> values = b.parameter(which);
-    if (values.empty()) continue;
-    out[name(which)] = new_array(AlignedVector<double>(values.begin(), values.end()),
-                                 {size(b.worlds()), size(numbers(b.model(), which))});
-  }
-  return out;
-}
-
-void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, handle gravity, handle friction_scale,
-                    handle kp_scale, handle kd_scale, handle force_scale, handle actuator_gain_scale,
-                    handle actuator_damping_scale, handle actuator_force_scale, handle mask) {
-  any.alone([&]<class R>(Batch<R>& b) {
-    const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
-    const handle given[] = {mass_scale,
-                            damping_scale,
-                            gravity,
-                            friction_scale,
-                            kp_scale,
-                            kd_scale,
-                            force_scale,
-                            actuator_gain_scale,
-                            actuator_damping_scale,
-                            actuator_force_scale};
-    WorldParameters all;
-    for (const WorldParameter which : kParameters) {
-      const handle values = given[size(int(which))];
-      if (values.is_none()) continue;
-      const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
-      const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
-      const Input<double> in(name(which), values, shape, 1);
-      all[which].assign(in.span().begin(), in.span().end());
-    }
-    b.set_parameters(all, which_worlds);
-  });
-}
-
 std::uint64_t hash_of(const Drives& drives) {
   std::uint64_t hash = kHashStart;
   for (const auto* gains : {&drives.kp, &drives.kd, &drives.force_limit, &drives.force_floor})
@@ -467,7 +407,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     s.parameters = {};
     for (const auto& [key, values] : expect_python<nb::dict>(item("parameters"), "parameters", "dict")) {
       const WorldParameter which = parameter_named(nb::str(key).c_str());
-      const Input<double> in(name(which), values, {size(b.worlds()), size(numbers(b.model(), which))}, 1);
+      const Input<double> in(name(which), values, shape_of_all(b, which), 1);
       s.parameters[which].assign(in.span().begin(), in.span().end());
       check_numbers(b.model(), which, s.parameters[which]);
     }
@@ -669,32 +609,6 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "world"_a,
       "'ok', or why the world is frozen, such as 'bad_input: qpos_target[3] is nan'. It failed after "
       "steps[world] good steps.");
-  c.def("set_parameters", &set_parameters, nb::kw_only(), "mass_scale"_a = nb::none(), "damping_scale"_a = nb::none(),
-        "gravity"_a = nb::none(), "friction_scale"_a = nb::none(), "kp_scale"_a = nb::none(), "kd_scale"_a = nb::none(),
-        "force_scale"_a = nb::none(), "actuator_gain_scale"_a = nb::none(), "actuator_damping_scale"_a = nb::none(),
-        "actuator_force_scale"_a = nb::none(), "mask"_a = nb::none(),
-        nb::sig("def set_parameters(self, *, mass_scale: numpy.ndarray | None = None, damping_scale: numpy.ndarray | "
-                "None = None, gravity: numpy.ndarray | None = None, friction_scale: numpy.ndarray | None = None, "
-                "kp_scale: numpy.ndarray | None = None, kd_scale: numpy.ndarray | None = None, force_scale: "
-                "numpy.ndarray | None = None, actuator_gain_scale: numpy.ndarray | None = None, "
-                "actuator_damping_scale: numpy.ndarray | None = None, actuator_force_scale: "
-                "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
-        "Sets physical parameters of the worlds in the mask, one value per world; resets keep them. Factors "
-        "are [worlds, n] or [worlds]:\n"
-        "mass_scale for masses and inertias (n = nbody), damping_scale for joint damping (njoint), "
-        "friction_scale for the sliding\n"
-        "friction of geoms (geoms of all bodies in turn; an explicit pair takes the larger of its two "
-        "factors), kp_scale, kd_scale and\n"
-        "force_scale for the drives' gains and force limits (nv; those of a joint with several degrees of freedom are "
-        "used "
-        "as Drives uses its gains).\n"
-        "actuator_gain_scale, actuator_damping_scale and actuator_force_scale (n = number of the model's actuators) "
-        "are for its own\n"
-        "actuators: coefficients of gain and bias, those of the velocity, and force ranges. A motor's strength is its "
-        "gain; a velocity\n"
-        "servo has both factors. gravity is [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for a number out of "
-        "range or one without\n"
-        "effect.");
   c.def("capture", &capture, "world"_a, "file"_a,
         nb::sig("def capture(self, world: int, file: str | os.PathLike) -> bool"),
         "Writes one world to an .npz file. A failed world is written as it was before its failed step, with "
@@ -704,13 +618,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "bit. With captures=True it always does. Otherwise a failed world starts without the solver's warm "
         "start and may end\n"
         "differently. For a world with status ok, whose step has not been taken, the result is True.");
-  c.def(
-      "clear_parameters", [](AnyBatch& any) { any.alone([](auto& b) { b.clear_parameters(); }); },
-      "Resets all parameters to those of the model and the drives.");
-  c.def_prop_ro(
-      "parameters", [](AnyBatch& any) { return any.alone([](auto& b) { return parameters_of(b); }); },
-      nb::sig("def parameters(self) -> dict[str, numpy.ndarray]"),
-      "The parameters that set_parameters() has set: copies [worlds, n].");
+  bind_parameters(c);
   c.def(
       "set_drives",
       [](AnyBatch& any, std::optional<Drives> drives) { any.alone([&](auto& b) { b.set_drives(drives); }); },

@@ -12,6 +12,7 @@
 #include "tarsus/learn/motion_task.hpp"
 #include "tarsus/learn/vector_task.hpp"
 #include "tarsus/learn/velocity_task.hpp"
+#include "world_parameters.hpp"
 
 namespace tarsus::python {
 
@@ -360,6 +361,7 @@ void bind_learn(nb::module_& m) {
         "these seeds.");
   c.def("step", &AnyVectorTask::step, "action"_a, nb::sig("def step(self, action: numpy.ndarray) -> None"),
         "Makes one control step. action [worlds, action_size].");
+  bind_parameters(c);
   c.def("__repr__", [](handle self) {
     return any(self).visit([&]<class R>(VectorTask<R>& v) {
       return "<tarsus.VectorTask of '" + v.task().model().name + "' worlds=" + std::to_string(v.worlds()) + " " +

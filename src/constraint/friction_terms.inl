@@ -9,9 +9,11 @@ namespace tarsus {
 
 template <class R>
 void StepTerms<R>::add_friction_loss() {
+  const WorldTable<R>* const own = step_.data->own;
   for (int i = 0; i < model_.njoint(); ++i) {
     const Joint& joint = model_.joints[i];
-    if (!(joint.friction_loss > 0)) continue;
+    const double loss = own && !own->friction_loss.empty() ? double(own->friction_loss[i]) : joint.friction_loss;
+    if (!(loss > 0)) continue;
     for (int k = 0; k < joint.nv(); ++k) {
       JointRows rows{i, JointRows::Part::axial, 1, {1, 0, 0}};
       if (joint.nv() > 1) {
@@ -20,7 +22,7 @@ void StepTerms<R>::add_friction_loss() {
         rows.part = linear ? JointRows::Part::linear : JointRows::Part::angular;
         rows.e = linear ? unit : widen(step_.data->links()[i].R) * unit;
       }
-      const double mass = joint_inverse_mass(rows), most = step_.h * joint.friction_loss;
+      const double mass = joint_inverse_mass(rows), most = step_.h * loss;
       add_joint_term({Kind::friction_loss, 8 * std::uint64_t(i) + k}, -most, most, rows, compliance(0, mass), 0, mass);
     }
   }

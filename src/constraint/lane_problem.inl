@@ -358,7 +358,8 @@ class LaneProblem {
       const Mat3<T>& A = state_[joint].R;
       r.e = r.axial ? Vec3<T>{one(), zero(), zero()} : k == 0 ? A.column_x() : k == 1 ? A.column_y() : A.column_z();
       r.free = along_row(v_, state_, r, free), r.target = zero();
-      r.upper = T(step_.h * m_.loss[i]), r.lower = -r.upper;
+      const T loss = pack_.own_loss ? as_lanes(pack_.own_loss)[joint] : T(m_.loss[i]);
+      r.upper = T(step_.h) * loss, r.lower = -r.upper;
       r.metric.inverse_mass = inverse_mass(r.joint), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
       r.metric.set(r.metric.own_R, r.live);
       start(r, before_projection(r, along_row(v_, state_, r, qvel)), true);

@@ -355,7 +355,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     pack.memory = reinterpret_cast<std::byte*>(memory_[std::size_t(p)].data());
     const WorldTable<R>* own = data.own ? &data.own[p] : nullptr;
     pack.own_mass = own ? get(own->row_mass) : nullptr;
-    pack.own_friction = own ? get(own->friction) : nullptr;
+    pack.own_friction = own ? get(own->friction) : nullptr, pack.own_loss = own ? get(own->friction_loss) : nullptr;
     pack.kp_scale = own ? get(own->kp) : nullptr, pack.kd_scale = own ? get(own->kd) : nullptr;
     pack.force_scale = own ? get(own->force) : nullptr;
   }

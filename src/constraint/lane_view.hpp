@@ -165,6 +165,7 @@ struct LanePack {
   // Worlds' own parameters beside ModelView's; null: none.
   const R* own_mass;                           ///< [nlink][kReferenceNumbers][lane] instead of LaneModel::mass
   const R* own_friction;                       ///< [npair][lane] instead of the pairs'
+  const R* own_loss;                           ///< [nlink][lane] dry friction instead of LaneModel::loss
   const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors of the drives' parameters
 };
 

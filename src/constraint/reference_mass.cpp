@@ -40,11 +40,15 @@ std::vector<ReferenceMass> reference_masses(const Model& model) {
   return masses_of(model, data);
 }
 
-std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia) {
+std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia,
+                                            std::span<const double> armature) {
   const int nlink = model.njoint(), worlds = nlink > 0 ? int(inertia.size()) / nlink : 0;
-  check_size("inertia", inertia.size(), at(worlds * nlink));
+  check_size("inertia", inertia.size(), at(worlds * nlink)),
+      check_size("armature", armature.size(), at(worlds * model.nv));
   if (worlds == 0) return {};
   Data data(model, worlds);
+  for (int world = 0; world < worlds; ++world)
+    data.set(data.joint_inertia, model.nv, world, armature.subspan(at(world * model.nv), at(model.nv)));
   std::vector<WorldTable<double>> own(at(data.packs()));
   for (int pack = 0; pack < data.packs(); ++pack) {
     AlignedVector<double>& to = own[at(pack)].inertia;

@@ -122,7 +122,7 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
                                   const T* qvel, const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
   for (int k = 0; k < m.nv; ++k) {
     Q[k] = tau ? tau[k] : T(Real<T>(0));
-    K[k] = T(m.armature[k]);
+    K[k] = kWithOwn && m.own_armature ? reinterpret_cast<const T*>(m.own_armature)[k] : T(m.armature[k]);
   }
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -144,7 +144,7 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
 template <class T>
 void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
                         const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
-  if (m.own_damping || m.own_spring_rate2 || drive.kp_scale || drive.kd_scale)
+  if (m.own_damping || m.own_spring_rate2 || m.own_armature || drive.kp_scale || drive.kd_scale)
     drive_terms_of<true>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);
   else
     drive_terms_of<false>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);

@@ -44,7 +44,7 @@ void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
     for (int i = 0; i < model.nv; ++i) {
       for (int lane = 0; lane < data.width(); ++lane) {
         const std::size_t j = std::size_t(i) * data.width() + lane;
-        out[j] += view.armature[i] * a[j];
+        out[j] += (view.own_armature ? view.own_armature[j] : view.armature[i]) * a[j];
       }
     }
   });
@@ -73,13 +73,13 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
 template <class R>
 void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> tau, Out<R> qacc, In<R> external) {
   check_data(model, data);
-  const R* armature = model.view<R>().armature;
   R* K = data.joint_inertia.data();
   for (int pack = 0; pack < data.packs(); ++pack) {
-    if (data.width() == 1)
-      K = std::copy_n(armature, model.nv, K);
+    const ModelView<R> view = data.view(model, pack);
+    if (view.own_armature)
+      K = std::copy_n(view.own_armature, model.nv * data.width(), K);
     else
-      for (int i = 0; i < model.nv; ++i) K = std::fill_n(K, data.width(), armature[i]);
+      for (int i = 0; i < model.nv; ++i) K = std::fill_n(K, data.width(), view.armature[i]);
   }
   maba(model, data, qpos, qvel, tau, data.joint_inertia, qacc, external);
 }

@@ -32,8 +32,8 @@ Mat3d principal_axes(const Model& model, int body) {
   return given && given->axes ? rotation(normalized(*given->axes)) : eigen(b.inertia).vectors;
 }
 
-LinkFrame inertial_frame(const Model& model, int body) {
-  return frame_on(model, body, {principal_axes(model, body), body_at(model, body).com});
+LinkFrame inertial_frame(const Model& model, int body, const Vec3d& com_offset) {
+  return frame_on(model, body, {principal_axes(model, body), body_at(model, body).com + com_offset});
 }
 
 LinkFrame movable_frame(const Model& model, int body) {

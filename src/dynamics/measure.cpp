@@ -74,15 +74,15 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
   Energy e;
   const Vec3d gravity = gravity_of(model, data);
   for (int i = 1; i < model.nbody(); ++i) {
-    const Body& body = model.bodies[i];
+    const BodyMass body = mass_of(model, data, i);
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
     const Vec3d c = X.R * body.com, v_com = shift(v, c).v, w = transpose_mul(X.R, v.w);
-    const double scale = mass_scale(data, i), mass = scale * body.mass;
-    e.kinetic += 0.5 * (mass * dot(v_com, v_com) + scale * dot(w, body.inertia * w));
-    e.potential -= mass * dot(gravity, X.p + c);
+    e.kinetic += 0.5 * (body.mass * dot(v_com, v_com) + dot(w, body.inertia * w));
+    e.potential -= body.mass * dot(gravity, X.p + c);
   }
-  for (int i = 0; i < model.nv; ++i) e.kinetic += 0.5 * model.armature[i] * double(qvel[i]) * double(qvel[i]);
+  for (int i = 0; i < model.nv; ++i)
+    e.kinetic += 0.5 * armature_of(model, data, i, 0) * double(qvel[i]) * double(qvel[i]);
   std::vector<double> stretch(model.nv);
   bool springs = false;
   for (const Joint& joint : model.joints) springs = springs || joint.stiffness > 0;
@@ -101,16 +101,15 @@ Momentum momentum(const Model& model, const BasicData<R>& data) {
   Vec3d moment{0, 0, 0}, about_origin{0, 0, 0};
   m.com = m.linear = m.angular = {0, 0, 0};
   for (int i = 1; i < model.nbody(); ++i) {
-    const Body& body = model.bodies[i];
-    if (body.link < 0) continue;
+    if (model.bodies[i].link < 0) continue;
+    const BodyMass body = mass_of(model, data, i);
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
-    const double scale = mass_scale(data, i), mass = scale * body.mass;
-    const Vec3d c = X.R * body.com, p = shift(v, c).v * mass;
-    m.mass += mass;
-    moment += (X.p + c) * mass;
+    const Vec3d c = X.R * body.com, p = shift(v, c).v * body.mass;
+    m.mass += body.mass;
+    moment += (X.p + c) * body.mass;
     m.linear += p;
-    about_origin += X.R * (body.inertia * transpose_mul(X.R, v.w)) * scale + cross(X.p + c, p);
+    about_origin += X.R * (body.inertia * transpose_mul(X.R, v.w)) + cross(X.p + c, p);
   }
   if (m.mass > 0) m.com = moment * (1 / m.mass);
   m.angular = about_origin - cross(m.com, m.linear);

@@ -278,14 +278,17 @@ void Compiler::lay_out(Model& model) {
 
 }  // namespace
 
-std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale) {
+std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale,
+                                                std::span<const double> com_offset) {
   const RigidInertia<double> none{0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}};
   std::vector<RigidInertia<double>> sum(model.joints.size(), none);
   for (std::size_t i = 0; i < model.bodies.size(); ++i) {
     const Body& body = model.bodies[i];
     if (body.link < 0) continue;
     const double s = scale.empty() ? 1 : scale[i];
-    const Vec3d c = body.X_LB.R * body.com + body.X_LB.p;
+    Vec3d com = body.com;
+    for (int k = 0; k < 3 && !com_offset.empty(); ++k) com[k] += com_offset[3 * i + std::size_t(k)];
+    const Vec3d c = body.X_LB.R * com + body.X_LB.p;
     const RigidInertia<double> about_com{s * body.mass, {0, 0, 0}, rotate(body.X_LB.R, body.inertia * s)};
     sum[body.link] = sum[body.link] + shift_back(about_com, c);
   }
@@ -306,10 +309,9 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
 }
 
 /// Sᵀ I S of everything that a joint carries with all joints at rest, plus its armature.
-/// @param carried [link] inertias of the links
+/// @param carried [link] inertias of the links  @param out [nv] armature
 std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest,
-                                    std::vector<RigidInertia<double>> carried) {
-  std::vector<double> out = model.armature;
+                                    std::vector<RigidInertia<double>> carried, std::vector<double> out) {
   for (std::size_t i = carried.size(); i-- > 0;) {
     const Joint& joint = model.joints[i];
     const RigidInertia<double>& I = carried[i];
@@ -484,14 +486,15 @@ double spring_rate(const Joint& joint, std::span<const double> carried) {
   return rate;
 }
 
-std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia) {
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia,
+                                    std::span<const double> armature) {
   std::vector<Transformd> rest;
   for (int i = 0; i < model.njoint(); ++i) {
     const LinkConstants<double>& link = model.view<double>().link[i];
     const double* E = link.E0;
     rest.push_back({{E[0], E[1], E[2], E[3], E[4], E[5], E[6], E[7], E[8]}, {link.r0[0], link.r0[1], link.r0[2]}});
   }
-  return carried_inertia(model, rest, {inertia.begin(), inertia.end()});
+  return carried_inertia(model, rest, {inertia.begin(), inertia.end()}, {armature.begin(), armature.end()});
 }
 
 Model compile(ModelSpec spec) {
@@ -500,7 +503,7 @@ Model compile(ModelSpec spec) {
   compiler.check();
   Model model;
   compiler.lay_out(model);
-  model.carried_inertia = carried_inertia(model, compiler.rest(), link_inertias(model));
+  model.carried_inertia = carried_inertia(model, compiler.rest(), link_inertias(model), model.armature);
   model.links_ = make_links(model, compiler.rest());
   for (const LinkConstants<double>& link : model.links_) {
     model.depth = std::max(model.depth, link.depth);

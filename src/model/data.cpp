@@ -115,10 +115,12 @@ ModelView<R> BasicData<R>::view(const Model& model, int pack) const {
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   view.own_spring_rate2 = get(table.spring_rate2);
   view.own_inertia = get(table.inertia), view.own_damping = get(table.damping);
-  if (width_ > 1)
-    view.own_gravity = get(table.gravity);
-  else
+  if (width_ > 1) {
+    view.own_gravity = get(table.gravity), view.own_armature = get(table.armature);
+  } else {
     std::copy(table.gravity.begin(), table.gravity.end(), view.gravity);
+    if (!table.armature.empty()) view.armature = table.armature.data();
+  }
   return view;
 }
 

@@ -14,6 +14,7 @@
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
 #include "tarsus/dynamics/lanes.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/body_at.hpp"
 
@@ -270,11 +271,17 @@ void Batch<R>::restore(const BatchState<R>& state) {
 template <class R>
 void Batch<R>::check_use(WorldParameter which) const {
   const auto refuse = [&](const char* expected) { throw ValueError(name(which), "given", expected); };
-  const bool mass = which == WorldParameter::mass_scale, gravity = which == WorldParameter::gravity;
-  if (mass || gravity) {
+  const auto joint_has = [&](const auto& is_so) {
+    return std::ranges::any_of(model_.spec.bodies,
+                               [&](const BodySpec& body) { return std::ranges::any_of(body.joints, is_so); });
+  };
+  if (which == WorldParameter::mass_scale || is_of_vectors(which)) {
     for (const BodySpec& body : model_.spec.bodies) {
       if (body.gravity_compensation != 0) refuse("a model without gravity compensation");
     }
+    const OptionSpec& option = model_.spec.option;
+    if (which == WorldParameter::com_offset && (option.density > 0 || option.viscosity > 0))
+      refuse("a model without fluid");
   } else if (which == WorldParameter::friction_scale) {
     const auto& geometry = options_.step.rows.geometry;
     if (!options_.step.rows.contacts) refuse("a batch with contacts");
@@ -284,9 +291,13 @@ void Batch<R>::check_use(WorldParameter which) const {
     const auto damped = [](const JointSpec& j) {
       return j.damping != 0 || j.damping_polynomial != std::array{0.0, 0.0};
     };
-    const auto some = [&](const BodySpec& body) { return std::ranges::any_of(body.joints, damped); };
-    if (!model_.spec.option.damper_enabled || std::ranges::none_of(model_.spec.bodies, some))
-      refuse("a model with damped joints");
+    if (!model_.spec.option.damper_enabled || !joint_has(damped)) refuse("a model with damped joints");
+  } else if (which == WorldParameter::armature_scale) {
+    if (!joint_has([](const JointSpec& j) { return j.armature > 0; })) refuse("a model with armature of joints");
+  } else if (which == WorldParameter::friction_loss_scale) {
+    if (!options_.step.rows.joints) refuse("a batch with joint limits, to which dry friction belongs");
+    if (std::ranges::none_of(model_.joints, [](const Joint& j) { return j.friction_loss > 0; }))
+      refuse("a model with dry friction of joints");
   } else if (is_of_actuators(which)) {
     if (options_.drives) refuse("a batch without drives, which replace the actuators");
     if (options_.step.actuation == ActuationMode::off) refuse("a batch with actuators");
@@ -336,12 +347,12 @@ void Batch<R>::set_parameters(const WorldParameters& given, std::span<const std:
     if (values.empty()) continue;
     check_use(which);
     const std::size_t n = at(numbers(model_, which)), count = n * at(worlds_);
-    const bool gravity = which == WorldParameter::gravity, alike = values.size() == at(worlds_) && !gravity;
+    const bool alike = values.size() == at(worlds_) && !is_of_vectors(which);
     if (!alike) check_size(name(which), values.size(), count);
     std::vector<double>& next = all[which];
     if (next.empty()) {
-      next.assign(count, 1);
-      for (std::size_t i = 0; gravity && i < count; ++i) next[i] = model_.gravity[int(i % 3)];
+      next.assign(count, is_of_vectors(which) ? 0 : 1);
+      for (std::size_t i = 0; which == WorldParameter::gravity && i < count; ++i) next[i] = model_.gravity[int(i % 3)];
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (mask.empty() || mask[i / n]) next[i] = values[alike ? i / n : i];
@@ -803,6 +814,8 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
                             : good ? worker.felt[at(world - first)]
                                    : kUnknown,
                             state_.parameters.of(model_, WorldParameter::mass_scale, world),
+                            state_.parameters.of(model_, WorldParameter::com_offset, world),
+                            state_.parameters.of(model_, WorldParameter::armature_scale, world),
                             state_.parameters.of(model_, WorldParameter::gravity, world),
                             state_.parameters.actuators(model_, world)};
     worker.sensors->evaluate(input, worker.numbers);
@@ -919,14 +932,17 @@ static Vec3d vector_of(In<R> array, int world) {
   return {double(v[0]), double(v[1]), double(v[2])};
 }
 
+static Vec3d centre_of_mass(const Model& model, const Data& world, int body) {
+  return world_point(world.links(), inertial_frame(model, body, com_offset(world, body)));
+}
+
 template <class R>
 void Batch<R>::jacobian(int body, In<R> point, std::span<R> out) {
   check_points(body, point);
   const std::size_t size = 6 * at(model_.nv);
   check_size("jacobian", out.size(), at(worlds_) * size);
-  const LinkFrame com = inertial_frame(model_, body);
   each_world([&](int world, Data& one) {
-    const Vec3d p = point.empty() ? world_point(one.links(), com) : vector_of<R>(point, world);
+    const Vec3d p = point.empty() ? centre_of_mass(model_, one, body) : vector_of<R>(point, world);
     const double at_point[] = {p.x, p.y, p.z};
     std::vector<double> rows(size);
     tarsus::jacobian<double>(model_, one, body, at_point, rows);
@@ -939,12 +955,12 @@ void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const s
   check_points(body, point);
   if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
-  const LinkFrame com = movable_frame(model_, body);
+  const int link = movable_frame(model_, body).link;
   each_world([&](int world, Data& one) {
     if (!mask.empty() && !mask[at(world)]) return;
     std::fill(one.tau.begin(), one.tau.end(), 0.0);
-    add_generalized_force(model_, one.links(), com.link,
-                          point.empty() ? world_point(one.links(), com) : vector_of<R>(point, world),
+    add_generalized_force(model_, one.links(), link,
+                          point.empty() ? centre_of_mass(model_, one, body) : vector_of<R>(point, world),
                           vector_of<R>(force, world), {0, 0, 0}, 1, one.tau.data());
     const std::span<R> tau = part(state_.tau, model_.nv, world);
     for (int i = 0; i < model_.nv; ++i) tau[at(i)] += R(one.tau[at(i)]);

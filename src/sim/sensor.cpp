@@ -123,7 +123,13 @@ struct SensorSet::Scratch {
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] body of its site or geom; empty: not needed
   std::vector<TendonPull> pulls;
   std::optional<TendonInertia> inertia;  // if forces are measured and tendons have armature
-  WorldTable<double> own;                // SensorInput::mass_scale, gravity
+  WorldTable<double> own;                // SensorInput's
+  struct InertialFrame {
+    int sensor;
+    bool reference;
+    int body;
+  };
+  std::vector<InertialFrame> inertial;  // frames of sensors that a world's own centres of mass move
 
   /// Finds the bodies of the sites and geoms on tendon paths, whose pulls force and torque sensors measure.
   void find_path_bodies(const Model& model) {
@@ -203,10 +209,14 @@ void SensorSet::add(const SensorSpec& spec) {
     if (!is_computed(spec)) s.kind = SensorKind::none;
     if (s.kind == SensorKind::insidesite) s.zone = zone_of(site_place(model_, attribute(spec, "site"), spec.where));
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
-      std::tie(s.frame, s.body) = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
+      const auto place = [&](const char* type, const char* name, bool reference) {
+        const auto found = place_of(model_, attribute(spec, type), attribute(spec, name), spec.where);
+        if (attribute(spec, type) == "body") scratch_->inertial.push_back({size(), reference, found.second});
+        return found;
+      };
+      std::tie(s.frame, s.body) = place("objtype", "objname", false);
       s.has_reference = !attribute(spec, "refname").empty() && s.kind != SensorKind::insidesite;
-      if (s.has_reference)
-        s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).first;
+      if (s.has_reference) s.reference = place("reftype", "refname", true).first;
     }
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // it still occupies its place in sensordata
@@ -418,11 +428,27 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   check_size("qvel", state.qvel.size(), model_.nv);
   check_size("qacc", state.qacc.size(), model_.nv);
   if (numbers_ == 0) return;
-  if (!state.mass_scale.empty()) check_size("mass_scale", state.mass_scale.size(), model_.nbody());
-  if (!state.gravity.empty()) check_size("gravity", state.gravity.size(), 3);
-  scratch_->own.mass_scale.assign(state.mass_scale.begin(), state.mass_scale.end());
-  scratch_->own.gravity.assign(state.gravity.begin(), state.gravity.end());
-  actuation_.workspace().own = &scratch_->own;
+  WorldTable<double>& own = scratch_->own;
+  const bool moved = !own.com_offset.empty() || !state.com_offset.empty();
+  const auto take = [](const char* name, std::span<const double> from, AlignedVector<double>& to, int n) {
+    if (!from.empty()) check_size(name, from.size(), n);
+    to.assign(from.begin(), from.end());
+  };
+  take("mass_scale", state.mass_scale, own.mass_scale, model_.nbody());
+  take("com_offset", state.com_offset, own.com_offset, 3 * model_.nbody());
+  take("gravity", state.gravity, own.gravity, 3);
+  take("armature_scale", state.armature_scale, own.armature, model_.njoint());
+  if (!own.armature.empty()) {
+    own.armature.resize(std::size_t(model_.nv));
+    for (int k = 0; k < model_.nv; ++k)
+      own.armature[k] = model_.armature[k] * state.armature_scale[model_.dof_joint[k]];
+  }
+  actuation_.workspace().own = &own;
+  for (std::size_t i = 0; moved && i < scratch_->inertial.size(); ++i) {
+    const auto& [sensor, reference, body] = scratch_->inertial[i];
+    Sensor& s = sensors_[sensor];
+    (reference ? s.reference : s.frame) = inertial_frame(model_, body, com_offset(actuation_.data(), body));
+  }
   actuation_.set_mocap(state.mocap_pos, state.mocap_quat);
   actuation_.scale_actuators(state.actuators);
   if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
@@ -578,17 +604,17 @@ void SensorSet::find_forces(const SensorInput& state) {
   const Vec3d gravity = gravity_of(model_, actuation_.data());
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
-    const double scale = mass_scale(actuation_.data(), b), mass = scale * body.mass;
+    const auto [mass, centre, inertia] = mass_of(model_, actuation_.data(), b);
     if (mass > 0 && body.link < 0) {
       const Vec3d weight = gravity * -mass;
       const Transformd X = body_pose(model_, actuation_.data(), b);
-      f[b] += Force<double>{cross(X.p + X.R * body.com, weight), weight};
+      f[b] += Force<double>{cross(X.p + X.R * centre, weight), weight};
     } else if (mass > 0) {
       const LinkState<double>& link = links[body.link];
       const Mat3d R = link.R * body.X_LB.R;
-      const Vec3d com = link.o + link.R * (body.X_LB.p + body.X_LB.R * body.com), r = com - link.o, w = link.v.w;
+      const Vec3d com = link.o + link.R * (body.X_LB.p + body.X_LB.R * centre), r = com - link.o, w = link.v.w;
       const Vec3d linear = (link.a.v + cross(w, link.v.v) + cross(link.a.w, r) + cross(w, cross(w, r))) * mass;
-      const Sym3d I = rotate(R, body.inertia * scale);
+      const Sym3d I = rotate(R, inertia);
       f[b] += Force<double>{I * link.a.w + cross(w, I * w) + cross(com, linear), linear};
     }
     f[body.parent] += f[b];
@@ -599,14 +625,13 @@ void SensorSet::find_subtrees() {
   auto& all = scratch_->subtree;
   for (auto& s : all) s = {};
   for (int b = model_.nbody() - 1; b > 0; --b) {
-    const Body& body = model_.bodies[b];
+    const BodyMass body = mass_of(model_, actuation_.data(), b);
     const Transformd X = body_pose(model_, actuation_.data(), b);
     const Motion<double> v = body_velocity(model_, actuation_.data(), b);
-    const double scale = mass_scale(actuation_.data(), b), mass = scale * body.mass;
-    const Vec3d arm = X.R * body.com, com = X.p + arm, p = (v.v + cross(v.w, arm)) * mass;
-    auto &own = all[b], &parent = all[body.parent];
-    own.mass += mass, own.moment += com * mass, own.momentum += p;
-    own.angular += rotate(X.R, body.inertia * scale) * v.w + cross(com, p);
+    const Vec3d arm = X.R * body.com, com = X.p + arm, p = (v.v + cross(v.w, arm)) * body.mass;
+    auto &own = all[b], &parent = all[model_.bodies[b].parent];
+    own.mass += body.mass, own.moment += com * body.mass, own.momentum += p;
+    own.angular += rotate(X.R, body.inertia) * v.w + cross(com, p);
     parent.mass += own.mass, parent.moment += own.moment, parent.momentum += own.momentum,
         parent.angular += own.angular;
   }

@@ -8,6 +8,7 @@
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/dynamics/own_numbers.hpp"
 #include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/sensor.hpp"
 
@@ -413,7 +414,8 @@ void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
   rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K contains too
   const std::size_t pack = std::size_t(model_.nv) * width_;
   for (std::size_t i = 0; i < data.joint_force.size(); ++i) {
-    const R armature = R(model_.armature[i % pack / width_]);
+    const int dof = int(i % pack / width_), world = int(i / pack * width_ + i % width_);
+    const R armature = R(armature_of(model_, data, dof, world));
     data.joint_force[i] += (data.joint_inertia[i] - armature) * data.qacc[i];
   }
 }

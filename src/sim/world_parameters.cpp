@@ -24,6 +24,9 @@ std::vector<int> first_geoms(const Model& model) {
 const char* name(WorldParameter which) {
   static constexpr const char* kNames[kWorldParameters] = {"mass_scale",
                                                            "damping_scale",
+                                                           "armature_scale",
+                                                           "friction_loss_scale",
+                                                           "com_offset",
                                                            "gravity",
                                                            "friction_scale",
                                                            "kp_scale",
@@ -38,7 +41,10 @@ const char* name(WorldParameter which) {
 int numbers(const Model& model, WorldParameter which) {
   switch (which) {
     case WorldParameter::mass_scale: return model.nbody();
-    case WorldParameter::damping_scale: return model.njoint();
+    case WorldParameter::damping_scale:
+    case WorldParameter::armature_scale:
+    case WorldParameter::friction_loss_scale: return model.njoint();
+    case WorldParameter::com_offset: return 3 * model.nbody();
     case WorldParameter::gravity: return 3;
     case WorldParameter::friction_scale: return first_geoms(model).back();
     case WorldParameter::actuator_gain_scale:
@@ -83,7 +89,7 @@ void WorldParameters::check_sizes(const Model& model, int worlds) const {
 
 void check_numbers(const Model& model, WorldParameter which, std::span<const double> given) {
   const bool positive = which == WorldParameter::mass_scale || which >= WorldParameter::force_scale;
-  const bool signed_ = which == WorldParameter::gravity;
+  const bool signed_ = is_of_vectors(which);
   const int n = numbers(model, which);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const double x = given[i];
@@ -124,20 +130,37 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   const auto copy = [&](AlignedVector<R>& to, WorldParameter which) {
     lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
   };
-  table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear();
-  table.carried_inertia.clear();
-  if (!parameters[WorldParameter::mass_scale].empty()) {
-    if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
+  const auto scale_joints = [&](AlignedVector<R>& to, WorldParameter which, double Joint::*number) {
+    lay(to, at(model.njoint()), which,
+        [&](std::size_t i, std::span<const double> own) { return model.joints[i].*number * own[i]; });
+  };
+  scale_joints(table.damping, WorldParameter::damping_scale, &Joint::damping);
+  scale_joints(table.friction_loss, WorldParameter::friction_loss_scale, &Joint::friction_loss);
+  const auto armature = [&](std::size_t dof, std::span<const double> own) {
+    return own.empty() ? model.armature[dof] : model.armature[dof] * own[at(model.dof_joint[dof])];
+  };
+  lay(table.armature, at(model.nv), WorldParameter::armature_scale, armature);
+  table.mass_scale.clear(), table.com_offset.clear();
+  table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear(), table.carried_inertia.clear();
+  constexpr WorldParameter kInertial[] = {WorldParameter::mass_scale, WorldParameter::com_offset,
+                                          WorldParameter::armature_scale};
+  if (std::ranges::any_of(kInertial, [&](WorldParameter which) { return !parameters[which].empty(); })) {
+    if (width == 1)
+      copy(table.mass_scale, WorldParameter::mass_scale), copy(table.com_offset, WorldParameter::com_offset);
     table.inertia.resize(at(model.njoint()) * 10 * width),
         table.row_mass.resize(at(model.njoint() * kReferenceNumbers) * width);
     table.spring_rate2.resize(at(model.njoint()) * width);
     std::vector<RigidInertia<double>> all;  // [lane][link]
+    std::vector<double> armatures;          // [lane][nv]
     for (const int w : world) {
-      const auto links = link_inertias(model, parameters.of(model, WorldParameter::mass_scale, w));
+      const auto own = [&](WorldParameter which) { return parameters.of(model, which, w); };
+      const auto links = link_inertias(model, own(WorldParameter::mass_scale), own(WorldParameter::com_offset));
       all.insert(all.end(), links.begin(), links.end());
+      for (std::size_t dof = 0; dof < at(model.nv); ++dof)
+        armatures.push_back(armature(dof, own(WorldParameter::armature_scale)));
     }
-    const std::vector<double> masses = reference_numbers<double>(reference_masses(model, all));
-    const std::size_t nlink = at(model.njoint());
+    const std::vector<double> masses = reference_numbers<double>(reference_masses(model, all, armatures));
+    const std::size_t nlink = at(model.njoint()), nv = at(model.nv);
     for (std::size_t lane = 0; lane < width; ++lane) {
       R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
         *rate2 = table.spring_rate2.data() + lane;
@@ -148,7 +171,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
       for (const double x : std::span(masses).subspan(lane * nlink * kReferenceNumbers, nlink * kReferenceNumbers))
         put(mass, {x});
-      const std::vector<double> carried = carried_inertia(model, links);
+      const std::vector<double> carried = carried_inertia(model, links, std::span(armatures).subspan(lane * nv, nv));
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());
     }
@@ -164,8 +187,6 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   list(table.actuator_gain, WorldParameter::actuator_gain_scale);
   list(table.actuator_damping, WorldParameter::actuator_damping_scale);
   list(table.actuator_force, WorldParameter::actuator_force_scale);
-  lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,
-      [&](std::size_t i, std::span<const double> own) { return model.joints[i].damping * own[i]; });
   copy(table.gravity, WorldParameter::gravity);
   if (geometry && !parameters[WorldParameter::friction_scale].empty()) {
     const std::vector<int> first = first_geoms(model);

@@ -62,18 +62,20 @@ TEST(ReferenceMass, OfWorldsSideBySide) {
     Random random(seed);
     const int worlds = 1 + int(seed);
     std::vector<RigidInertia<double>> inertia;
+    std::vector<double> armature;
     for (int w = 0; w < worlds; ++w) {
       std::vector<double> scale(model.bodies.size());
       for (double& s : scale) s = random.uniform(0.1, 4);
       const std::vector<RigidInertia<double>> mine = link_inertias(model, scale);
       inertia.insert(inertia.end(), mine.begin(), mine.end());
+      for (const double own : model.armature) armature.push_back(own * random.uniform(0, 4));
     }
-    const std::size_t n = std::size_t(model.njoint());
-    const std::vector<double> all = reference_numbers<double>(reference_masses(model, inertia));
+    const std::size_t n = std::size_t(model.njoint()), nv = std::size_t(model.nv);
+    const std::vector<double> all = reference_numbers<double>(reference_masses(model, inertia, armature));
     ASSERT_EQ(all.size(), std::size_t(worlds) * n * kReferenceNumbers);
     for (std::size_t w = 0; w < std::size_t(worlds); ++w) {
-      const std::vector<double> one =
-          reference_numbers<double>(reference_masses(model, std::span(inertia).subspan(w * n, n)));
+      const std::vector<double> one = reference_numbers<double>(
+          reference_masses(model, std::span(inertia).subspan(w * n, n), std::span(armature).subspan(w * nv, nv)));
       EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + std::ptrdiff_t(w * one.size())))
           << "seed " << seed << ", world " << w;
     }

@@ -622,6 +622,83 @@ def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
     assert np.abs(felt[-1, 0] - felt[-1, 1]).max() > 1
 
 
+ARMS = """<mujoco><option gravity="1 2 -9.81"><flag energy="enable"/></option><worldbody>{touching}
+  <body name="arm" pos="0 0 1"><joint axis="0 1 0" armature=".3"/><inertial pos=".1 .2 .3" mass="2" diaginertia=".2 .15 .1"/>
+    <body name="hand" pos="0 0 .5" euler="20 10 0"><joint type="ball" armature=".02"/><inertial pos="0 .1 .2" mass="1" fullinertia=".03 .04 .02 .001 .002 .003"/></body></body>
+  <body name="loose" pos="3 0 2"><freejoint/><inertial pos=".1 0 0" mass="1.5" diaginertia=".04 .05 .06"/></body></worldbody>
+  <sensor><framepos objtype="body" objname="hand"/><framequat objtype="body" objname="hand" reftype="body" refname="loose"/>
+    <framepos objtype="body" objname="hand" reftype="body" refname="arm"/><framelinvel objtype="body" objname="loose"/>
+    <framelinacc objtype="body" objname="hand"/><subtreecom body="arm"/><subtreeangmom body="arm"/><e_potential/><e_kinetic/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("lanes", [True, False], ids=["in lanes", "one at a time"])
+def test_centres_of_mass_and_armature_are_the_worlds_own(lanes):
+    """Accelerations and sensors are MuJoCo's with the same body_ipos and dof_armature, forces act at these centres."""
+    mujoco = pytest.importorskip("mujoco")
+    random = np.random.default_rng(3)
+    touching = "" if lanes else '<body mocap="true" pos="9 0 0"><geom size=".1" pos="0 .1 0"/></body>'  # lanes cannot step it
+    text = ARMS.format(touching=touching)
+    model = tarsus.Model.from_xml_string(text)
+    batch = tarsus.Batch(model, 5, 1e-7, **({} if lanes else {"contacts": True}))
+    assert bool(batch.one_at_a_time_because) != lanes
+    offset = random.normal(0, 0.05, (5, model.nbody, 3))
+    armature = random.uniform(0, 3, (5, model.njoint))
+    batch.set_parameters(com_offset=offset, armature_scale=armature, mask=np.array([0, 1, 1, 1, 1], bool))
+    assert np.array_equal(batch.parameters["com_offset"][1:], offset[1:]) and not batch.parameters["com_offset"][0].any()
+    batch.qpos[:, 5:8] += random.normal(0, 1, (5, 3))
+    batch.qvel[:] = random.normal(0, 1, batch.qvel.shape)
+    push = np.array([3.0, -2.0, 5.0])
+    batch.apply_force("hand", push)
+    qpos, qvel, tau, J = batch.qpos.copy(), batch.qvel.copy(), batch.tau.copy(), batch.jacobian("hand")
+    twin = batch.copy()
+    twin.restore(pickle.loads(pickle.dumps(batch.save())))
+    _, felt = batch.rollout(1, sensors=True)
+    twin.rollout(1)
+    assert batch.state_hash() == twin.state_hash()
+    for world in range(5):
+        m = mujoco.MjModel.from_xml_string(text)
+        if world > 0:
+            m.body_ipos += offset[world]
+            m.dof_armature *= armature[world][m.dof_jntid]
+        d = mujoco.MjData(m)
+        d.qpos, d.qvel = qpos[world], qvel[world]
+        mujoco.mj_forward(m, d)
+        hand = m.body("hand").id
+        mujoco.mj_applyFT(m, d, push, np.zeros(3), d.xipos[hand], hand, d.qfrc_applied)
+        assert np.allclose(tau[world], d.qfrc_applied, rtol=0, atol=1e-12)
+        Jp = np.zeros((3, m.nv))
+        mujoco.mj_jac(m, d, Jp, None, d.xipos[hand], hand)
+        assert np.allclose(J[world].reshape(6, -1)[3:], Jp, rtol=0, atol=1e-12)
+        mujoco.mj_forward(m, d)
+        assert np.allclose(batch.qacc[world], d.qacc, rtol=1e-5, atol=1e-4)
+        d.qpos, d.qvel = batch.qpos[world], batch.qvel[world]
+        mujoco.mj_forward(m, d)
+        d.qacc = batch.qacc[world]
+        mujoco.mj_rnePostConstraint(m, d), mujoco.mj_sensorAcc(m, d)
+        d.sensordata[-2:] = d.energy  # a second mj_forward() leaves the sensors of energy as they were
+        assert np.allclose(felt[0, world], d.sensordata, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_dry_friction_is_the_worlds_own(dtype):
+    """A torque below the world's friction turns nothing, one above it accelerates by their difference."""
+    text = """<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="dry" frictionloss="2"/><inertial pos="0 0 0" mass="1" diaginertia=".5 .5 .5"/>
+      </body><body pos="1 0 0"><joint name="smooth"/><inertial pos="0 0 0" mass="1" diaginertia=".5 .5 .5"/></body></worldbody></mujoco>"""
+    batch = tarsus.Batch(tarsus.Model.from_xml_string(text), 9, 0.01, dtype=dtype, joint_limits=True)
+    scale = np.array([1, 0, 0.5, 2, 3, 1, 0.1, 10, 0.25])
+    batch.set_parameters(friction_loss_scale=scale)
+    batch.tau[:] = 3
+    batch.rollout(100, states=False)
+    assert np.allclose(batch.qvel[:, 0], np.maximum(3 - 2 * scale, 0) / 0.5, rtol=1e-3, atol=1e-4)
+    assert np.allclose(batch.qvel[:, 1], 6, rtol=1e-3)
+    with pytest.raises(ValueError, match="friction_loss_scale: is given, expected a batch with joint limits"):
+        tarsus.Batch(tarsus.Model.from_xml_string(text), 2, joint_limits=False).set_parameters(friction_loss_scale=np.ones(2))
+    for name, lacks in (("armature_scale", "armature"), ("com_offset", "without fluid")):
+        fluid = tarsus.Model.from_xml_string(text.replace("<option ", '<option viscosity="1" '))
+        with pytest.raises(ValueError, match=f"{name}: is given, expected .*{lacks}"):
+            tarsus.Batch(fluid, 2).set_parameters(**{name: np.ones((2, 3, 3)) if name == "com_offset" else np.ones(2)})
+
+
 def test_memory_of_another_library_is_shared_through_dlpack(humanoid):
     torch = pytest.importorskip("torch")
     batch = tarsus.Batch(humanoid, 3)

@@ -163,3 +163,31 @@ def test_bad_options_are_named():
             tarsus.VelocityTask(tarsus.Model.load(tarsus.MODELS / f"{name}.xml"))
     with pytest.raises(tarsus.ValueError, match="no such"):
         tarsus.tasks.velocity_task(FILE, ["no such"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_worlds_of_a_task_have_their_own_parameters(tmp_path, dtype):
+    """Such a world is that of a task whose file has these numbers; the others do not change."""
+    text = FILE.read_text()
+    for old, new in (('armature="0.01"', 'armature="0.03"'), ('gravity="0 0 -9.81"', 'gravity="0.5 0 -5"'), ('kp="60"', 'kp="75"')):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    other = tmp_path / "quadruped.xml"
+    other.write_text(text)
+    feet = [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")]
+    make = lambda file, worlds, seed: tarsus.VectorTask(tarsus.tasks.velocity_task(file, feet=feet), worlds=worlds, seed=seed, dtype=dtype)
+    worlds, plain, own = make(FILE, 3, 5), make(FILE, 3, 5), make(other, 1, 6)
+    assert worlds.parameters == {}
+    worlds.set_parameters(armature_scale=np.array([1, 3.0, 1]), gravity=np.array([[0, 0, -9.81], [0.5, 0, -5], [0, 0, -9.81]]),
+                          actuator_gain_scale=np.array([1, 1.25, 1]))
+    assert worlds.parameters["armature_scale"].shape == (3, worlds.task.model.njoint)
+    actions = np.random.default_rng(2).uniform(-1, 1, (40, 3, 12)).astype(dtype)
+    for vector in (worlds, plain, own):
+        vector.reset()
+    for action in actions:
+        worlds.step(action), plain.step(action), own.step(action[1:2].copy())
+    assert np.array_equal(worlds.observation[::2], plain.observation[::2])
+    assert np.abs(worlds.observation[1] - plain.observation[1]).max() > 0.1
+    assert np.allclose(worlds.observation[1], own.observation[0], rtol=0, atol=1e-8 if dtype == "float64" else 1e-2)
+    worlds.clear_parameters()
+    assert worlds.parameters == {}

@@ -1032,17 +1032,20 @@ std::vector<double> factors(int n, unsigned seed) {
   for (double& x : out) x += 1;
   return out;
 }
-constexpr WorldParameter kAllParameters[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
-                                             WorldParameter::gravity,    WorldParameter::friction_scale,
-                                             WorldParameter::kp_scale,   WorldParameter::kd_scale,
-                                             WorldParameter::force_scale};
+constexpr WorldParameter kAllParameters[] = {WorldParameter::mass_scale,     WorldParameter::damping_scale,
+                                             WorldParameter::armature_scale, WorldParameter::friction_loss_scale,
+                                             WorldParameter::com_offset,     WorldParameter::gravity,
+                                             WorldParameter::friction_scale, WorldParameter::kp_scale,
+                                             WorldParameter::kd_scale,       WorldParameter::force_scale};
 /// One world's values of a parameter. A rotation uses those of its first DoF.
 std::vector<double> own_numbers(const Model& model, WorldParameter which, unsigned world) {
   if (which == WorldParameter::gravity) return {0.3 * world, -0.2, -9.81 + 0.5 * world};
+  if (which == WorldParameter::com_offset) return noise(numbers(model, which), 100 * world + 3, 0.01);
   return factors(numbers(model, which), 100 * world + unsigned(which) + 5);
 }
 bool acts(WorldParameter which, const Model& model, const BatchOptions& options) {
   if (which == WorldParameter::friction_scale) return options.step.rows.contacts && !ContactGeometry(model).empty();
+  if (which == WorldParameter::friction_loss_scale) return options.step.rows.joints;
   return which != WorldParameter::force_scale || options.drives->limited();
 }
 WorldParameters only(WorldParameter which, const std::vector<double>& numbers) {
@@ -1067,14 +1070,21 @@ Model own_model(const Model& model, unsigned world) {
   ModelSpec spec = model.spec;
   const std::vector<double> mass = own_numbers(model, WorldParameter::mass_scale, world),
                             damping = own_numbers(model, WorldParameter::damping_scale, world),
+                            armature = own_numbers(model, WorldParameter::armature_scale, world),
+                            loss = own_numbers(model, WorldParameter::friction_loss_scale, world),
+                            offset = own_numbers(model, WorldParameter::com_offset, world),
                             gravity = own_numbers(model, WorldParameter::gravity, world),
                             friction = own_numbers(model, WorldParameter::friction_scale, world);
   spec.option.gravity = {gravity[0], gravity[1], gravity[2]};
   std::size_t joint = 0, geom = 0;
   for (std::size_t b = 0; b < spec.bodies.size(); ++b) {
     BodySpec& body = spec.bodies[b];
-    if (body.inertial) body.inertial->mass *= mass[b], body.inertial->inertia = body.inertial->inertia * mass[b];
-    for (JointSpec& j : body.joints) j.damping *= damping[joint++];
+    if (body.inertial) {
+      body.inertial->mass *= mass[b], body.inertial->inertia = body.inertial->inertia * mass[b];
+      body.inertial->com += {offset[3 * b], offset[3 * b + 1], offset[3 * b + 2]};
+    }
+    for (JointSpec& j : body.joints)
+      j.damping *= damping[joint], j.armature *= armature[joint], j.friction_loss *= loss[joint], ++joint;
     for (GeomSpec& g : body.geoms) g.friction[0] *= friction[geom++];
   }
   return compile(std::move(spec));
@@ -1091,7 +1101,8 @@ BatchOptions own_options(const Model& model, const BatchOptions& options, unsign
   return out;
 }
 
-/// Models with damping and springs, which the humanoid's file does not have, and a slope that feet slip on.
+/// Models with damping, springs, armature and dry friction, which the humanoid's file does not have, and a slope that
+/// feet slip on.
 std::vector<Model> models_with_damping() {
   std::vector<Model> models;
   for (const Model& model : scene_models()) {
@@ -1100,6 +1111,8 @@ std::vector<Model> models_with_damping() {
       for (JointSpec& joint : body.joints) {
         joint.damping += joint.type == JointType::free ? 0 : 0.5;
         joint.stiffness += joint.type == JointType::free ? 0 : 20;
+        joint.armature += joint.type == JointType::free ? 0 : 0.02;
+        joint.friction_loss += joint.type == JointType::free ? 0 : 0.7;
       }
       for (GeomSpec& geom : body.geoms) geom.friction[0] *= 0.3;
     }

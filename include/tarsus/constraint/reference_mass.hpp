@@ -32,7 +32,8 @@ std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
 /// [link]. O(nlink).
 std::vector<ReferenceMass> reference_masses(const Model& model);
 /// [world][link] for worlds with their own masses, bit for bit as for models with these masses.
-/// @param inertia [world][link]
-std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia);
+/// @param inertia [world][link]  @param armature [world][nv]
+std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia,
+                                            std::span<const double> armature);
 
 }  // namespace tarsus

@@ -23,7 +23,8 @@ LinkFrame body_frame(const Model& model, int body);
 /// A body's principal axes in its frame, as the columns of a rotation: those that the file gives (of <inertial> or of a
 /// single geom), else those computed from the moments.
 Mat3d principal_axes(const Model& model, int body);
-LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
+/// At the centre of mass, along the principal axes.  @param com_offset of a world's own centre of mass, body axes [m]
+LinkFrame inertial_frame(const Model& model, int body, const Vec3d& com_offset = {0, 0, 0});
 /// inertial_frame() of a body that joints can move.
 /// @throws ValueError for a body that is fixed to the world or to a mocap body
 LinkFrame movable_frame(const Model& model, int body);

@@ -112,9 +112,12 @@ Model compile(ModelSpec spec);
 
 /// Mass, first and second moment of all bodies carried by each link, about the link's origin in its axes.
 /// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1
-std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
-/// Model::carried_inertia for links with these inertias.
-std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
+/// @param com_offset [nbody][3] offsets of their centres of mass, body axes [m]; empty: none
+std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {},
+                                                std::span<const double> com_offset = {});
+/// Model::carried_inertia for links with these inertias.  @param armature [nv]
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia,
+                                    std::span<const double> armature);
 /// LinkConstants::spring_rate2 [1/s²] of a joint that carries these inertias. @param carried [nv] as carried_inertia()
 double spring_rate(const Joint& joint, std::span<const double> carried);
 

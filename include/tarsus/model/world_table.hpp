@@ -11,15 +11,18 @@ namespace tarsus {
 template <class R>
 struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
-  AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass computed from `inertia`
-  AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with `inertia`
+  AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass computed from `inertia` and `armature`
+  AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with them
   AlignedVector<R> damping;        ///< [nlink] damping of joints
+  AlignedVector<R> armature;       ///< [nv]
+  AlignedVector<R> friction_loss;  ///< [nlink] dry friction of joints
   AlignedVector<R> gravity;        ///< [3]
   AlignedVector<R> kp, kd, force;  ///< [nv] factors on gains and force limits of drives, or of servos that are drives
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
   AlignedVector<R> mass_scale;     ///< [nbody] factors contained in `inertia`; only for a single world
+  AlignedVector<R> com_offset;     ///< [nbody][3] offsets contained in `inertia`; only for a single world
   // World-major, as passive forces need them.
-  std::vector<double> carried_inertia;  ///< [lane][nv] as Model's, computed with `inertia`
+  std::vector<double> carried_inertia;  ///< [lane][nv] as Model's, computed with `inertia` and `armature`
   std::vector<double> damping_scale;    ///< [lane][nlink] factors contained in `damping`
   std::vector<double> actuator_gain, actuator_damping, actuator_force;  ///< [lane][actuator] factors
 };

@@ -99,8 +99,8 @@ struct SensorInput {
   std::span<const double> qpos, qvel, qacc, ctrl, act;
   std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as in Data; empty: the poses of the file
   const StepForces& forces = kNoForces;                     ///< if not known, sensors that need contact forces read nan
-  std::span<const double> mass_scale = {}, gravity = {};    ///< the world's, from WorldTable; empty: the model's
-  ActuatorScales actuators = {};                            ///< the world's factors
+  std::span<const double> mass_scale = {}, com_offset = {}, armature_scale = {}, gravity = {};  ///< WorldParameter
+  ActuatorScales actuators = {};                                                                ///< the world's factors
 };
 
 class SensorSet {

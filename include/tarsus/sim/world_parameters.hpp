@@ -12,9 +12,12 @@
 namespace tarsus {
 
 enum class WorldParameter {
-  mass_scale,      ///< [nbody] factors on masses and inertias, > 0
-  damping_scale,   ///< [njoint] factors on the joints' damping, >= 0
-  gravity,         ///< [3] [m/s²]
+  mass_scale,           ///< [nbody] factors on masses and inertias, > 0
+  damping_scale,        ///< [njoint] factors on the joints' damping, >= 0
+  armature_scale,       ///< [njoint] factors on the joints' armature, >= 0
+  friction_loss_scale,  ///< [njoint] factors on the joints' dry friction, >= 0
+  com_offset,           ///< [nbody][3] offsets of the bodies' centres of mass, body axes [m]
+  gravity,              ///< [3] [m/s²]
   friction_scale,  ///< [ngeom] factors on the geoms' sliding friction, >= 0; an explicit pair uses the larger of two
   kp_scale,        ///< [nv] factors on the drives' stiffness, >= 0; rotations use their first DoF's, as for gains
   kd_scale,        ///< [nv] factors on the drives' damping, >= 0
@@ -23,8 +26,12 @@ enum class WorldParameter {
   actuator_damping_scale,  ///< [actuator] factors, > 0, on the coefficients of the velocity in gain and bias
   actuator_force_scale,    ///< [actuator] factors, > 0, on the force ranges
 };
-constexpr int kWorldParameters = 10;
+constexpr int kWorldParameters = 13;
 const char* name(WorldParameter which);
+/// Whether its numbers are vectors, not factors.
+constexpr bool is_of_vectors(WorldParameter which) {
+  return which == WorldParameter::com_offset || which == WorldParameter::gravity;
+}
 constexpr bool is_of_drives(WorldParameter which) {
   return which >= WorldParameter::kp_scale && which <= WorldParameter::force_scale;
 }
