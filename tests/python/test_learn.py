@@ -372,6 +372,29 @@ def test_the_walk_keeps_walking(push):
     assert result["completed"] == 1 and result["normalized_return"] > 0.8
 
 
+def test_models_vary_by_their_share():
+    """Numbers are within the share and differ between worlds; equal seeds give equal models; small shares change little."""
+    task = tarsus.tasks.make("QuadrupedVelocity")
+    worlds, twin, other = (tarsus.VectorTask(task, 16) for _ in range(3))
+    names = tarsus.learn.vary(worlds, 0.3, seed=5)
+    assert names == ["mass_scale", "damping_scale", "armature_scale", "com_offset", "friction_scale", "actuator_gain_scale",
+                     "actuator_damping_scale", "actuator_force_scale"]
+    tarsus.learn.vary(twin, 0.3, seed=5), tarsus.learn.vary(other, 0.3, seed=6)
+    for name, numbers in worlds.parameters.items():
+        assert np.abs(numbers - (0 if name == "com_offset" else 1)).max() <= (0.03 if name == "com_offset" else 0.3)
+        assert len(np.unique(numbers.reshape(16, -1)[:, -1])) == 16
+        assert np.array_equal(numbers, twin.parameters[name]) and not np.array_equal(numbers, other.parameters[name])
+    assert tarsus.learn.vary(tarsus.VectorTask(tarsus.tasks.make("HumanoidWalk"), 2), 0.1)[-3:] == ["kp_scale", "kd_scale", "force_scale"]
+    policy = tarsus.learn.Policy.load(MODELS / "policies" / "quadruped.npz")
+    alike, near, far = (tarsus.learn.evaluate(task, policy, worlds=16, varied=share) for share in (0, 0.01, 0.9))
+    print(alike, near, far)
+    assert alike["completed"] == 1 and abs(near["normalized_return"] - alike["normalized_return"]) < 0.02
+    assert far["completed"] < 1 and far["normalized_return"] < alike["normalized_return"] - 0.2
+    for share in (1, -0.1, np.nan):
+        with pytest.raises(tarsus.ValueError, match="^share: is .*, expected a number from 0 to less than 1"):
+            tarsus.learn.vary(worlds, share)
+
+
 def test_the_cartwheel_goes_round():
     """20 s of cartwheels from random phases, nearly all without a fall. The policy must perform the motion rather than stand: the
     trunk is upside down for the same share of the time as in the clip, 0.154."""

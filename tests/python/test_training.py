@@ -56,6 +56,21 @@ def test_the_same_seed_gives_the_same_curve(tmp_path):
     assert first != curve("c", 2)
 
 
+def test_models_vary_in_training(tmp_path):
+    """Worlds keep their models while episodes end; a resumed run has the same models."""
+    run = cart_pole(tmp_path / "varied", 1, varied=0.3)
+    models = run.worlds.parameters
+    assert set(models) == {"mass_scale", "com_offset", "actuator_gain_scale"} and len(np.unique(models["mass_scale"][:, 1])) == run.settings.worlds
+    run.run(10_000, out=None)
+    lengths = [row["episode_seconds"] for row in run.curve]
+    assert min(lengths) > 0
+    again = cart_pole(tmp_path / "varied", 1, varied=0.3)
+    for name, numbers in models.items():
+        assert np.array_equal(run.worlds.parameters[name], numbers) and np.array_equal(again.worlds.parameters[name], numbers)
+    assert lengths == [row["episode_seconds"] for row in cart_pole(tmp_path / "twin", 1, varied=0.3).run(10_000, out=None)]
+    assert lengths != [row["episode_seconds"] for row in cart_pole(tmp_path / "alike", 1).run(10_000, out=None)]
+
+
 #: Length of episodes [s] and noise of the first five iterations with seed 1.
 STORED = [(0.4838, 0.29975), (0.6780, 0.30192), (0.7530, 0.29331), (0.8084, 0.29356), (1.2450, 0.29450)]
 

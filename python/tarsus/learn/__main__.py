@@ -49,6 +49,8 @@ def arguments(argv):
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
                         help="default: all cores; under torchrun, this process's share of them")
     parser.add_argument("--worlds", type=int, help="number of worlds; a resumed run may have another number than before, and reports it")
+    parser.add_argument("--vary", type=float, metavar="SHARE", help="each world has its own masses, friction, damping, armature, gains and "
+                        "force limits, by factors from 1 - SHARE to 1 + SHARE, and its own centres of mass; 0.2 is usual")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "offsets to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
@@ -56,6 +58,8 @@ def arguments(argv):
         value = getattr(given, name)
         if value is not None and not least <= value < float("inf"):
             parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
+    if given.vary is not None and not 0 <= given.vary < 1:
+        parser.error(f"--vary: is {given.vary}, expected a number from 0 to less than 1")
     if given.seed >= 2**31:
         parser.error(f"--seed: is {given.seed}, expected at most {2**31 - 1}")
     if given.out == "":
@@ -98,7 +102,8 @@ def main(argv=None):
     name, options, changes = PRESETS[a.task]
     if a.absolute:
         options = {**options, "relative_action": False}
-    given = {} if a.worlds is None else {"worlds": a.worlds}  # takes precedence over the task's settings, also the later ones
+    options_given = {"worlds": a.worlds, "varied": a.vary}
+    given = {key: value for key, value in options_given.items() if value is not None}  # takes precedence over the task's settings, also the later ones
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
     try:
@@ -133,6 +138,8 @@ def main(argv=None):
     falls = {key: value for key, value in options.items() if key not in LIMITS}
     # Initial states other than those that selected the policy.
     result = evaluate(tasks.make(name, **falls), policy, worlds=128, seed=2 * 10**6, threads=a.threads)
+    if a.vary:
+        result["varied"] = evaluate(tasks.make(name, **falls), policy, worlds=128, seed=2 * 10**6, threads=a.threads, varied=a.vary)
     result |= {"chosen_after": run.best["samples"], "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}
     if falls != options:
         result["within_limits"] = evaluate(task, policy, worlds=128, seed=2 * 10**6, threads=a.threads)

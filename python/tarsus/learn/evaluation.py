@@ -15,10 +15,38 @@ def whole_episodes(task, memory):
     return np.maximum(1, np.ceil((seconds - 1e-9) / task.control_dt))
 
 
-def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
+LARGEST_OFFSET = 0.1  #: [m] largest offset of a centre of mass along each axis for share 1
+#: What vary() multiplies: each number of a world by its own factor (the attribute of Model counts them), or all by one (None).
+_FACTORS = {"mass_scale": "nbody", "damping_scale": "njoint", "armature_scale": "njoint", "friction_loss_scale": "njoint", "kp_scale": "nv",
+            "kd_scale": "nv", "force_scale": "nv", "friction_scale": None, "actuator_gain_scale": None, "actuator_damping_scale": None,
+            "actuator_force_scale": None}
+
+
+def vary(worlds, share, seed=0):
+    """Gives each world of a VectorTask a model of its own, until set_parameters() or clear_parameters().
+
+    Factors from 1 - share to 1 + share multiply the mass of each body, damping, armature and dry friction of each joint, and
+    gains and force limit of each drive. One such factor each multiplies the friction of all geoms, and gains, damping and
+    force limits of all actuators. Centres of mass move by up to share × 0.1 m along each axis. What has no effect in the task
+    is left out. Equal worlds, share and seed give equal models. Returns the names of what varies."""
+    if not 0 <= share < 1:
+        raise ValueError(f"share: is {share}, expected a number from 0 to less than 1")
+    random, model, n = np.random.default_rng(seed), worlds.task.model, worlds.worlds
+    values = {name: random.uniform(1 - share, 1 + share, (n, getattr(model, count)) if count else n) for name, count in _FACTORS.items()}
+    values["com_offset"] = random.uniform(-share * LARGEST_OFFSET, share * LARGEST_OFFSET, (n, model.nbody, 3))
+    for name, numbers in values.items():
+        try:
+            worlds.set_parameters(**{name: numbers})
+        except ValueError:  # it would have no effect
+            continue
+    return list(worlds.parameters)
+
+
+def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0,
+             varied=0.0):
     """Runs one whole episode in each world, from random starts, without exploration noise. Needs numpy alone.
 
-    drives: as in VectorTask. push: horizontal velocity [m/s] in a random direction that is added to the whole body every
+    drives: as in VectorTask. varied: the worlds' models differ by this share, as vary() does it. push: horizontal velocity [m/s] in a random direction that is added to the whole body every
     `push_every` seconds (the impulse is this times the mass); for models with a free root. Returns a dict:
     normalized_return, the sum of rewards over an episode divided by the number of steps to the time limit or to the end of
     a clip that does not loop (steps after a fall count 0), mean over worlds, at most 1 if a step's reward is; reward, mean
@@ -33,6 +61,8 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
     if relative is not None and isinstance(task, MotionTask) and bool(relative[0]) != bool(task.settings["relative_action"][0]):
         raise ValueError(f"policy: was trained with relative_action={bool(relative[0])}, expected a task with the same")
     vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
+    if varied:
+        vary(vector, varied, seed)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
     if push and [joint.type for joint in task.model.joints[:1]] != ["free"]:
         raise ValueError(f"push: is {push}, expected 0, because pushes change the horizontal velocity of a free root, "

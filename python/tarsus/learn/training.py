@@ -18,7 +18,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
-from .evaluation import evaluate, whole_episodes
+from .evaluation import evaluate, vary, whole_episodes
 from .policy import Policy
 
 
@@ -42,6 +42,7 @@ class Settings:
     action_scale: float = 0.25  #: [rad | m | N] action for an output of 1
     reward_scale: float = 0.1
     dtype: str = "float64"  #: of the simulation
+    varied: float = 0.0  #: share by which the worlds' masses, friction, gains, ... differ: :func:`tarsus.learn.vary`
     drives: str = "maba"  #: or "dense", the baseline of figure 7: see VectorTask
 
     def configuration(self, multi=None):
@@ -121,6 +122,8 @@ class Training:
             raise ValueError(f"worlds: is {s.worlds}, expected a multiple of {group.size}, the number of processes")
         share = s.worlds // group.size
         self.worlds = worlds or VectorTask(task, share, threads, autoreset="same_step", dtype=s.dtype, drives=s.drives)
+        if s.varied:
+            vary(self.worlds, s.varied, (seed << 32) + group.rank)
         low, high = task.action_bounds
         self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
         self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
