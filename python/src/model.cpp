@@ -291,6 +291,25 @@ void bind_arrays(nb::class_<Model>& c) {
       nb::sig("def body_link(self) -> numpy.ndarray"),
       "[nbody] link to which the body is fixed, -1 for the world; read-only.");
   c.def_prop_ro(
+      "geom_name",
+      [](const Model& m) {
+        std::vector<std::string> out;
+        for (const BodySpec& body : m.spec.bodies) {
+          for (const GeomSpec& geom : body.geoms) out.push_back(geom.name);
+        }
+        return out;
+      },
+      "[ngeom] names of the geoms, body by body; '' for none.");
+  c.def_prop_ro(
+      "geom_body",
+      [](const Model& m) {
+        std::vector<int> bodies;
+        for (std::size_t b = 0; b < m.spec.bodies.size(); ++b)
+          bodies.insert(bodies.end(), m.spec.bodies[b].geoms.size(), int(b));
+        return gather_int(bodies, [](int body) { return body; });
+      },
+      nb::sig("def geom_body(self) -> numpy.ndarray"), "[ngeom] index of the body that carries the geom; read-only.");
+  c.def_prop_ro(
       "joint_name", [](const Model& m) { return names(m.joints); }, "[njoint] names of the joints.");
   c.def_prop_ro(
       "joint_qpos", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qpos; }); },
@@ -400,6 +419,14 @@ void bind_model(nb::module_& m) {
                 "[nu] name of each control in ctrl: the actuator's name, followed by .pos, .vel, .ff or .voltage if "
                 "the actuator has several.");
   c.def_prop_ro("nbody", &Model::nbody, "Number of bodies, including the world.");
+  c.def_prop_ro(
+      "ngeom",
+      [](const Model& m) {
+        std::size_t sum = 0;
+        for (const BodySpec& body : m.spec.bodies) sum += body.geoms.size();
+        return sum;
+      },
+      "Number of geoms, those for display alone included.");
   c.def_prop_ro("njoint", &Model::njoint, "Number of joints, which is also the number of links.");
   c.def_ro("depth", &Model::depth, "Number of degrees of freedom on the longest branch of the tree.");
   c.def_ro("timestep", &Model::timestep, "Time step of the model file [s].");

@@ -117,7 +117,7 @@ void bind_parameters(nb::class_<Any>& c) {
         "mass_scale for masses and inertias (n = nbody); damping_scale, armature_scale and friction_loss_scale for "
         "damping, armature and\n"
         "dry friction of joints (njoint); friction_scale for the sliding\n"
-        "friction of geoms (geoms of all bodies in turn; an explicit pair takes the larger of its two "
+        "friction of geoms (ngeom, in the order of Model.geom_name; an explicit pair takes the larger of its two "
         "factors), kp_scale, kd_scale and\n"
         "force_scale for the drives' gains and force limits (nv; those of a joint with several degrees of freedom are "
         "used "

@@ -110,6 +110,8 @@ def compare_inertias(ours, theirs):
 def compare_constants(ours, theirs):
     assert ours.body_name == [theirs.body(i).name for i in range(theirs.nbody)]
     assert ours.joint_name == [theirs.joint(i).name for i in range(theirs.njnt)]
+    assert ours.geom_name == [theirs.geom(i).name for i in range(theirs.ngeom)] and ours.ngeom == theirs.ngeom
+    assert np.array_equal(ours.geom_body, theirs.geom_bodyid)
     assert ours.timestep == theirs.opt.timestep
     gravity = 0 * theirs.opt.gravity if theirs.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else theirs.opt.gravity
     assert (ours.gravity == gravity).all()
