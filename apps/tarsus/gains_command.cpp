@@ -19,7 +19,7 @@ struct Gains {
   ReadOptions options;
 };
 
-/// Infinity as null, because JSON has no infinity.
+/// Infinity and NaN as null, because JSON has neither.
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); }
 
 std::string full_name(const Model& model, const GainReport& r) {
@@ -29,22 +29,23 @@ std::string full_name(const Model& model, const GainReport& r) {
 void print_gains(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
   nlohmann::json joints = nlohmann::json::array();
   for (const GainReport& r : reports) {
-    joints.push_back({{"joint", model.joints[r.joint].name},
-                      {"type", name(model.joints[r.joint].type)},
-                      {"part", r.part},
-                      {"kp", r.kp},
-                      {"kd", r.kd},
-                      {"inertia", {{"held", r.inertia}, {"held_largest", r.inertia_largest}, {"limp", r.inertia_limp}}},
-                      {"frequency_hz", r.frequency},
-                      {"damping_ratio", number(r.damping_ratio)},
-                      {"step",
-                       {{"frequency_hz", r.step_frequency},
-                        {"damping_ratio", number(r.step_damping_ratio)},
-                        {"numerical_damping", number(r.numerical_damping)},
-                        {"phase_lag_deg", r.phase_lag},
-                        {"growth", r.growth},
-                        {"largest_stable_dt", number(r.largest_stable_step)}}},
-                      {"warnings", r.warnings}});
+    joints.push_back(
+        {{"joint", model.joints[r.joint].name},
+         {"type", name(model.joints[r.joint].type)},
+         {"part", r.part},
+         {"kp", r.kp},
+         {"kd", r.kd},
+         {"inertia", {{"held", r.inertia}, {"held_largest", r.inertia_largest}, {"limp", number(r.inertia_limp)}}},
+         {"frequency_hz", number(r.frequency)},
+         {"damping_ratio", number(r.damping_ratio)},
+         {"step",
+          {{"frequency_hz", number(r.step_frequency)},
+           {"damping_ratio", number(r.step_damping_ratio)},
+           {"numerical_damping", number(r.numerical_damping)},
+           {"phase_lag_deg", number(r.phase_lag)},
+           {"growth", number(r.growth)},
+           {"largest_stable_dt", number(r.largest_stable_step)}}},
+         {"warnings", r.warnings}});
   }
   print_json({{"model", options.model}, {"dt", options.dt}, {"plain", options.plain}, {"joints", joints}});
 }
@@ -56,10 +57,14 @@ void print_table(const Model& model, const Gains& options, const std::vector<Gai
              "realised", "added", "lag");
   fmt::print("{:<26}{:>10}{:>10}  {:>10}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", "joint", "", "", "held",
              "limp", "Hz", "zeta", "Hz", "zeta", "zeta", "deg");
+  const auto cell = [](const char* format, double x) {
+    return std::isnan(x) ? "-" : fmt::format(fmt::runtime(format), x);
+  };
   for (const GainReport& r : reports) {
-    fmt::print("{:<26}{:>10.4g}{:>10.4g}  {:>10.3g}{:>10.3g}  {:>10.3g}{:>8.2g}  {:>10.3g}{:>8.2g}  {:>6.2g}{:>8.1f}\n",
-               full_name(model, r), r.kp, r.kd, r.inertia, r.inertia_limp, r.frequency, r.damping_ratio,
-               r.step_frequency, r.step_damping_ratio, r.numerical_damping, r.phase_lag);
+    fmt::print("{:<26}{:>10.4g}{:>10.4g}  {:>10.3g}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", full_name(model, r),
+               r.kp, r.kd, r.inertia, cell("{:.3g}", r.inertia_limp), cell("{:.3g}", r.frequency),
+               cell("{:.2g}", r.damping_ratio), cell("{:.3g}", r.step_frequency), cell("{:.2g}", r.step_damping_ratio),
+               cell("{:.2g}", r.numerical_damping), cell("{:.1f}", r.phase_lag));
   }
   int warned = 0;
   for (const GainReport& r : reports) {

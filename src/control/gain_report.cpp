@@ -121,6 +121,14 @@ std::pair<double, double> eigenvalue_range(const Eigen::MatrixXd& A) {
 GainReport analyse_gains(double m, double kp, double kd, bool plain, double h) {
   GainReport r;
   r.kp = kp, r.kd = kd, r.inertia = r.inertia_largest = r.inertia_limp = m;
+  if (!(m > 0)) {
+    for (double* x : {&r.frequency, &r.damping_ratio, &r.step_frequency, &r.step_damping_ratio, &r.numerical_damping,
+                      &r.phase_lag, &r.growth, &r.largest_stable_step})
+      *x = NAN;
+    if (kp > 0 || kd > 0)
+      r.warnings.push_back("no inertia: what this joint moves has no mass, so that the gains specify no oscillator");
+    return r;
+  }
   r.frequency = std::sqrt(kp / m) / (2 * kPi);
   r.damping_ratio = kp > 0 ? kd / (2 * std::sqrt(kp * m)) : kd > 0 ? kInfinity : 0;
   const auto lambda = step_eigenvalues(m, kp, kd, plain, h);

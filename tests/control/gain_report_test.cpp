@@ -71,6 +71,19 @@ TEST(GainReport, WithoutDampingTheLagIsThatOfTheLeastDamping) {
   }
 }
 
+TEST(GainReport, WithoutInertiaThereIsNoOscillator) {
+  for (const auto& [kp, kd] : {std::pair(300., 20.), {300., 0.}, {0., 20.}, {0., 0.}}) {
+    for (const bool plain : {false, true}) {
+      const GainReport r = analyse_gains(0, kp, kd, plain, 1.0 / 60);
+      for (const double x : {r.frequency, r.damping_ratio, r.step_frequency, r.step_damping_ratio, r.numerical_damping,
+                             r.phase_lag, r.growth, r.largest_stable_step})
+        EXPECT_TRUE(std::isnan(x)) << x;
+      ASSERT_EQ(r.warnings.size(), kp + kd > 0 ? 1u : 0u);
+      if (!r.warnings.empty()) EXPECT_TRUE(r.warnings[0].starts_with("no inertia")) << r.warnings[0];
+    }
+  }
+}
+
 TEST(GainReport, NumericalDampingIsOfFirstOrderInTheStep) {
   double last = 0;
   for (const double h : {4e-4, 2e-4, 1e-4}) {

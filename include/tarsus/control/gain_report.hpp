@@ -14,6 +14,7 @@
 namespace tarsus {
 
 /// One driven quantity: a hinge, a slide, the rotation of a ball or free joint, or the translation of a free joint.
+/// Without inertia there is no oscillator: the numbers from `frequency` on are NaN.
 struct GainReport {
   int joint = 0;
   std::string part;  ///< "" or, for a free joint, "translation", "rotation"
