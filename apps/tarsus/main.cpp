@@ -12,12 +12,30 @@
 
 namespace {
 
+/// The given command, its parent commands before it, the program first.
+std::vector<const CLI::App*> given_commands(const CLI::App* app) {
+  std::vector<const CLI::App*> commands{app};
+  for (auto parsed = app->get_subcommands(); !parsed.empty(); parsed = parsed[0]->get_subcommands())
+    commands.push_back(parsed[0]);
+  return commands;
+}
+
 /// The error, and the command whose --help to read.
 std::string usage_failure(const CLI::App* app, const CLI::Error& error) {
-  std::string command = "tarsus";
-  for (auto parsed = app->get_subcommands(); !parsed.empty(); parsed = parsed[0]->get_subcommands())
-    command += " " + parsed[0]->get_name();
-  return fmt::format("{}\nRun {} --help for more information.\n", error.what(), command);
+  std::string command;
+  for (const CLI::App* part : given_commands(app)) command += part->get_name() + " ";
+  return fmt::format("{}\nRun {}--help for more information.\n", error.what(), command);
+}
+
+/// The error's text. Where it begins with an argument of the library that has the name of a given option, it names the
+/// option: "--cutoff: is ..." for "cutoff: is ...".
+std::string as_option(const CLI::App* app, const tarsus::ValueError& error) {
+  const std::string text = error.what();
+  std::string name = "--" + text.substr(0, text.find(':'));
+  std::ranges::replace_if(
+      name, [](char c) { return c == ' ' || c == '_'; }, '-');
+  const CLI::Option* option = given_commands(app).back()->get_option_no_throw(name);
+  return option && option->count() > 0 ? name + text.substr(name.size() - 2) : text;
 }
 
 /// Refuses an unknown command. CLI11 would report that a command is missing.
@@ -96,6 +114,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     tell("error: not enough memory\n");
     return 1;
+  } catch (const tarsus::ValueError& e) {
+    tell("error: {}\n", as_option(&app, e));
+    return 2;
   } catch (const std::exception& e) {
     tell("error: {}\n", e.what());
     return status_of(e);

@@ -266,16 +266,16 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
               {run + "--gains nan,1", 2, "kp"},
               {run + "--gains 1,1 --force-limit nan", 2, "--force-limit"},
               {"scene box_stack:2 --duration 0", 2, "--duration: is 0"},
-              {"scene box_stack:2 --dt 0", 2, "dt: is 0"},
+              {"scene box_stack:2 --dt 0", 2, "error: --dt: is 0"},
               {"scene box_stack:2 --dt 100", 2, "at least one step"},
-              {"scene box_stack:2 --iterations 0", 2, "iterations: is 0"},
+              {"scene box_stack:2 --iterations 0", 2, "error: --iterations: is 0"},
               {"scene box_stack:2 --iterations 2147483647", 2, "1 to 1,000,000"},
               {"scene balls:2.5", 2, "whole numbers"},
               {"scene slope:95", 2, "degrees from 0 to below 90"},
-              {"gains models/pendulum.xml --dt 0", 2, "dt: is 0"},
-              {"gains models/pendulum.xml --dt 1e300", 2, "dt: is 1e+300"},
-              {"gains models/pendulum.xml --dt 1e-300", 2, "dt: is 1e-300"},
-              {"gains models/pendulum.xml --gains 1e308,1", 2, "gains: is 1e+308"}});
+              {"gains models/pendulum.xml --dt 0", 2, "error: --dt: is 0"},
+              {"gains models/pendulum.xml --dt 1e300", 2, "error: --dt: is 1e+300"},
+              {"gains models/pendulum.xml --dt 1e-300", 2, "error: --dt: is 1e-300"},
+              {"gains models/pendulum.xml --gains 1e308,1", 2, "error: --gains: is 1e+308"}});
 }
 
 TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {

@@ -298,14 +298,17 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --every 0", "--every: is 0, expected a whole number from 1"},
       {"chain:8 --units si",
        "units: is si, expected nm_ps, the system's own: only nm_ps and angstrom_fs are converted"},
-      {"rope:5 --units nm_ps", "units: is nm_ps, expected si, the system's own"},
-      {"rope:5 --units reduced", "units: is reduced, expected si, the system's own"},
+      {"rope:5 --units nm_ps", "error: --units: is nm_ps, expected si, the system's own"},
+      {"rope:5 --units reduced", "error: --units: is reduced, expected si, the system's own"},
       {"chain:8 --tol 0", "--tol"},
       {"chain:8 --max-iterations -4", "--max-iterations"},
       {"chain:8 --temperature -5", "--temperature"},
       {"chain:8 --thermostat nan", "--thermostat"},
       {"chain:8 --tau 1", "--thermostat"},
-      {"chain:8 --cutoff 1", "LAMMPS"},
+      {"chain:8 --cutoff 1", "error: --cutoff: is given, expected a LAMMPS data file"},
+      {"chain:8 --reaction-field", "error: --reaction-field: is given"},
+      {"chain:8 --rigid-bonds 1", "error: --rigid-bonds: is given"},
+      {"chain:8 --rigid-angles 1", "error: --rigid-angles: is given"},
       {"c60-rigid --thermostat 300", "expected nonzero velocities"},
       {"c60-rigid --thermostat 0", "--thermostat: is 0, expected a positive temperature"},
       {"chain:8 --out x.pdb", ".xyz"},
@@ -339,7 +342,7 @@ TEST(MdCommand, OptionsThatWouldDoNothingAreRefused) {
   for (const auto& [arguments, expected] : std::initializer_list<std::pair<std::string, std::string>>{
            {"chain:8 --skin 0.1", "--skin: is 0.1, expected 0, or a system with pair forces"},
            {place + " --forces none --seed 3", "--seed: is given, expected --temperature or --thermostat"},
-           {atom + " --cutoff 4 --forces none", "cutoff: is 4, expected no --forces and no --setup"}}) {
+           {atom + " --cutoff 4 --forces none", "error: --cutoff: is 4, expected no --forces and no --setup"}}) {
     const Outcome run = md(arguments + " --steps 1");
     EXPECT_EQ(run.code, 2);
     EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;
