@@ -1,5 +1,5 @@
-// Hashes of the final states of a set of runs: trees, lanes, contact, loops, free bodies, particles, in both
-// precisions. Two builds, instruction sets or compilers that print the same lines compute the same bits.
+// Hashes of the final states of a set of runs: trees, lanes, contact also in lanes, loops, free bodies, particles, in
+// both precisions. Two builds, instruction sets or compilers that print the same lines compute the same bits.
 // tools/state_hashes.sh compares those that this machine can run; docs/decisions/0006-the-same-bits.md states what is
 // promised.
 #include <fmt/core.h>
@@ -12,6 +12,7 @@
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/particles/builtin.hpp"
 #include "tarsus/particles/verlet.hpp"
+#include "tarsus/sim/batch.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
 #include "tarsus/sim/step.hpp"
 
@@ -62,6 +63,20 @@ void tree(const char* name, const std::string& file, int worlds, bool driven, bo
   tree<R>(name, compile(read_model(kModels + file)), worlds, driven, contacts, steps);
 }
 
+/// Worlds in lanes that fall with contacts, joint limits and drives with force limits; a last pack that is not full.
+template <class R>
+void lanes(const char* name, const std::string& file, int steps) {
+  const Model model = compile(read_model(kModels + file));
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  options.drives = Drives::uniform(model);
+  options.drives->force_limit.assign(model.nv, 60);
+  Batch<R> batch(model, 11, options);
+  for (std::size_t i = 0; i < batch.qvel().size(); ++i) batch.qvel()[i] = R(int(7 * i % 23) - 11) / R(8);
+  for (int i = 0; i < steps; ++i) batch.step();
+  print(name, precision<R>(), batch.state_hash());
+}
+
 /// A wall of boxes, each on two below, as one model: its contacts are eliminated with the joints.
 Model wall() {
   std::string boxes;
@@ -108,6 +123,8 @@ void all() {
   tree<R>("humanoid falls", "humanoid.xml", 1, false, true, 90);
   tree<R>("Stewart platform", "loops/stewart.xml", 1, false, false, 240);
   tree<R>("four-bar linkage", "loops/four_bar.xml", 1, false, false, 240);
+  lanes<R>("humanoids fall in lanes", "humanoid.xml", 60);
+  lanes<R>("dogs fall in lanes", "dog.xml", 30);
   tree<R>("wall of 18 boxes", wall(), 1, false, true, 90);
   bodies<R>("balls:6:6", "balls:6:6");
   bodies<R>("box_pyramid:5", "box_pyramid:5");
