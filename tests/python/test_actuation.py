@@ -421,6 +421,9 @@ BAD_MOTORS = [
     'dcmotor motorconst="2"', 'dcmotor resistance="2"', DC + 'input="vel" controller="1 2 3"', DC + 'controller="1"',
     DC + 'controller="0 0 0 1"', DC + 'input="vel pos"', DC + 'input="position"', DC + 'thermal="1"', DC + 'thermal="0 1"',
     DC + 'inductance="-1"', DC + 'velrange="-1 1"', 'pid ki="1" input="vel"', 'pid slewmax="1" input="ff"', 'pid imax="-1" ki="1"',
+    'general gaintype="pid" biastype="affine" gainprm="1" biasprm="0 -3"', 'general gaintype="pid" biastype="affine" gainprm="0" dynprm="0" dyntype="pid"',
+    'general gaintype="pid" biastype="affine" dyntype="pid" actdim="2"', 'general gaintype="pid" biastype="affine" dyntype="pid" input="vel"',
+    *[f'general dyntype="dcmotor" actearly="true" gaintype="dcmotor" biastype="dcmotor" gainprm="1 2" {more}' for more in ('actdim="2"', 'dynprm="0" actdim="1"', 'input="vel pos"')],
     'pid class="acts"', 'pid class="acts" input="vel"', 'pid slewmax="-1"', 'pid kv="-1"', 'pid kv="1" dampratio="1"', 'pid input="voltage"', 'pid input="none"', 'pid input="ff ff"',
 ]
 
@@ -432,9 +435,14 @@ def motor_model(text, timestep="0.002"):
             f'</worldbody><actuator><{text} name="m" joint="j"/></actuator></mujoco>')
 
 
-@pytest.mark.parametrize("text", MOTORS)
-def test_motors_are_mujocos(text):
-    xml = motor_model(text, "0.00002" if text in SHORT_STEPS else "0.002")
+def saved_by_mujoco(xml, folder):
+    """MuJoCo saves each dcmotor and pid as a <general>."""
+    file = folder / "saved.xml"
+    mujoco.mj_saveLastXML(str(file), mujoco.MjModel.from_xml_string(xml))
+    return file.read_text()
+
+
+def check_motors(xml):
     theirs, ours = (load(xml) for load in (mujoco.MjModel.from_xml_string, tarsus.Model.from_xml_string))
     assert not [d.message for d in ours.diagnostics if d.severity == "warning" and not d.other_law]
     assert (ours.nu, ours.na) == (theirs.nu, theirs.na)
@@ -451,6 +459,37 @@ def test_motors_are_mujocos(text):
                 assert np.allclose(answer[name], getattr(d, name), rtol=1e-9, atol=1e-9), name
     d.act[:] *= 0.01
     assert max(follow(theirs, ours, d)) < 1e-9
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("text", MOTORS)
+def test_motors_are_mujocos(text, saved, tmp_path):
+    xml = motor_model(text, "0.00002" if text in SHORT_STEPS else "0.002")
+    if saved:
+        xml = saved_by_mujoco(xml, tmp_path)
+        assert "<general" in xml
+    check_motors(xml)
+
+
+#: Elements of the classes c, a <pid>, and d, a <dcmotor>.
+OF_CLASSES = ['pid class="c" kv="1"', 'pid class="c" ki="2" kv="1"', 'pid class="c" input="vel" kv="2"', 'pid class="c" input="pos vel ff" slewmax="3"',
+              'dcmotor class="d"', 'dcmotor class="d" inductance=".02"', 'dcmotor class="d" resistance="3" input="ff voltage" controller="0"']
+CLASSES = ('<default class="c"><pid kp="10" input="pos" ctrlrange="-2 2"/></default>'
+           '<default class="d"><dcmotor motorconst="1" resistance="2" input="pos" controller="3 0 1"/></default>')
+
+
+@pytest.mark.parametrize("text", OF_CLASSES)
+def test_motors_of_saved_classes_are_mujocos(text, tmp_path):
+    saved = saved_by_mujoco(motor_model(text).replace("<default>", "<default>" + CLASSES, 1), tmp_path)
+    assert saved.count("<general") > 2
+    check_motors(saved)
+
+
+@pytest.mark.parametrize("text", ['pid class="c" kv="2"', 'dcmotor class="d" motorconst="2"'])
+def test_motors_in_classes_of_generals_are_mujocos(text):
+    classes = ('<default class="c"><general gaintype="pid" biastype="affine" dyntype="pid" gainprm="5" biasprm="0 -7 -8" dynprm=".1"/></default>'
+               '<default class="d"><general dyntype="dcmotor" actearly="true" gaintype="dcmotor" biastype="dcmotor" gainprm="1 2" dynprm=".3"/></default>')
+    check_motors(motor_model(text).replace("<default>", "<default>" + classes, 1))
 
 
 @pytest.mark.parametrize("text", BAD_MOTORS)

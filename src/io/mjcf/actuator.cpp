@@ -30,7 +30,8 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("biasprm", state.bias_parameters, 1);
   e.read("inheritrange", state.inherit_range);
   e.read("actdim", state.activation_count);
-  e.unsupported({"ffrange", "input", "velrange"});
+  ActuatorState::Motor& motor = state.motor;
+  e.read("input", motor.input), e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
 }
 
 void motor(const XmlElement&, ActuatorState& state) {
@@ -264,11 +265,28 @@ void begin(const Element& kind, ActuatorState& state) {
     if (kind.name == "muscle")
       own.gain_parameters = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2}, own.dynamics_parameters = {0.01, 0.04};
     static_cast<ActuatorLawState&>(state) = law == state.laws.rend() ? own : law->second;
+    if (law != state.laws.rend() && law->first == "general") take_motor_constants(state);
   }
   state.kind = kind.name;
 }
 
 }  // namespace
+
+void take_motor_constants(ActuatorLawState& law) {
+  ActuatorState::Motor& motor = law.motor;
+  const auto &gain = law.gain_parameters, &bias = law.bias_parameters, &dynamics = law.dynamics_parameters;
+  if (law.gain_type == "dcmotor") {
+    motor.resistance = gain[0], motor.constant = gain[1], motor.electric_time = dynamics[0];
+    motor.saturation = {0, 0, dynamics[1]};
+    motor.controller = {gain[4], gain[5], gain[6], dynamics[7], dynamics[8], gain[7]};
+    motor.thermal = {dynamics[2], dynamics[3], 0, gain[2], gain[3], dynamics[4]};
+    motor.lugre = {dynamics[5], dynamics[6], bias[3], bias[4], bias[5]};
+    motor.cogging = {bias[0], bias[1], bias[2]};
+  } else if (law.gain_type == "pid") {
+    motor.integral = gain[0], motor.integral_max = dynamics[0], motor.slew_max = dynamics[1];
+    law.gain_parameters = {-bias[1]};
+  }
+}
 
 bool is_actuator(std::string_view element) {
   return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const Element& kind) { return kind.name == element; });

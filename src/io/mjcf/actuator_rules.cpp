@@ -48,7 +48,8 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
     e.error("scale, vmax, fpmax and fvmax of a muscle must be positive", "scale");
 }
 
-/// Checks the laws of <dcmotor> and <pid> written as <general>, as MuJoCo saves them.
+}  // namespace
+
 void check_motor_law(const XmlElement& e, const ActuatorState& state) {
   const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
   if (dc || state.of_pid)
@@ -64,8 +65,6 @@ void check_motor_law(const XmlElement& e, const ActuatorState& state) {
     e.error("gaintype 'pid' needs biastype 'affine'", "gaintype");
 }
 
-}  // namespace
-
 void refuse_others_attributes(const XmlElement& e) {
   if (e.is("plugin")) return;
   for (const Owners& owner : owners()) {
@@ -76,8 +75,8 @@ void refuse_others_attributes(const XmlElement& e) {
 }
 
 void check_actuator(const XmlElement& e, const ActuatorState& state) {
-  const bool element = e.is("dcmotor") || e.is("pid"), stateless = state.dynamics == "none";
-  const bool motor = element || state.dynamics == "dcmotor" || state.dynamics == "pid";
+  const bool stateless = state.dynamics == "none", pid = state.spec.kind == "pid", dc = state.spec.kind == "dcmotor";
+  const bool motor = pid || dc || state.dynamics == "dcmotor" || state.dynamics == "pid";
   const int states = state.activation_count;
   if (!motor && states >= 0 && (stateless ? states > 0 : states == 0 || (states > 1 && state.dynamics != "user")))
     e.error(fmt::format("attribute 'actdim' is {}, but dyntype {} has {}", states, quote(state.dynamics),
@@ -87,13 +86,12 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
     e.error("'actrange' is given, but the actuator has no activation: its dyntype is none", "actrange");
-  if (e.is("pid") && state.spec.activation_limited) {  // from the class: <pid> has no such attribute
+  if ((pid || (dc && !e.is("dcmotor"))) && state.spec.activation_limited) {  // <pid>: from the class
     if (!state.spec.motor || state.spec.motor->activations() == 0)
       e.error("'actrange' is given, but the actuator has no activation: neither ki nor slewmax is given", "actrange");
     else
       e.warn("'actrange' has no effect: imax bounds the integral", "actrange");
   }
-  if (!element) check_motor_law(e, state);
   if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
   if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);
   const TransmissionType on = state.spec.transmission;

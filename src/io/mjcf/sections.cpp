@@ -391,6 +391,15 @@ void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorS
   motor.cogging = given.cogging;
 }
 
+/// Whether the complete law is a dcmotor's or pid's, all of which is implemented.
+bool is_motor(const ActuatorState& state) {
+  const auto& [gain, bias, dynamics] = std::tie(state.gain_type, state.bias_type, state.dynamics);
+  if (state.kind != "general") return gain == "dcmotor" || gain == "pid";
+  return gain == "pid" ? bias == "affine" && state.bias_parameters[0] == 0 && (dynamics == "pid" || dynamics == "none")
+                       : gain == "dcmotor" && bias == "dcmotor" && dynamics == "dcmotor" &&
+                             state.gain_parameters[0] > 0 && state.gain_parameters[1] > 0;
+}
+
 }  // namespace
 
 /// A dcmotor or pid with one input and no activation becomes an affine law. With input u, length l and velocity v of
@@ -399,12 +408,15 @@ void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorS
 ///     voltage   K/R (u - K v)         pos   kp (u - l) - kd v
 ///     ff        u - kp l - kd v       vel   kd (u - v) - kp l
 ///
-/// Any other dcmotor or pid becomes a MotorSpec.
+/// Any other dcmotor or pid becomes a MotorSpec. MuJoCo saves each of them as a <general>, which becomes the same.
 void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& given = state.motor;
   ActuatorSpec& spec = state.spec;
   MotorSpec motor;
-  const bool dc = motor.electric = e.is("dcmotor");
+  const bool dc = motor.electric = state.gain_type == "dcmotor";
+  const bool general = state.kind == "general";
+  if (general) take_motor_constants(state);
+  spec.kind = dc ? "dcmotor" : "pid";
   read_inputs(e, !given.input.empty() ? given.input : dc ? "voltage" : "pos vel", dc, motor);
   if (dc) {
     const auto& c = given.controller;
@@ -417,6 +429,11 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     motor.kp = state.gain_parameters[0], motor.kd = -state.bias_parameters[2];
     motor.ki = given.integral, motor.integral_max = given.integral_max, motor.slew_max = given.slew_max;
   }
+  const int states = motor.activations();
+  if (general && state.activation_count >= 0 && state.activation_count != states)
+    e.error(fmt::format("attribute 'actdim' is {}, but this law has {}", state.activation_count, states), "actdim");
+  if (general && !dc && (state.dynamics == "pid") != (states > 0))
+    e.error("gaintype 'pid' needs dyntype 'pid' with an integral gain or slew limit, else 'none'", "dyntype");
   if (motor.ki > 0 && !motor.position) e.error("an integral gain needs pos in 'input'", dc ? "controller" : "ki");
   if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs pos in 'input'", "slewmax");
   if (!motor.position) state.inherit_range = 0;
@@ -427,8 +444,8 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
 
   const double K = motor.constant;
   const bool by_ratio = !dc && motor.kd < 0;  // kd is a damping ratio, which needs the inertia
-  if (motor.controls() == 1 && motor.activations() == 0 && (!motor.controlled() || affine_torque(motor)) &&
-      motor.cogging[0] == 0 && (!by_ratio || motor.position)) {
+  if (motor.controls() == 1 && states == 0 && (!motor.controlled() || affine_torque(motor)) && motor.cogging[0] == 0 &&
+      (!by_ratio || motor.position)) {
     const double kp = motor_stiffness(motor), kd = motor_damping(motor);
     const double gain = motor.position      ? motor.kp
                         : motor.velocity    ? motor.kd
@@ -453,7 +470,8 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
 
 void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state) {
   ActuatorSpec& spec = state.spec;
-  if (e.is("dcmotor") || e.is("pid")) settle_motor(e, state);
+  if (!e.is("dcmotor") && !e.is("pid")) check_motor_law(e, state);
+  if (is_motor(state)) settle_motor(e, state);
   if (spec.motor && state.control_limited == Limited::no && spec.motor->electric)
     for (auto& range : spec.more_control_ranges) range = {0, 0};
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");

@@ -147,6 +147,8 @@ void overlay(const XmlElement& e, ContactPairSpec& state);
 /// Any actuator element. The element's name determines the meaning of the parameters.
 void overlay(const XmlElement& e, ActuatorState& state);
 bool is_actuator(std::string_view element);
+/// Takes the constants of a dcmotor or pid from the parameters of a <general>, in which MuJoCo saves them.
+void take_motor_constants(ActuatorLawState& law);
 /// For elements of looks, sizes or custom data: reports as errors attributes that MJCF does not have, invalid values,
 /// and other elements.
 void refuse_unknown(const XmlElement& e);
@@ -161,6 +163,8 @@ void check_delay(const XmlElement& e, double delay, int samples);
 void refuse_repeated(const std::vector<XmlElement>& elements);
 /// Reports attributes that only other actuators have.
 void refuse_others_attributes(const XmlElement& e);
+/// Reports what MuJoCo refuses of the law of a dcmotor or pid in a complete actuator of another kind.
+void check_motor_law(const XmlElement& e, const ActuatorState& state);
 /// Reports what MuJoCo refuses of a complete actuator.
 void check_actuator(const XmlElement& e, const ActuatorState& state);
 /// Reports what MuJoCo refuses of a sensor's attributes; false if one is missing. `traits` is null for kinds without
