@@ -123,6 +123,9 @@ inline std::string file_name(const char* argument, nb::handle path) {
   return without_nul(argument, nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path)));
 }
 
+/// Text as str. Names of files and what old files contain may have bytes that are not UTF-8; these are escaped.
+nb::object text_of(const std::string& text);
+
 /// Diagnostics of a reader as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
 

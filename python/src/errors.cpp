@@ -13,11 +13,6 @@ using namespace nb::literals;
 
 namespace {
 
-/// Text as str. File names in it may have bytes that are not UTF-8; these are escaped.
-nb::object text_of(const std::string& text) {
-  return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
-}
-
 void raise(const char* name, const char* what, const Diagnostics* diagnostics = nullptr) {
   nb::object type = nb::module_::import_("tarsus.errors").attr(name);
   nb::object error = type(text_of(what));
@@ -49,6 +44,10 @@ const char* severity_name(Severity severity) {
 }
 
 }  // namespace
+
+nb::object text_of(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
+}
 
 nb::list to_python(const Diagnostics& diagnostics) {
   nb::list list;

@@ -83,7 +83,7 @@ std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& mode
                          ": probably the wrong mapping. Give another mapping or partial=True");
   }
   for (const Diagnostic& d : bound->diagnostics()) {
-    if (d.severity == Severity::warning) nb::module_::import_("warnings").attr("warn")(d.text());
+    if (d.severity == Severity::warning) nb::module_::import_("warnings").attr("warn")(text_of(d.text()));
   }
   return bound;
 }
@@ -123,7 +123,8 @@ void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
   if (!file.flush()) throw Error(path.string() + ": cannot be written: " + std::strerror(errno));
   if (!clip.skeleton.empty()) {
     nb::module_::import_("warnings")
-        .attr("warn")(path.string() + ": the format does not store the skeleton: call retarget() before save()");
+        .attr("warn")(
+            text_of(path.string() + ": the format does not store the skeleton: call retarget() before save()"));
   }
 }
 
@@ -174,7 +175,8 @@ void bind_motion(nb::module_& m) {
         "equal to rounding. The file\n"
         "does not contain the skeleton, which retarget() needs; a warning says so.");
   c.def_prop_ro(
-      "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
+      "name", [](const MotionClip& self) { return text_of(self.name); }, nb::sig("def name(self) -> str"),
+      "Name of the clip.");
   c.def_prop_ro(
       "format", [](const MotionClip& self) { return self.format; }, "Format of the clip's file.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
@@ -191,15 +193,16 @@ void bind_motion(nb::module_& m) {
       [](const MotionClip& self) {
         nb::list out;
         for (const ClipChannel& channel : self.channels)
-          out.append(nb::make_tuple(channel.name, name(channel.kind), channel.column));
+          out.append(nb::make_tuple(text_of(channel.name), name(channel.kind), channel.column));
         return out;
       },
       nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
   c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
                 "Values of the channels [n][width], a copy. Rotations are quaternions w, x, y, z.");
   c.def("__repr__", [](const MotionClip& self) {
-    return "<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
-           " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) + " s>";
+    return text_of("<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
+                   " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) +
+                   " s>");
   });
 }
 
@@ -235,7 +238,9 @@ void bind_view(nb::module_& m) {
         nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(qpos [nq], qvel [nv]) at any finite time t [s], up to 2^53 cycles of a clip that loops. For an array t [n]: "
         "qpos [n][nq] and qvel [n][nv].");
-  c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
+  c.def_prop_ro(
+      "name", [](const ClipBinding& self) { return text_of(self.clip_name()); }, nb::sig("def name(self) -> str"),
+      "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether the clip repeats.");
   c.def_prop_ro(
@@ -244,8 +249,8 @@ void bind_view(nb::module_& m) {
       "What was repaired, is not used or is not driven, as in Model.diagnostics. Warnings are also issued "
       "as Python warnings.");
   c.def("__repr__", [](const ClipBinding& self) {
-    return "<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
-           (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>";
+    return text_of("<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
+                   (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>");
   });
 }
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -533,6 +534,32 @@ def test_a_recording_of_the_command_plays(tmp_path, where):
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     with pytest.raises(tarsus.InputError, match="not a recording"):
         open_source(tmp_path / "other.npz")
+
+
+def test_names_that_are_not_utf8_are_shown(tmp_path, monkeypatch):
+    from tarsus.view.command import main
+
+    folder = os.fsencode(tmp_path)
+    model, page, walk, bones, run = (os.path.join(folder, b"odd\xe9." + end) for end in (b"xml", b"html", b"json", b"bvh", b"npz"))
+    shutil.copy(HUMANOID, model)
+    loaded = tarsus.Model.load(os.fsdecode(model))
+    meta = {"format": "tarsus-recording", "model_file": model.decode("utf-8", "replace"), "arguments": json.dumps([list(model), "--json"])}
+    np.savez(open(run, "wb"), time=np.arange(2), qpos=np.tile(loaded.qpos0, (2, 1)), qvel=np.zeros((2, loaded.nv)),
+             meta=np.frombuffer(json.dumps(meta).encode(), np.uint8))
+    with open(walk, "w") as file:
+        json.dump({key: value for key, value in json.loads(WALK.read_text()).items() if key != "name"}, file)
+    with open(bones, "wb") as file:
+        file.write(b"HIERARCHY\nROOT h\xe9\n{\nOFFSET 0 0 0\nCHANNELS 6 Xposition Yposition Zposition Zrotation Xrotation Yrotation\n"
+                   b"End Site\n{\nOFFSET 0 1 0\n}\n}\nMOTION\nFrames: 2\nFrame Time: 0.1\n0 0 0 0 0 0\n0 0 0 0 0 1\n")
+    clip = tarsus.MotionClip.load(os.fsdecode(bones))
+    assert clip.name == r"odd\xe9" in repr(clip) and any(r"h\xe9" in name for name, _, _ in clip.channels)
+    assert r"odd\xe9" in repr(tarsus.Clip.load(os.fsdecode(walk), loaded))
+    for words in (["view", run], ["view", model], ["view", model, "--clip", walk], ["view", walk, "--model", model]):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "utf-8", errors="strict"))
+        assert main([os.fsdecode(word) for word in words] + ["--export", os.fsdecode(page), "--duration", "0.1"]) == 0
+        sys.stdout.flush()
+        assert rb"odd\udce9.html" in sys.stdout.buffer.getvalue()
+        assert b"frames" in pathlib.Path(os.fsdecode(page)).read_bytes()
 
 
 def test_a_clip_plays_on_the_model_that_it_is_for():

@@ -296,6 +296,8 @@ def main(words=None):
     import tarsus
     from .page import SimulationFailed
 
+    if getattr(sys.stdout, "errors", "") == "strict":  # a file's name may have bytes that are not text
+        sys.stdout.reconfigure(errors="backslashreplace")
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, end)
     try:

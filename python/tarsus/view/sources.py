@@ -385,13 +385,26 @@ def is_motion(path):
         return False  # open_recording() reports the error
 
 
-def arguments_of(meta):
-    """(option, value) for each argument of the run that made the recording."""
+def words_of(meta):
+    """The arguments of the run that made the recording."""
     try:
         words = json.loads(meta.get("arguments") or "[]")  # a word that is not UTF-8 is a list of its bytes
-        return [(os.fsdecode(bytes(word)) if isinstance(word, list) else str(word)).partition("=")[::2] for word in words]
+        return [os.fsdecode(bytes(word)) if isinstance(word, list) else str(word) for word in words]
     except (TypeError, ValueError):
         return []
+
+
+def arguments_of(meta):
+    """(option, value) for each of them."""
+    return [word.partition("=")[::2] for word in words_of(meta)]
+
+
+def model_file_of(meta):
+    """The model's file. A name that is not UTF-8 is complete among the arguments alone."""
+    named = meta.get("model_file")
+    if "\ufffd" not in (named or ""):
+        return named
+    return next((word for word in words_of(meta) if os.fsencode(word).decode("utf-8", "replace") == named), named)
 
 
 def reading_of(meta):
@@ -437,7 +450,7 @@ def open_recording(path, model=None, reading=None):
             raise tarsus.InputError(f"{path}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
     if not (np.diff(times) > 0).all():
         raise tarsus.InputError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
-    named = model or meta.get("model_file")
+    named = model or model_file_of(meta)
     if not named:
         raise tarsus.InputError(f"{path}: does not name its model file; name it with --model")
     places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
