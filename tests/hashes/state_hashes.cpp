@@ -64,11 +64,13 @@ void tree(const char* name, const std::string& file, int worlds, bool driven, bo
 }
 
 /// Worlds in lanes that fall with contacts, joint limits and drives with force limits; a last pack that is not full.
+/// @param iterations of Newton's method; with few, the scalar path repeats most steps. 0: the default
 template <class R>
-void lanes(const char* name, const std::string& file, int steps) {
+void lanes(const char* name, const std::string& file, int steps, int iterations = 0) {
   const Model model = compile(read_model(kModels + file));
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = true;
+  if (iterations > 0) options.step.rows.solve.max_iterations = iterations;
   options.drives = Drives::uniform(model);
   options.drives->force_limit.assign(model.nv, 60);
   Batch<R> batch(model, 11, options);
@@ -125,6 +127,7 @@ void all() {
   tree<R>("four-bar linkage", "loops/four_bar.xml", 1, false, false, 240);
   lanes<R>("humanoids fall in lanes", "humanoid.xml", 60);
   lanes<R>("dogs fall in lanes", "dog.xml", 30);
+  lanes<R>("lanes, then scalar path", "humanoid.xml", 20, 3);
   tree<R>("wall of 18 boxes", wall(), 1, false, true, 90);
   bodies<R>("balls:6:6", "balls:6:6");
   bodies<R>("box_pyramid:5", "box_pyramid:5");
