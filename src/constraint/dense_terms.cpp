@@ -105,9 +105,9 @@ std::span<const double> DenseTerms<R>::add_tangents(std::span<const Tangent> tan
   }
   active_terms_.clear();  // after all rows are written, since they may move in memory
   for (const int t : active_) {
-    const RowsOf& rows = rows_of_[t];
-    active_terms_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
-                             &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0],
+    const std::span<const int> places = places_of(t);
+    active_terms_.push_back({terms_[t].nrow, int(places.size()), kTermRows, places.data(),
+                             &J_[std::size_t(rows_of_[t].at)], free_ ? nullptr : tangents[t].at[0],
                              &force[terms_[t].first_row]});
   }
   trees_.add(active_terms_, dofs_, right_.data());
