@@ -199,11 +199,14 @@ void bind_motion(nb::module_& m) {
       nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
   c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
                 "Values of the channels [n][width], a copy. Rotations are quaternions w, x, y, z.");
-  c.def("__repr__", [](const MotionClip& self) {
-    return text_of("<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " + std::to_string(self.times.size()) +
-                   " frames, " + std::to_string(self.channels.size()) + " channels, " + number_text(self.duration()) +
-                   " s>");
-  });
+  c.def(
+      "__repr__",
+      [](const MotionClip& self) {
+        return text_of("<tarsus.MotionClip '" + self.name + "' (" + self.format + ") " +
+                       std::to_string(self.times.size()) + " frames, " + std::to_string(self.channels.size()) +
+                       " channels, " + number_text(self.duration()) + " s>");
+      },
+      nb::sig("def __repr__(self) -> str"));
 }
 
 }  // namespace
@@ -248,10 +251,14 @@ void bind_view(nb::module_& m) {
       nb::sig("def diagnostics(self) -> list[Diagnostic]"),
       "What was repaired, is not used or is not driven, as in Model.diagnostics. Warnings are also issued "
       "as Python warnings.");
-  c.def("__repr__", [](const ClipBinding& self) {
-    return text_of("<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
-                   (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) + " joints>");
-  });
+  c.def(
+      "__repr__",
+      [](const ClipBinding& self) {
+        return text_of("<tarsus.Clip '" + self.clip_name() + "' " + number_text(self.duration()) + " s" +
+                       (self.loop() ? ", loops" : "") + ", drives " + std::to_string(self.driven().size()) +
+                       " joints>");
+      },
+      nb::sig("def __repr__(self) -> str"));
 }
 
 }  // namespace tarsus::python
