@@ -54,8 +54,8 @@ export class Recording {
   /// Called whenever the browser draws. elapsed: since the last call [s].
   tick(elapsed) {
     if (!this.playing) return;
-    const t = this.time + elapsed * this.speed;
-    this.seek(t > this.end ? this.start : t);
+    const t = this.time + elapsed * this.speed, span = this.end - this.start;
+    this.seek(t > this.end && span > 0 ? this.start + (t - this.start) % span : t);
   }
   play() { this.playing = true; this.handlers.state(); }
   pause() { this.playing = false; this.handlers.state(); }

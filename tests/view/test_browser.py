@@ -95,8 +95,8 @@ def play_pause_and_step(seat):
     """What every page must do, live or out of a file."""
     first = seat.picture()
     assert first.std() > 5, "an empty picture"
+    before = seat.time()  # before the press: a slow machine may draw the whole recording before the next line runs
     seat.after_a_frame(lambda: seat.press("Play"))
-    before = seat.time()
     seat.page.wait_for_function("([t]) => parseFloat(document.querySelector('#time').innerText) > t + 0.05", arg=[before])
     seat.press("Pause")
     seat.page.wait_for_function("document.querySelector('#play').innerText === 'Play'")
@@ -375,6 +375,14 @@ def test_exported_scenes_play(browser, name, tmp_path):
         play_pause_and_step(seat)
         plots_are_drawn(seat)
         assert all(request.startswith(("file:", "data:", "blob:")) for request in seat.requests)
+
+
+def test_a_recording_shorter_than_a_picture_takes_plays_on(browser, exported):
+    with Seat(browser, exported.as_uri() + "#paused") as seat:
+        reached = seat.page.evaluate("""() => { const { source } = window.tarsus; source.playing = true;
+          return [0.75, 0.75, 1.75].map((spans) => { source.tick(spans * (source.end - source.start));
+            return (source.time - source.start) / (source.end - source.start); }); }""")
+        assert reached == pytest.approx([0.75, 0.5, 0.25])
 
 
 def test_an_exported_page_goes_to_a_time_and_hides_its_ghost(browser, exported):
