@@ -11,7 +11,7 @@
 #include <string>
 
 #include "support/contact_rows.hpp"
-#include "tarsus/baselines/row_solvers.hpp"
+#include "tarsus/baselines/row_solver.hpp"
 #include "tarsus/sim/rigid_model.hpp"
 #include "tarsus/sim/step.hpp"
 
@@ -47,7 +47,7 @@ void quality(RigidScene scene, double settle) {
     print(scene, rows.problem, "lanes", iterations, best, natural_residual(rows.problem, rows.reached, rows.multiplier),
           "");
   }
-  for (std::string_view name : all_row_solver_names()) {
+  for (std::string_view name : row_solver_names()) {
     const bool dense = name == "newton" || name == "pivoting";
     if (dense && rows.problem.nrow() > 600) continue;
     for (int iterations : {1, 3, 10, 30, 100, 300, 1000}) {
@@ -56,7 +56,7 @@ void quality(RigidScene scene, double settle) {
       RowSolveReport report;
       for (int repeat = 0; repeat < (dense ? 1 : 3); ++repeat) {
         std::vector<double> u = rows.u, x(rows.multiplier.size(), 0.0);
-        const auto solver = make_any_row_solver(name);
+        const auto solver = make_row_solver(name);
         const double start = seconds();
         report = solver->solve(rows.problem, u, x, {.max_iterations = iterations, .tolerance = 1e-12});
         best = std::min(best, seconds() - start);

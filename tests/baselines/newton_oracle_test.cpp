@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "support/contact_rows.hpp"
-#include "tarsus/baselines/row_solvers.hpp"
+#include "tarsus/baselines/row_solver.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/rigid_model.hpp"
@@ -40,8 +40,8 @@ TEST(NewtonOracle, LanesAgreeWithIt) {
       ASSERT_GT(rows.problem.nrow(), 10);
       EXPECT_LT(natural_residual(rows.problem, rows.reached, rows.multiplier), 1e-7);
       std::vector<double> u = rows.u, multiplier(rows.multiplier.size(), 0.0);
-      const RowSolveReport r = make_any_row_solver("newton")->solve(rows.problem, u, multiplier,
-                                                                    {.max_iterations = 100, .tolerance = 1e-11});
+      const RowSolveReport r =
+          make_row_solver("newton")->solve(rows.problem, u, multiplier, {.max_iterations = 100, .tolerance = 1e-11});
       EXPECT_LT(r.residual, 3e-7);
       for (std::size_t k = 0; k < u.size(); ++k)
         EXPECT_LT(std::abs(rows.reached[k] - u[k]) * rows.problem.inverse_mass()[k], 1e-6);

@@ -4,11 +4,11 @@
 
 #include <vector>
 
+#include "tarsus/baselines/row_problem.hpp"
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
-#include "tarsus/solver/row_problem.hpp"
 
 namespace tarsus::test {
 
