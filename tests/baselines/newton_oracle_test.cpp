@@ -12,7 +12,7 @@
 namespace tarsus {
 namespace {
 
-/// The rows of a step of `iterations` sweeps that starts without impulses, after the scene has run for `settle` seconds.
+/// The rows of a step of `iterations` sweeps that starts without impulses, after `settle` seconds of the scene.
 test::ContactRows rows_after(RigidScene scene, double settle, int iterations) {
   RigidWorld<double> world = make_world<double>(scene);
   for (double t = 0; t < settle - 0.5 * scene.options.dt; t += scene.options.dt) world.step();

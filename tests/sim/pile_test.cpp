@@ -271,8 +271,8 @@ TEST(Pile, ACharacterAmongBoxes) {
   EXPECT_LT(residual, 3);  // in the step in which it strikes the boxes
 }
 
-/// docs/contact.md, "A heavy body on a light one". Four corners carry m g (1 + ratio) under the lower cube, whose inverse
-/// mass is 1/m, and ratio m g between the two, whose inverse masses add up to (1 + 1/ratio)/m. With the default
+/// docs/contact.md, "A heavy body on a light one". Four corners carry m g (1 + ratio) under the lower cube, whose
+/// inverse mass is 1/m, and ratio m g between the two, whose inverse masses add up to (1 + 1/ratio)/m. With the default
 /// compliance of 0.0144 h² times these, both layers are equally deep.
 TEST(Pile, ALightBodyCarriesAnyMass) {
   for (const double ratio : {1.0, 10.0, 100.0, 1000.0}) {
