@@ -317,11 +317,11 @@ void hint_at_floor(const Model& model) {
       "docs/models.md says how to add a floor to a URDF robot\n");
 }
 
-/// Prints a hint at tarsus scene for a model of many free bodies.
+/// Prints a hint at tarsus scene for a model of many free bodies that nothing joins.
 void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
       std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
-  if (all_free && model.njoint() >= 20)
+  if (all_free && model.spec.equalities.empty() && model.njoint() >= 20)
     tell("note: {} free bodies and no other joints: tarsus scene {} simulates these much faster\n", model.njoint(),
          file);
 }

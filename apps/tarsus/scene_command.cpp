@@ -16,7 +16,7 @@ namespace tarsus::app {
 namespace {
 
 struct SceneRun {
-  std::string scene, out, solver = "lanes";
+  std::string scene, out;
   double duration = 5, tolerance = 0;
   std::optional<double> dt, restitution, friction, compliance, damping_time;
   std::optional<int> iterations;
@@ -29,7 +29,7 @@ void apply(const SceneRun& run, RigidScene& scene) {
   RigidWorldOptions& o = scene.options;
   if (run.dt) o.dt = *run.dt;
   if (run.iterations) o.iterations = *run.iterations;
-  o.tolerance = run.tolerance, o.threads = run.threads, o.solver = run.solver, o.sleep = run.sleep;
+  o.tolerance = run.tolerance, o.threads = run.threads, o.sleep = run.sleep;
   if (run.damping_time) o.damping_time = *run.damping_time;
   scene.set_surfaces(run.friction, run.restitution, run.compliance);
   check(o);
@@ -168,11 +168,6 @@ void add_scene_command(CLI::App& app) {
                       "Number of sweeps over the contacts per step; default 10, or the file's");
   command->add_option("--tolerance", run->tolerance,
                       "Stop sweeping when no contact changes a velocity by more than this [m/s]");
-  std::vector<std::string> solvers = {"lanes"};
-  for (std::string_view name : row_solver_names()) solvers.emplace_back(name);
-  command->add_option("--solver", run->solver, "Contact solver: lanes (coloured, in SIMD lanes) or a solver of rows")
-      ->check(CLI::IsMember(solvers))
-      ->capture_default_str();
   command->add_option("--friction", run->friction, "Friction coefficient of all surfaces, replacing their own")
       ->check(number_from(0));
   command->add_option("--restitution", run->restitution, "Coefficient of restitution of all contacts")

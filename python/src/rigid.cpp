@@ -58,7 +58,6 @@ const std::vector<OptionField>& option_fields() {
       field("restitution_threshold", &O::restitution_threshold, "a number [m/s]"),
       field("warm_start", &O::warm_start, "a bool"),
       field("threads", &O::threads, "an integer"),
-      field("solver", &O::solver, "a string"),
       field("sleep", &O::sleep, "a bool"),
       field("sleep_speed", &O::sleep_speed, "a number [m/s]"),
       field("sleep_spin", &O::sleep_spin, "a number [rad/s]"),
@@ -223,10 +222,9 @@ void bind_report(nb::module_& m) {
       .def_ro("penetration_mean", &Report::penetration_mean, "Mean penetration of touching contacts [m].")
       .def_ro("iterations", &Report::iterations, "Sweeps.")
       .def_ro("residual", &Report::residual,
-              "Solvers of rows: natural residual, zero exactly at a solution. Lanes: velocity change of the last "
-              "sweep [m/s].")
-      .def_ro("first_change", &Report::first_change, "Lanes: velocity change of the first sweep [m/s].")
-      .def_ro("colours", &Report::colours, "Lanes: number of batches of contacts without a common body.")
+              "Largest change of a relative velocity by one contact in the last sweep [m/s].")
+      .def_ro("first_change", &Report::first_change, "The same in the first sweep [m/s].")
+      .def_ro("colours", &Report::colours, "Number of batches of contacts without a common body.")
       .def_ro("asleep", &Report::asleep, "Number of sleeping bodies.")
       .def_ro("islands", &Report::islands, "Number of islands (groups of bodies); counted only with sleep.")
       .def_prop_ro(
@@ -244,18 +242,17 @@ void bind_report(nb::module_& m) {
       });
 }
 
-#define TARSUS_RIGID_KEYWORDS                                                                                   \
-  "dt: float | None = None, gravity: object = None, iterations: int | None = None, solver: str | None = None, " \
-  "threads: int = 1, sleep: bool = False, friction: float | None = None, restitution: float | None = None, "    \
-  "compliance: float | None = None, dtype: type | str | None = None, **options"
+#define TARSUS_RIGID_KEYWORDS                                                                                \
+  "dt: float | None = None, gravity: object = None, iterations: int | None = None, threads: int = 1, "       \
+  "sleep: bool = False, friction: float | None = None, restitution: float | None = None, compliance: float " \
+  "| None = None, dtype: type | str | None = None, **options"
 
 const char* const kDoc =
-    "Free rigid bodies with contact.\n"
+    "Free rigid bodies with contact. Stepper simulates joints and equality constraints.\n"
     "\n"
     "Arrays are copies: assign to world.poses to change the state. All vectors are in world axes. "
     "Keywords (None: the default, or\n"
-    "the file's value): dt [s], gravity [m/s²], iterations, solver ('lanes' or a solver of rows), "
-    "threads (the result does not depend\n"
+    "the file's value): dt [s], gravity [m/s²], iterations (sweeps), threads (the result does not depend\n"
     "on them), sleep; friction, restitution and compliance [m/N] of all surfaces; dtype of the contact "
     "solver ('float32' is faster;\n"
     "poses are float64 in either case). Further keywords: tolerance, relaxation, relative_compliance, "
@@ -344,11 +341,6 @@ void bind_adding(nb::class_<AnyRigidWorld>& c) {
       "not change. Returns the\n"
       "shape's number. Two shapes may touch if the contype of either shares a bit with the conaffinity of "
       "the other.");
-  c.def("add_joint", &AnyRigidWorld::add_joint, "body_a"_a, "body_b"_a, "anchor"_a, "compliance"_a = Spook{}.compliance,
-        "damping_time"_a = Spook{}.damping_time,
-        nb::sig("def add_joint(self, body_a: int, body_b: int, anchor: object, compliance: float = 0.0, damping_time: "
-                "float = 0.0) -> int"),
-        "Holds two bodies (body_b -1: the world) together at the world point `anchor`; returns the joint's number.");
   c.def("exclude", &AnyRigidWorld::exclude, "body_a"_a, "body_b"_a,
         "Shapes of these two bodies (-1: the world) never touch.");
 }

@@ -104,18 +104,6 @@ class AnyRigidWorld {
     shapes_.push_back(shape);
     return number;
   }
-  int add_joint(int a, int b, const Numbers<3>& anchor, double compliance, double damping_time) {
-    const Vec3d point = vec("anchor", anchor);
-    const auto local = [&](int body) {
-      if (body < 0 || body >= n()) return point;
-      return visit([&](auto& w) {
-        const RigidBody& at_body = w.bodies()[std::size_t(body)];
-        return transpose_mul(rotation(at_body.orientation), point - at_body.position);
-      });
-    };
-    const PointJoint joint{a, b, local(a), local(b), {compliance, damping_time}};
-    return visit([&](auto& w) { return w.add_joint(joint); });
-  }
   void exclude(int a, int b) {
     visit([&](auto& w) { w.exclude(a, b); });
   }

@@ -1,16 +1,11 @@
-// Factories of the solvers of baselines/row_solvers.hpp, and the dense form of a RowProblem: r = A λ + q with
-// A = W D⁻¹ Wᵀ + Σ, q = W D⁻¹ u - b.
+// The dense form of a RowProblem: r = A λ + q with A = W D⁻¹ Wᵀ + Σ, q = W D⁻¹ u - b.
 #pragma once
 
 #include <Eigen/Cholesky>
 
-#include "solver/row_solvers.hpp"
+#include "tarsus/baselines/row_problem.hpp"
 
 namespace tarsus {
-
-std::unique_ptr<RowSolver> make_jacobi();
-std::unique_ptr<RowSolver> make_row_newton();
-std::unique_ptr<RowSolver> make_pivoting();
 
 struct DenseRowProblem {
   Eigen::MatrixXd a;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "baselines/dense_rows.hpp"
+#include "baselines/row_solvers.hpp"
 
 namespace tarsus {
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "baselines/dense_rows.hpp"
+#include "baselines/row_solvers.hpp"
 
 namespace tarsus {
 

@@ -106,7 +106,7 @@ void RigidWorld<R>::combine_surfaces() {
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
   lanes_.materials.clear();
-  w.needs_rows = !joints_.empty(), w.turns = false;
+  w.turns = false;
   for (std::size_t i = 0; i < ns * ns; ++i) {
     w.surfaces.push_back(combine(surfaces_[i / ns], surfaces_[i % ns], options_));
     lanes_.materials.push_back(w.surfaces.back().material);
@@ -384,7 +384,6 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     if (a >= 0 && b >= 0) w.islands.join(a, b);
   };
   for (const BodyContact<R>& c : lanes_.contacts) join(c.body_a, c.body_b);
-  for (const PointJoint& j : joints_) join(j.body_a, j.body_b);
   w.island_moves.assign(bodies_.size(), 0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];

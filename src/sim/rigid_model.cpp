@@ -13,21 +13,18 @@ namespace tarsus {
 
 namespace {
 
-bool acts(const Model& model, const EqualitySpec& equality) {
-  return model.spec.option.equality_enabled && equality.acts();
-}
-
 /// Features that a scene of free bodies cannot represent. Each location is reported once, also for replicas, and their
 /// number is limited to what a reader can use.
 Diagnostics misfits(const Model& model) {
-  constexpr int kShown = 20;
+  constexpr int kShown = 10;
   Diagnostics d;
   std::set<std::tuple<int, int, std::string>> known;
   int more = 0;
   const auto refuse = [&](const Location& where, const std::string& what) {
     if (!known.emplace(where.line, where.column, what).second) return;
     if (int(d.size()) < kShown)
-      d.push_back({Severity::error, where, what + " is not simulated in scenes of free bodies"});
+      d.push_back({Severity::error, where,
+                   what + " is not simulated in scenes of free bodies; tarsus run (Stepper) simulates such models"});
     else
       ++more;
   };
@@ -49,8 +46,7 @@ Diagnostics misfits(const Model& model) {
     if (p.margin < 0) refuse(p.where, "a negative margin");
   }
   for (const EqualitySpec& e : model.spec.equalities) {
-    if (acts(model, e) && (e.type != EqualityType::connect || e.sites))
-      refuse(e.where, "an equality other than connect of bodies");
+    if (model.spec.option.equality_enabled && e.acts()) refuse(e.where, "an equality constraint");
   }
   for (const BodySpec& b : model.spec.bodies) {
     if (b.gravity_compensation != 0) refuse(b.where, "gravity compensation");
@@ -162,8 +158,7 @@ GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
 }  // namespace
 
 ModelSpec scene_spec(const RigidScene& scene) {
-  if (!scene.joints.empty() || !scene.pairs.empty())
-    throw ValueError("scene", "with joints or pairs", "a scene of bodies and shapes only");
+  if (!scene.pairs.empty()) throw ValueError("scene", "with pairs", "a scene of bodies and shapes only");
   ModelSpec spec;
   spec.name = scene.name;
   spec.option.timestep = scene.options.dt, spec.option.gravity = scene.options.gravity;
@@ -231,25 +226,6 @@ RigidModel rigid_model(const Model& model) {
   add_pairs(model, *geometry, scene);
   if (scene.surfaces.empty()) scene.surfaces.emplace_back();
   r.set_state(model.qpos0, std::vector<double>(at(model.nv), 0.0));
-  const auto in_com_frame = [&](int body, const Vec3d& world) {
-    if (body < 0) return world;
-    const RigidBody& b = scene.bodies[at(body)];
-    return transpose_mul(rotation(b.orientation), world - b.position);
-  };
-  for (const EqualitySpec& e : model.spec.equalities) {
-    if (!acts(model, e)) continue;
-    const Body& first = model.bodies[at(model.body_id(e.first))];
-    const Body& second = model.bodies[at(e.second.empty() ? 0 : model.body_id(e.second))];
-    if (first.link == second.link) throw InputError(e.where, "this equality connects a body with itself");
-    Vec3d anchor = first.X_LB.R * e.anchor + first.X_LB.p;  // in the link's frame, then in the world
-    if (first.link >= 0) {
-      const ShapePose& frame = r.com_frame[at(first.link)];
-      const RigidBody& b = scene.bodies[at(first.link)];
-      anchor = b.position + rotate(b.orientation, transpose_mul(frame.rotation, anchor - frame.position));
-    }
-    const int a = first.link >= 0 ? first.link : second.link, b = first.link >= 0 ? second.link : -1;
-    scene.joints.push_back({a, b, in_com_frame(a, anchor), in_com_frame(b, anchor), {}});
-  }
   return r;
 }
 

@@ -151,7 +151,6 @@ RigidWorld<R> make_world(const RigidScene& scene) {
   for (const Surface& s : scene.surfaces) world.add_surface(s);
   for (const RigidBody& b : scene.bodies) world.add_body(b);
   for (const BodyShape& s : scene.shapes) world.add_shape(s);
-  for (const PointJoint& j : scene.joints) world.add_joint(j);
   for (const auto& [a, b] : scene.excludes) world.exclude(a, b);
   for (const RigidScene::Pair& p : scene.pairs) world.pair(p.shape_a, p.shape_b, p.surface);
   return world;

@@ -103,7 +103,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<char> is_round;      // [shape]
   std::vector<double> widen;       // [boxed] its margin
   std::vector<int> planes, boxed;  // static planes; shapes in the broad phase
-  bool need_broad = false, same_masks = true, needs_rows = false, turns = false;
+  bool need_broad = false, same_masks = true, turns = false;
   std::array<std::vector<double>, 4> columns;  // x, y, z, radius of all, for SpherePhase
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
@@ -147,8 +147,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
   std::vector<int> head, next;                 // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin;  // [body] at the end of a step by rows
-  AlignedVector<R> push;              // [body][8] change due to forces of a record of BodyContactSolver
+  AlignedVector<R> push;  // [body][8] change due to forces of a record of BodyContactSolver
 
   // Contacts of sleeping bodies are kept without detection, as long as their poses are not changed from outside.
   std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if there is none
@@ -160,13 +159,6 @@ struct RigidWorld<R>::Workspace {
 
   UnionFind islands;  // of bodies
   std::vector<char> island_moves;
-
-  RowProblem rows;
-  std::vector<double> u, multiplier, last_joint;
-  std::unique_ptr<RowSolver> row_solver;
-  std::string row_solver_name;
-  bool solver_is_given = false;  // by solve_rows_by(): row_solver is the caller's
-  bool solved_by_rows = false;
 };
 
 }  // namespace tarsus

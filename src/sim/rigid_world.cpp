@@ -38,7 +38,6 @@ void check(const RigidWorldOptions& o) {
   require(o.sleep_spin >= 0, "sleep_spin", o.sleep_spin, "not negative");
   require(o.sleep_steps >= 1, "sleep_steps", o.sleep_steps, "at least 1");
   require(o.speed_limit > 0, "speed_limit", o.speed_limit, "positive");
-  if (o.solver != "lanes") make_row_solver(o.solver);
 }
 
 /// The lanes use one τ per pair of surfaces: that of a contact without penetration.
@@ -112,18 +111,6 @@ int RigidWorld<R>::add_shape(const BodyShape& s) {
 }
 
 template <class R>
-int RigidWorld<R>::add_joint(const PointJoint& j) {
-  require(j.body_a >= 0 && j.body_a < int(bodies_.size()), "body_a", j.body_a, "an existing body");
-  require(j.body_b >= -1 && j.body_b < int(bodies_.size()) && j.body_b != j.body_a, "body_b", j.body_b,
-          "another body, or -1 for the world");
-  require_not_negative("compliance", j.spook.compliance), require_not_negative("damping_time", j.spook.damping_time);
-  require(finite(j.anchor_a) && finite(j.anchor_b), "anchor", j.anchor_a.x, "finite");
-  joints_.push_back(j);
-  work_->classified = false;
-  return int(joints_.size()) - 1;
-}
-
-template <class R>
 void RigidWorld<R>::exclude(int body_a, int body_b) {
   for (int b : {body_a, body_b})
     require(b >= -1 && b < int(bodies_.size()), "body", b, "an existing body, or -1 for the world");
@@ -144,7 +131,7 @@ template <class R>
 void RigidWorld<R>::forget_contacts() {
   Workspace& w = *work_;
   w.pairs.clear(), lanes_.impulses.clear(), lanes_.contacts.clear(), lanes_.moments.clear();
-  w.last_joint.clear(), w.resting.clear();
+  w.resting.clear();
   w.from_candidates = 0, w.candidates_valid = false;
 }
 
@@ -152,7 +139,6 @@ template <class R>
 RigidStepReport RigidWorld<R>::step() {
   RigidStepReport report;
   check(options_);
-  Workspace& w = *work_;
   std::atomic<bool> bad = false;
   team_->each(int(bodies_.size()), [&](int i) {
     const RigidBody& b = bodies_[at(i)];
@@ -168,12 +154,9 @@ RigidStepReport RigidWorld<R>::step() {
   match();
   sleep(report);
   clock.lap(Stage::match);
-  if (options_.solver == "lanes" && !w.needs_rows && !w.solver_is_given)
-    solve_lanes(report, clock);
-  else
-    solve_rows(report);
+  solve(report, clock);
   clock.lap(Stage::terms);
-  if (report.status != WorldStatus::ok || !move(report)) return report;
+  if (!move(report)) return report;
   time_ += options_.dt;
   clock.lap(Stage::integrate);
   report.seconds = clock.seconds();
@@ -183,14 +166,6 @@ RigidStepReport RigidWorld<R>::step() {
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {
   return work_->pairs;
-}
-template <class R>
-void RigidWorld<R>::solve_rows_by(std::unique_ptr<RowSolver> solver) {
-  work_->row_solver = std::move(solver), work_->solver_is_given = true;
-}
-template <class R>
-const RowProblem* RigidWorld<R>::rows() const {
-  return work_->solved_by_rows ? &work_->rows : nullptr;
 }
 
 template <class R>

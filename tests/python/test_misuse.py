@@ -150,11 +150,6 @@ def body(**arguments):
     return tarsus.RigidWorld().add_body(tarsus.Shape.box(0.1, 0.1, 0.1), 1.0, **arguments)
 
 
-def joint(anchor=(0, 0, 0), **arguments):
-    world = tarsus.RigidWorld()
-    return world.add_joint(world.add_body(tarsus.Shape.sphere(0.1), 1.0), -1, anchor, **arguments)
-
-
 def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
 
@@ -201,7 +196,6 @@ def walk():
         (lambda: body(position=("a", 0, 0)), TypeError, "position: is .'a', 0, 0., expected 3 numbers"),
         (lambda: body(orientation=(0, 0, 1)), tarsus.ShapeError, "orientation: has size 3, expected 4"),
         (lambda: body(inertia=(1, 1)), tarsus.ShapeError, "inertia: has size 2, expected 3"),
-        (lambda: joint(anchor=(1, 2)), tarsus.ShapeError, "anchor: has size 2, expected 3"),
         (lambda: tarsus.ParticleSystem.load("water1").add_plane(0, (0, 0), (0, 0, 1)), tarsus.ShapeError, "point: has size 2"),
         (lambda: tarsus.ParticleSystem.load("water1").add_linear([0], [(1, 2)], 0.0), tarsus.ShapeError, "coefficients: has size 2"),
         (lambda: tarsus.cone_limit(humanoid(), "c", "neck", (1, 0), 1.0), tarsus.ShapeError, "axis: has size 2, expected 3"),
@@ -222,8 +216,6 @@ def walk():
         (lambda: body(com=(0, np.nan, 0)), ValueError, "com: is nan"),
         (lambda: body(inertia=(1, 1, 3)), ValueError, "inertia: is with a moment 3 "),
         (lambda: body(inertia=np.array([[1, 0.2, 0], [0, 1, 0], [0, 0, 1.0]])), ValueError, "inertia: is not symmetric"),
-        (lambda: joint(compliance=-1.0), ValueError, "compliance: is -1"),
-        (lambda: joint(damping_time=np.nan), ValueError, "damping_time: is nan"),
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=np.nan), ValueError, "tolerance: is nan"),
         (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=0.0), ValueError, "tolerance: is 0"),
         (lambda: tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), solver="x"), ValueError, "newton_general"),

@@ -848,7 +848,7 @@ def test_numbers_that_are_not_finite_change_nothing():
 
 def test_many_free_bodies_with_more_than_contact_are_a_model(tmp_path):
     path = tmp_path / "free.xml"
-    for more, kind in (("", RigidSource), ("<equality><weld body1='b0' body2='b1'/></equality>", ModelSource)):
+    for more, kind in (("", RigidSource), *((f"<equality><{e}/></equality>", ModelSource) for e in ("weld body1='b0' body2='b1'", "connect body1='b0' anchor='0 0 1'"))):
         path.write_text(f"<mujoco><worldbody>{FREE}</worldbody>{more}</mujoco>")
         assert type(open_source(path)) is kind
 

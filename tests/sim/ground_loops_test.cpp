@@ -303,5 +303,56 @@ TEST(GroundLoops, CassieRunsFromThePoseOfItsFile) {
   }
 }
 
+/// A scene of models/scenes at its file's step.
+struct SceneRun {
+  Model model;
+  Data data;
+  Stepper<double> stepper;
+
+  explicit SceneRun(const char* name, double restitution = 0)
+      : model(compile(read_mjcf(std::string(TARSUS_SOURCE_DIR "/models/scenes/") + name))),
+        data(model),
+        stepper(model, data, options(model.timestep, restitution)) {}
+  static StepOptions options(double dt, double restitution) {
+    StepOptions options;
+    options.dt = dt, options.rows.contacts = true, options.rows.restitution = restitution;
+    return options;
+  }
+  Vec3d position(int body) const {
+    const double* q = data.qpos.data() + 7 * body;
+    return {q[0], q[1], q[2]};
+  }
+};
+
+/// Equal balls that collide elastically one after the other pass the whole swing on: the last one rises as high as the
+/// first one was lifted, the others stay at rest.
+TEST(GroundLoops, NewtonsCradlePassesItsSwingOn) {
+  SceneRun run("newton_cradle.xml", 1);
+  const double lift = run.position(0).z - run.position(4).z, lowest = run.position(4).z;
+  double rise = 0, others = 0;
+  for (int i = 0; i < 600; ++i) {  // 1.2 s: until the last ball is on its way back
+    ASSERT_EQ(run.stepper.step(run.data), 0) << i;
+    rise = std::max(rise, run.position(4).z - lowest);
+    if (rise > 0.5 * lift) others = std::max({others, run.position(0).z - lowest, run.position(2).z - lowest});
+  }
+  EXPECT_NEAR(rise, lift, 0.03 * lift);
+  EXPECT_LT(others, 1e-3 * lift);
+}
+
+/// A rope of capsules falls over a peg, stays on it, and hangs on both sides with its links together.
+TEST(GroundLoops, ARopeHangsOverItsPeg) {
+  SceneRun run("rope_on_peg.xml");
+  for (int i = 0; i < 1200; ++i) ASSERT_EQ(run.stepper.step(run.data), 0) << i;  // 5 s
+  double top = -kInfinity;
+  for (int i = 0; i < 24; ++i) top = std::max(top, run.position(i).z);
+  EXPECT_GT(top, 0.15);  // the peg's radius
+  for (const int end : {0, 23}) {
+    EXPECT_LT(run.position(end).z, -0.3);
+    EXPECT_GT(run.position(end).z, -2.5);
+  }
+  for (int i = 1; i < 24; ++i)  // centres of neighbours whose ends are together are two half lengths apart or less
+    EXPECT_LT(norm(run.position(i) - run.position(i - 1)), 0.12 + 1e-3) << i;
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -5,8 +5,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/numbers.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/rigid_model.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus::test {
@@ -267,6 +269,30 @@ TEST(Pile, ACharacterAmongBoxes) {
   EXPECT_LT(deepest, 0.015);  // eight starts 0.1 mm apart give 2.5 to 7.6 mm
   EXPECT_LT(beyond, 0.05);
   EXPECT_LT(residual, 3);  // in the step in which it strikes the boxes
+}
+
+/// docs/contact.md, "A heavy body on a light one". Four corners carry m g (1 + ratio) under the lower cube, whose
+/// inverse mass is 1/m, and ratio m g between the two, whose inverse masses add up to (1 + 1/ratio)/m. With the default
+/// compliance of 0.0144 h² times these, both layers are equally deep.
+TEST(Pile, ALightBodyCarriesAnyMass) {
+  for (const double ratio : {1.0, 10.0, 100.0, 1000.0}) {
+    SCOPED_TRACE(ratio);
+    RigidScene two = box_stack(2);
+    two.bodies[1].mass *= ratio, two.bodies[1].inertia = two.bodies[1].inertia * ratio;
+    const Model model = compile(scene_spec(two));
+    Data data(model);
+    Stepper<double> stepper(model, data, options());
+    int iterations = 0;
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      iterations = std::max(iterations, stepper.rows()->report().iterations);
+    }
+    const double h = stepper.options().dt, depth = 0.0144 * h * h * (1 + ratio) * kGravity / 4;
+    EXPECT_NEAR(data.qpos[2], 0.5 - depth, 1e-3 * depth);
+    EXPECT_NEAR(data.qpos[9], 1.5 - 2 * depth, 1e-3 * depth);
+    EXPECT_LE(iterations, 2);
+    for (const double v : data.qvel) EXPECT_LT(std::abs(v), 1e-9);
+  }
 }
 
 }  // namespace

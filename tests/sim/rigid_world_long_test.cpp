@@ -24,13 +24,9 @@ double creep(RigidScene scene, double settle) {
 }
 
 TEST(RigidWorldLong, TenBoxesStandForAMinute) {
-  for (const char* solver : {"lanes", "gauss_seidel", "gauss_seidel_nesterov"}) {
-    RigidScene scene = box_stack(10);
-    scene.options.iterations = 50, scene.options.solver = solver;
-    const double moved = creep(scene, 10);
-    RecordProperty(solver, std::to_string(moved));
-    EXPECT_LT(moved, 1e-3) << solver;
-  }
+  RigidScene scene = box_stack(10);
+  scene.options.iterations = 50;
+  EXPECT_LT(creep(scene, 10), 1e-3);
 }
 
 TEST(RigidWorldLong, AHouseOfCardsStandsForAMinute) {

@@ -29,126 +29,111 @@ RigidStepReport run(RigidWorld<R>& world, double duration) {
 
 Shape ball(double radius) { return {ShapeType::sphere, {radius, 0, 0}}; }
 
-const std::vector<std::string> kSolvers = {"lanes", "gauss_seidel", "gauss_seidel_nesterov"};
-
 TEST(RigidWorld, SinksByComplianceTimesWeight) {
-  for (const std::string& solver : kSolvers) {
-    for (double epsilon : {1e-4, 1e-3}) {
-      RigidScene one;
-      one.add_floor();
-      one.surfaces[0].compliance = 0.5 * epsilon;  // the compliances of floor and body add up
-      one.add(ball(0.3), 2, {0, 0, 0.3});
-      one.options.solver = solver, one.options.iterations = 200, one.options.gravity = {0, 0, -kGravity};
-      RigidWorld<double> world = make_world<double>(one);
-      run(world, 5);
-      EXPECT_NEAR(0.3 - world.bodies()[0].position.z, epsilon * 2 * kGravity, 1e-9) << solver;
-      // A box stands on four points: k = 4.
-      RigidScene box;
-      box.add_floor();
-      box.surfaces[0].compliance = 0.5 * epsilon;
-      box.add({ShapeType::box, {0.4, 0.3, 0.2}}, 2, {0, 0, 0.2});
-      box.options = one.options;
-      RigidWorld<double> four = make_world<double>(box);
-      const RigidStepReport r = run(four, 5);
-      EXPECT_EQ(r.touching, 4);
-      EXPECT_NEAR(0.2 - four.bodies()[0].position.z, epsilon * 2 * kGravity / 4, 1e-7) << solver;
-    }
+  for (double epsilon : {1e-4, 1e-3}) {
+    RigidScene one;
+    one.add_floor();
+    one.surfaces[0].compliance = 0.5 * epsilon;  // the compliances of floor and body add up
+    one.add(ball(0.3), 2, {0, 0, 0.3});
+    one.options.iterations = 200, one.options.gravity = {0, 0, -kGravity};
+    RigidWorld<double> world = make_world<double>(one);
+    run(world, 5);
+    EXPECT_NEAR(0.3 - world.bodies()[0].position.z, epsilon * 2 * kGravity, 1e-9);
+    // A box stands on four points: k = 4.
+    RigidScene box;
+    box.add_floor();
+    box.surfaces[0].compliance = 0.5 * epsilon;
+    box.add({ShapeType::box, {0.4, 0.3, 0.2}}, 2, {0, 0, 0.2});
+    box.options = one.options;
+    RigidWorld<double> four = make_world<double>(box);
+    const RigidStepReport r = run(four, 5);
+    EXPECT_EQ(r.touching, 4);
+    EXPECT_NEAR(0.2 - four.bodies()[0].position.z, epsilon * 2 * kGravity / 4, 1e-7);
   }
 }
 
 TEST(RigidWorld, SlidingBoxStopsWhereItShould) {
   // x = v²/(2 μ g) - v h/2 + O(h²)
   const double mu = 0.4, v = 3;
-  for (const std::string& solver : kSolvers) {
-    double last_error = 0;
-    for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
-      RigidScene scene = box_stack(1);
-      scene.surfaces[0].friction = mu;
-      scene.options.dt = h, scene.options.solver = solver, scene.options.iterations = 100;
-      scene.bodies[0].velocity = {v, 0, 0};
-      RigidWorld<double> world = make_world<double>(scene);
-      run(world, 2);
-      const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * mu * kGravity) - v * h / 2));
-      EXPECT_LT(error, 40 * h * h) << solver << " h = " << h;
-      if (last_error > 1e-4) {
-        EXPECT_LT(error, 0.5 * last_error + 1e-4) << solver;
-      }
-      last_error = error;
-      EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6);
+  double last_error = 0;
+  for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
+    RigidScene scene = box_stack(1);
+    scene.surfaces[0].friction = mu;
+    scene.options.dt = h, scene.options.iterations = 100;
+    scene.bodies[0].velocity = {v, 0, 0};
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, 2);
+    const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * mu * kGravity) - v * h / 2));
+    EXPECT_LT(error, 40 * h * h) << "h = " << h;
+    if (last_error > 1e-4) {
+      EXPECT_LT(error, 0.5 * last_error + 1e-4);
     }
+    last_error = error;
+    EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6);
   }
 }
 
 TEST(RigidWorld, SticksBelowTheFrictionAngleAndSlidesAbove) {
   const double mu = 0.5, angle = std::atan(mu);
-  for (const std::string& solver : kSolvers) {
-    for (double offset : {-0.02, 0.02, 0.2}) {
-      RigidScene scene = slope(angle + offset, mu);
-      scene.options.solver = solver, scene.options.iterations = 200;
-      RigidWorld<double> world = make_world<double>(scene);
-      const Vec3d start = world.bodies()[0].position;
-      run(world, 2);
-      const double moved = norm(world.bodies()[0].position - start);
-      if (offset < 0) {
-        EXPECT_LT(moved, 1e-3) << solver;
-        continue;
-      }
-      const double a = kGravity * (std::sin(angle + offset) - mu * std::cos(angle + offset));
-      EXPECT_NEAR(moved, 0.5 * a * 4, 0.03 * 0.5 * a * 4) << solver << " " << offset;
+  for (double offset : {-0.02, 0.02, 0.2}) {
+    RigidScene scene = slope(angle + offset, mu);
+    scene.options.iterations = 200;
+    RigidWorld<double> world = make_world<double>(scene);
+    const Vec3d start = world.bodies()[0].position;
+    run(world, 2);
+    const double moved = norm(world.bodies()[0].position - start);
+    if (offset < 0) {
+      EXPECT_LT(moved, 1e-3);
+      continue;
     }
+    const double a = kGravity * (std::sin(angle + offset) - mu * std::cos(angle + offset));
+    EXPECT_NEAR(moved, 0.5 * a * 4, 0.03 * 0.5 * a * 4) << offset;
   }
 }
 
 TEST(RigidWorld, BallSlidesThenRollsAtFiveSeventhsOfItsSpeed) {
-  for (const std::string& solver : kSolvers) {
-    RigidScene scene;
-    scene.add_floor();
-    scene.add(ball(0.5), 3, {0, 0, 0.5});
-    scene.bodies[0].velocity = {2, 1, 0};
-    scene.options.solver = solver;
-    RigidWorld<double> world = make_world<double>(scene);
-    run(world, 2);
-    const RigidBody& b = world.bodies()[0];
-    EXPECT_NEAR(b.velocity.x, 2 * 5. / 7, 1e-2) << solver;
-    EXPECT_NEAR(b.velocity.y, 1 * 5. / 7, 1e-2) << solver;
-    // The sphere rolls without slipping, up to the ratio of its penetration to its radius.
-    EXPECT_NEAR(b.angular_velocity.y * 0.5, b.velocity.x, 3e-4) << solver;
-    EXPECT_NEAR(b.angular_velocity.x * 0.5, -b.velocity.y, 3e-4) << solver;
-  }
+  RigidScene scene;
+  scene.add_floor();
+  scene.add(ball(0.5), 3, {0, 0, 0.5});
+  scene.bodies[0].velocity = {2, 1, 0};
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 2);
+  const RigidBody& b = world.bodies()[0];
+  EXPECT_NEAR(b.velocity.x, 2 * 5. / 7, 1e-2);
+  EXPECT_NEAR(b.velocity.y, 1 * 5. / 7, 1e-2);
+  // The sphere rolls without slipping, up to the ratio of its penetration to its radius.
+  EXPECT_NEAR(b.angular_velocity.y * 0.5, b.velocity.x, 3e-4);
+  EXPECT_NEAR(b.angular_velocity.x * 0.5, -b.velocity.y, 3e-4);
 }
 
 TEST(RigidWorld, ColumnCarriesItsWeight) {
   const int n = 10;
-  for (const char* solver : {"lanes", "gauss_seidel"}) {
-    RigidScene scene = box_stack(n, 1, 2);
-    scene.options.solver = solver, scene.options.iterations = 50;
-    RigidWorld<double> world = make_world<double>(scene);
-    run(world, 10);
-    std::vector<double> carried(std::size_t(n), 0.0);
-    for (std::size_t i = 0; i < world.contacts().size(); ++i) {
-      const auto& c = world.contacts()[i];
-      carried[std::size_t(std::max(c.body_a, c.body_b))] += world.impulses()[i].normal / world.options().dt;
-    }
-    for (int i = 0; i < n; ++i) {
-      const double expected = (n - i) * 2 * kGravity;
-      EXPECT_NEAR(carried[std::size_t(i)], expected, 1e-3 * expected) << solver << " box " << i;
-    }
+  RigidScene scene = box_stack(n, 1, 2);
+  scene.options.iterations = 50;
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 10);
+  std::vector<double> carried(std::size_t(n), 0.0);
+  for (std::size_t i = 0; i < world.contacts().size(); ++i) {
+    const auto& c = world.contacts()[i];
+    carried[std::size_t(std::max(c.body_a, c.body_b))] += world.impulses()[i].normal / world.options().dt;
+  }
+  for (int i = 0; i < n; ++i) {
+    const double expected = (n - i) * 2 * kGravity;
+    EXPECT_NEAR(carried[std::size_t(i)], expected, 1e-3 * expected) << "box " << i;
   }
 }
 
 TEST(RigidWorld, BounceKeepsTheCoefficientOfRestitution) {
-  for (const std::string& solver : kSolvers) {
-    for (double e : {0.5, 0.8, 1.0}) {
-      RigidScene scene;
-      scene.add_floor();
-      scene.surfaces[0].restitution = e;
-      scene.add(ball(0.1), 1, {0, 0, 0.35});
-      scene.bodies[0].velocity = {0, 0, -3};
-      scene.options.solver = solver, scene.options.dt = 1e-3, scene.options.gravity = {0, 0, 0};
-      RigidWorld<double> world = make_world<double>(scene);
-      run(world, 0.3);
-      EXPECT_NEAR(world.bodies()[0].velocity.z, 3 * e, 1e-9) << solver;
-    }
+  for (double e : {0.5, 0.8, 1.0}) {
+    RigidScene scene;
+    scene.add_floor();
+    scene.surfaces[0].restitution = e;
+    scene.add(ball(0.1), 1, {0, 0, 0.35});
+    scene.bodies[0].velocity = {0, 0, -3};
+    scene.options.dt = 1e-3, scene.options.gravity = {0, 0, 0};
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, 0.3);
+    EXPECT_NEAR(world.bodies()[0].velocity.z, 3 * e, 1e-9);
   }
 }
 
@@ -167,27 +152,25 @@ TEST(RigidWorld, NewtonsCradlePassesItsSpeedOn) {
 }
 
 TEST(RigidWorld, MomentumIsConservedInCollisions) {
-  for (const std::string& solver : kSolvers) {
-    RigidScene scene;
-    scene.surfaces.emplace_back();
-    scene.options.gravity = {0, 0, 0}, scene.options.solver = solver;
-    const Shape shapes[3] = {ball(0.4), {ShapeType::box, {0.3, 0.4, 0.5}}, {ShapeType::capsule, {0.2, 0.4, 0}}};
-    for (int i = 0; i < 27; ++i) {
-      const Vec3d p = {double(i % 3) - 1, double(i / 3 % 3) - 1, double(i / 9) - 1};
-      scene.add(shapes[i % 3], 1 + i % 2, p * 1.1, axis_angle({1, 0.5, 0.2}, 0.3 * i));
-      scene.bodies.back().velocity = p * -2;
-      scene.bodies.back().angular_velocity = {0.3 * (i % 5), -0.2, 0.1};
-    }
-    RigidWorld<double> world = make_world<double>(scene);
-    const Vec3d p = world.momentum(), l = world.angular_momentum();
-    int touching = 0;
-    for (int i = 0; i < 60; ++i) touching += world.step().touching;
-    EXPECT_GT(touching, 50) << solver;
-    EXPECT_LT(norm(world.momentum() - p), 1e-12) << solver;
-    // Contact forces act at the same point on both bodies. The drift is that of torque-free rotation alone, of first
-    // order in the step.
-    EXPECT_LT(norm(world.angular_momentum() - l), 0.02 * 27) << solver;
+  RigidScene scene;
+  scene.surfaces.emplace_back();
+  scene.options.gravity = {0, 0, 0};
+  const Shape shapes[3] = {ball(0.4), {ShapeType::box, {0.3, 0.4, 0.5}}, {ShapeType::capsule, {0.2, 0.4, 0}}};
+  for (int i = 0; i < 27; ++i) {
+    const Vec3d p = {double(i % 3) - 1, double(i / 3 % 3) - 1, double(i / 9) - 1};
+    scene.add(shapes[i % 3], 1 + i % 2, p * 1.1, axis_angle({1, 0.5, 0.2}, 0.3 * i));
+    scene.bodies.back().velocity = p * -2;
+    scene.bodies.back().angular_velocity = {0.3 * (i % 5), -0.2, 0.1};
   }
+  RigidWorld<double> world = make_world<double>(scene);
+  const Vec3d p = world.momentum(), l = world.angular_momentum();
+  int touching = 0;
+  for (int i = 0; i < 60; ++i) touching += world.step().touching;
+  EXPECT_GT(touching, 50);
+  EXPECT_LT(norm(world.momentum() - p), 1e-12);
+  // Contact forces act at the same point on both bodies. The drift is that of torque-free rotation alone, of first
+  // order in the step.
+  EXPECT_LT(norm(world.angular_momentum() - l), 0.02 * 27);
 }
 
 TEST(RigidWorld, AngularMomentumOfSpheresToRounding) {
@@ -232,92 +215,46 @@ TEST(RigidWorld, ResultDoesNotDependOnThreads) {
 #endif
 }
 
-TEST(RigidWorld, ResidualFallsWithIterationsOnEveryScene) {
-  std::vector<RigidScene> scenes = {ball_drop(4, 4), ball_pyramid(4), box_stack(5), box_pyramid(5),
-                                    domino_row(8),   slope(0.3, 0.5), card_house(2)};
-  for (RigidScene& scene : scenes) {
-    scene.options.relative_compliance = 1e-5;
-    double last = 0;
-    for (int iterations : {5, 50, 500}) {
-      scene.options.iterations = 20, scene.options.solver = "gauss_seidel";
-      RigidWorld<double> world = make_world<double>(scene);
-      run(world, 0.5);
-      world.options().iterations = iterations, world.options().warm_start = false;
-      const double residual = world.step().residual;
-      if (last > 0) {
-        EXPECT_LT(residual, std::max(0.7 * last, 1e-9)) << scene.name << " " << iterations;
-      }
-      last = residual;
-    }
-  }
-}
-
 TEST(RigidWorld, SpinningBallStopsByTorsionWhenItShould) {
   // Torque μ_τ m g about the normal: ω = ω₀ - μ_τ m g t/I until t = ω₀ I/(μ_τ m g), then ω = 0.
   const double torsional = 0.02, r = 0.5, m = 2, inertia = 0.4 * m * r * r, spin = 3;
   const double slowing = torsional * m * kGravity / inertia, stop = spin / slowing;
-  for (const std::string& solver : kSolvers) {
-    RigidScene scene;
-    scene.add_floor();
-    scene.surfaces[0].torsional = torsional;
-    scene.add(ball(r), m, {0, 0, r});
-    scene.options.dt = 1.0 / 240, scene.options.iterations = 100, scene.options.solver = solver;
-    scene.bodies[0].angular_velocity = {0, 0, spin};
-    RigidWorld<double> world = make_world<double>(scene);
-    run(world, 0.5 * stop);
-    EXPECT_NEAR(world.bodies()[0].angular_velocity.z, spin - slowing * world.time(), 1e-2) << solver;
-    EXPECT_NEAR(world.moments()[0].moment[2] / scene.options.dt, -torsional * m * kGravity, 1e-3) << solver;
-    run(world, 0.5 * stop - 0.02);
-    EXPECT_GT(world.bodies()[0].angular_velocity.z, 0.01) << solver;
-    run(world, 0.04);
-    EXPECT_LT(std::abs(world.bodies()[0].angular_velocity.z), 1e-9) << solver;
-  }
+  RigidScene scene;
+  scene.add_floor();
+  scene.surfaces[0].torsional = torsional;
+  scene.add(ball(r), m, {0, 0, r});
+  scene.options.dt = 1.0 / 240, scene.options.iterations = 100;
+  scene.bodies[0].angular_velocity = {0, 0, spin};
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 0.5 * stop);
+  EXPECT_NEAR(world.bodies()[0].angular_velocity.z, spin - slowing * world.time(), 1e-2);
+  EXPECT_NEAR(world.moments()[0].moment[2] / scene.options.dt, -torsional * m * kGravity, 1e-3);
+  run(world, 0.5 * stop - 0.02);
+  EXPECT_GT(world.bodies()[0].angular_velocity.z, 0.01);
+  run(world, 0.04);
+  EXPECT_LT(std::abs(world.bodies()[0].angular_velocity.z), 1e-9);
 }
 
 TEST(RigidWorld, RollingBallStopsWhereItShould) {
   // Rolling resistance M = μ_ρ m g: a = M r/(I + m r²), and a path of v²/(2 a) - v h/2.
   const double rolling = 0.05, r = 0.5, m = 2, inertia = 0.4 * m * r * r, v = 2;
   const double a = rolling * m * kGravity * r / (inertia + m * r * r);
-  for (const std::string& solver : kSolvers) {
-    double last = 0;
-    for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
-      RigidScene scene;
-      scene.add_floor();
-      scene.surfaces[0].rolling = rolling;
-      scene.add(ball(r), m, {0, 0, r});
-      scene.options.dt = h, scene.options.iterations = 200, scene.options.solver = solver;
-      scene.bodies[0].angular_velocity = {0, v / r, 0}, scene.bodies[0].velocity = {v, 0, 0};
-      RigidWorld<double> world = make_world<double>(scene);
-      run(world, v / a + 0.5);
-      const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * a) - v * h / 2));
-      EXPECT_LT(error, 3e-3 + 2 * h * h) << solver << " h = " << h;  // it penetrates, and rolls on a smaller radius
-      EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6) << solver;
-      last = error;
-    }
-    EXPECT_LT(last, 2e-3) << solver;
+  double last = 0;
+  for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
+    RigidScene scene;
+    scene.add_floor();
+    scene.surfaces[0].rolling = rolling;
+    scene.add(ball(r), m, {0, 0, r});
+    scene.options.dt = h, scene.options.iterations = 200;
+    scene.bodies[0].angular_velocity = {0, v / r, 0}, scene.bodies[0].velocity = {v, 0, 0};
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, v / a + 0.5);
+    const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * a) - v * h / 2));
+    EXPECT_LT(error, 3e-3 + 2 * h * h) << "h = " << h;  // it penetrates, and rolls on a smaller radius
+    EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6);
+    last = error;
   }
-}
-
-TEST(RigidWorld, PointJointsHoldAPendulumWithItsPeriod) {
-  RigidScene scene;
-  scene.surfaces.emplace_back();
-  scene.add(ball(0.1), 1, {0.05, 0, -1});
-  scene.joints.push_back({0, -1, {-0.05, 0, 1}, {0, 0, 0}, {}});
-  scene.options.dt = 1e-3, scene.options.iterations = 50;
-  RigidWorld<double> world = make_world<double>(scene);
-  const double arm2 = 1 + 0.05 * 0.05, i = 0.4 * 0.01 + arm2;
-  const double period = 2 * kPi * std::sqrt(i / (kGravity * std::sqrt(arm2)));
-  double crossed = 0;
-  for (int k = 0; k < 1200 && crossed == 0; ++k) {
-    const double before = world.bodies()[0].position.x;
-    world.step();
-    if (before > 0 && world.bodies()[0].position.x <= 0) crossed = world.time();
-  }
-  EXPECT_NEAR(crossed, period / 4, 0.005 * period);
-  // The anchor stays where it is.
-  run(world, 2);
-  const RigidBody& b = world.bodies()[0];
-  EXPECT_LT(norm(b.position + rotate(b.orientation, {-0.05, 0, 1})), 1e-5);
+  EXPECT_LT(last, 2e-3);
 }
 
 TEST(RigidWorld, TumblingBodiesKeepTheirEnergyForAMinute) {
@@ -402,9 +339,6 @@ TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
   bad.iterations = 0;
   EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
   bad = {};
-  bad.solver = "magic";
-  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
-  bad = {};
   bad.threads = 0;
   EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
   RigidWorld<double> world;
@@ -423,7 +357,6 @@ TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
   EXPECT_THROW(world.add_shape(shape), ValueError);
   shape.body = -1, shape.shape.size.x = -1;
   EXPECT_THROW(world.add_shape(shape), ValueError);
-  EXPECT_THROW(world.add_joint({}), ValueError);
   // An empty world and bodies without a shape are valid.
   EXPECT_EQ(world.step().status, WorldStatus::ok);
   world.add_body({});
@@ -431,38 +364,22 @@ TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
 }
 
 TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
-  for (const std::string& solver : kSolvers) {
-    RigidScene scene = ball_drop(3, 3);
-    scene.options.solver = solver;
-    scene.bodies[0].position = scene.bodies[1].position;  // coincident
-    scene.bodies[2].velocity = {1e4, -1e4, 1e4};          // 10 m/ms
-    RigidWorld<double> world = make_world<double>(scene);
-    for (int i = 0; i < 100; ++i) {
-      const RigidStepReport r = world.step();
-      if (r.status != WorldStatus::ok) break;
-      for (const RigidBody& b : world.bodies()) ASSERT_TRUE(std::isfinite(b.position.x + b.position.y + b.position.z));
-    }
-    // NaN in a state: the status reports it, no body moves, and nothing is thrown.
-    world.bodies()[4].velocity.x = std::nan("");
-    const Vec3d before = world.bodies()[5].position;
-    EXPECT_EQ(world.step().status, WorldStatus::bad_input);
-    EXPECT_EQ(norm(world.bodies()[5].position - before), 0);
-    world.bodies()[4].velocity = {1e9, 0, 0};
-    EXPECT_EQ(world.step().status, WorldStatus::too_fast);
-  }
-}
-
-/// See docs/contact.md, "A heavy body on a light one".
-TEST(RigidWorld, CarriesAThousandTimesItsMassWithAnAccurateSolverAndHardContacts) {
-  RigidScene scene = box_stack(2);
-  scene.bodies[1].mass *= 1000, scene.bodies[1].inertia = scene.bodies[1].inertia * 1000.0;
-  scene.options.solver = "gauss_seidel_nesterov", scene.options.iterations = 1000;
-  scene.options.tolerance = 1e-9, scene.options.relative_compliance = 1e-8;
+  RigidScene scene = ball_drop(3, 3);
+  scene.bodies[0].position = scene.bodies[1].position;  // coincident
+  scene.bodies[2].velocity = {1e4, -1e4, 1e4};          // 10 m/ms
   RigidWorld<double> world = make_world<double>(scene);
-  run(world, 2);
-  // The four contacts below each cube penetrate by ε times the weight above: 0.1 mm each.
-  EXPECT_NEAR(world.bodies()[1].position.z, 1.5, 3e-4);
-  EXPECT_LT(world.kinetic_energy(), 1e-9);
+  for (int i = 0; i < 100; ++i) {
+    const RigidStepReport r = world.step();
+    if (r.status != WorldStatus::ok) break;
+    for (const RigidBody& b : world.bodies()) ASSERT_TRUE(std::isfinite(b.position.x + b.position.y + b.position.z));
+  }
+  // NaN in a state: the status reports it, no body moves, and nothing is thrown.
+  world.bodies()[4].velocity.x = std::nan("");
+  const Vec3d before = world.bodies()[5].position;
+  EXPECT_EQ(world.step().status, WorldStatus::bad_input);
+  EXPECT_EQ(norm(world.bodies()[5].position - before), 0);
+  world.bodies()[4].velocity = {1e9, 0, 0};
+  EXPECT_EQ(world.step().status, WorldStatus::too_fast);
 }
 
 /// The kept pairs are all pairs within the margin, each once, whatever was kept from step to step.

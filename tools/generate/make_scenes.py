@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes models/scenes/: free rigid bodies with contact. usage: make_scenes.py [FOLDER]"""
+"""Writes models/scenes/: free rigid bodies with contact, two of them joined by equality constraints. usage: make_scenes.py [FOLDER]"""
 import math
 import pathlib
 import random

@@ -1,9 +1,8 @@
 // Converts a model whose bodies are all free or fixed to the world to a scene of rigid bodies.
 //
 // Supported: free joints; bodies welded to free bodies or to the world; all shapes of ContactGeometry; contype and
-// conaffinity; excludes; explicit pairs; surfaces (constraint/surface.hpp); connect equalities between bodies. Any
-// other feature of the model that would change the motion raises an error with its location; nothing is ignored
-// silently.
+// conaffinity; excludes; explicit pairs; surfaces (constraint/surface.hpp). Any other feature of the model that would
+// change the motion raises an error with its location; nothing is ignored silently. Stepper simulates such models.
 #pragma once
 
 #include <memory>
@@ -31,7 +30,7 @@ struct RigidModel {
 
 /// The scene as a model: each body with a free joint, in the frame of its centre of mass and principal axes. Commands
 /// that load a model, and Python's Model.load(), make built-in scenes by it.
-/// @throws ValueError for what models do not have (compliance or restitution of surfaces, point joints, sleeping or
+/// @throws ValueError for what models do not have (compliance or restitution of surfaces, explicit pairs, sleeping or
 /// moving bodies) and for shapes other than planes, spheres, capsules, cylinders and boxes
 ModelSpec scene_spec(const RigidScene& scene);
 

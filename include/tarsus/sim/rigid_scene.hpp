@@ -30,7 +30,6 @@ struct RigidScene {
   std::vector<RigidBody> bodies;
   std::vector<std::string> names;  ///< [body], may be empty
   std::vector<BodyShape> shapes;
-  std::vector<PointJoint> joints;
   std::vector<std::pair<int, int>> excludes;  ///< pairs of bodies, -1: the world
   struct Pair {
     int shape_a, shape_b, surface;  ///< surface -1: the shapes never touch

@@ -1,17 +1,17 @@
 // Free rigid bodies with contact: SPOOK stepping and projected Gauss-Seidel.  [Lacoursière 2013; theory.md, section 4]
 //
 // The stages of a step (stage.hpp): collide finds contacts; match copies the last step's impulses and puts bodies to
-// sleep; prepare builds the rows; terms solves them; integrate moves the bodies. Applied forces act between prepare and
-// terms.
+// sleep; prepare and terms are those of BodyContactSolver; integrate moves the bodies. Applied forces act between
+// prepare and terms. Bodies with joints or equality constraints are a matter of Stepper (step.hpp).
 //
 // R is the precision of the contacts and of their solver. Poses and velocities are always double.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +23,6 @@
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/step.hpp"
 #include "tarsus/solver/body_contacts.hpp"
-#include "tarsus/solver/row_solver.hpp"
 
 namespace tarsus {
 
@@ -51,18 +50,11 @@ struct BodyShape {
       conaffinity = 1;  ///< MuJoCo's bit masks: two shapes may touch if one's type meets the other's affinity
 };
 
-/// Holds two points together by three bilateral rows.
-struct PointJoint {
-  int body_a = 0, body_b = -1;                 ///< -1: the world
-  Vec3d anchor_a{0, 0, 0}, anchor_b{0, 0, 0};  ///< in the bodies' frames, or in the world
-  Spook spook;
-};
-
 struct RigidWorldOptions {
   double dt = 1.0 / 60;  ///< [s]
   Vec3d gravity{0, 0, -9.81};
   int iterations = 10;
-  double tolerance = 0;  ///< [m/s], see BodyContactOptions and RowSolveOptions
+  double tolerance = 0;  ///< [m/s], see BodyContactOptions
   double relaxation = 1;
   /// ε of surfaces without their own, as a factor on the inverse effective mass [s²]. Negative: 0.036 dt², 1e-5 at 60
   /// Hz, which is stiff, yet soft enough for ten sweeps to hold a stack (decision 504).
@@ -72,9 +64,6 @@ struct RigidWorldOptions {
   double restitution_threshold = 0.5;  ///< [m/s]
   bool warm_start = true;
   int threads = 1;
-  /// "lanes" (BodyContactSolver) or a name of row_solver_names(). Scenes with joints always use rows; "lanes" then
-  /// means "gauss_seidel".
-  std::string solver = "lanes";
   bool sleep = false;
   double sleep_speed = 0.01, sleep_spin = 0.02;  ///< [m/s, rad/s]
   int sleep_steps = 30;
@@ -91,8 +80,8 @@ struct RigidStepReport {
   double penetration_max = 0;   ///< [m] largest depth beyond the margin, at the start of the step
   double penetration_mean = 0;  ///< [m] mean over touching contacts
   int iterations = 0;
-  double residual = 0;      ///< rows: natural residual; lanes: velocity change of the last sweep [m/s]
-  double first_change = 0;  ///< lanes: velocity change of the first sweep [m/s]
+  double residual = 0;      ///< largest change of a relative velocity by one contact in the last sweep [m/s]
+  double first_change = 0;  ///< the same in the first sweep [m/s]
   int colours = 0;
   int asleep = 0, islands = 0;            ///< sleeping bodies, and islands; only with sleep
   std::array<double, kStages> seconds{};  ///< wall time by Stage: collide, match, prepare, terms, integrate
@@ -113,7 +102,6 @@ class RigidWorld {
   int add_surface(const Surface& surface);
   int add_body(const RigidBody& body);
   int add_shape(const BodyShape& shape);
-  int add_joint(const PointJoint& joint);
   /// Shapes of these two bodies never touch (-1: the world).
   void exclude(int body_a, int body_b);
   /// These two shapes may touch regardless of their masks and of exclude(), as if both had this surface; -1: they never
@@ -155,10 +143,6 @@ class RigidWorld {
   Vec3d momentum() const;
   Vec3d angular_momentum() const;
   std::uint64_t state_hash() const;
-  /// The rows of the last step if a row solver solved it, else null.
-  const RowProblem* rows() const;
-  /// Solves all further steps as rows with this solver, whatever options().solver says.
-  void solve_rows_by(std::unique_ptr<RowSolver> solver);
 
  private:
   struct Workspace;
@@ -188,8 +172,7 @@ class RigidWorld {
   void keep_resting(PenetrationSum& depth);
   void match();
   void sleep(RigidStepReport& report);
-  void solve_lanes(RigidStepReport& report, StageClock& clock);
-  void solve_rows(RigidStepReport& report);
+  void solve(RigidStepReport& report, StageClock& clock);
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
   bool move(RigidStepReport& report);
@@ -197,13 +180,12 @@ class RigidWorld {
   RigidWorldOptions options_;
   std::vector<RigidBody> bodies_;
   std::vector<BodyShape> shapes_;
-  std::vector<PointJoint> joints_;
   std::vector<Surface> surfaces_;
   std::set<std::pair<int, int>> excluded_;    ///< pairs of bodies, the lower one first
   std::map<std::pair<int, int>, int> pairs_;  ///< surface of pairs of shapes, the lower one first
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
-  BodyContactSolver<R> lanes_;  ///< owns contacts and impulses for every solver
+  BodyContactSolver<R> lanes_;  ///< owns contacts and impulses
   std::unique_ptr<Workspace> work_;
 };
 

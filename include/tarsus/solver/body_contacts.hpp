@@ -1,6 +1,6 @@
 // Contacts of free rigid bodies: projected Gauss-Seidel in graph-coloured batches, one contact point a SIMD lane.
 //
-// The rows are those of RowProblem (theory.md, section 4; normal and disc of friction), without row storage: a contact
+// The rows are those of docs/contact.md (a normal and a disc of friction), without row storage: a contact
 // is a normal n, the arms r_A and r_B from the centres of mass, and an impulse P = λ_n n + λ_t, λ_t ⊥ n.
 //
 //   v = (v_A + ω_A × r_A) - (v_B + ω_B × r_B),   K = ∂v/∂P (3 × 3)

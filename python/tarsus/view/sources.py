@@ -14,7 +14,7 @@ import tarsus
 from ..errors import expect
 from .model_source import ModelSource
 from .page import STEPS_A_SECOND, Frame, arrows
-from .source import Source, choice, finite, slider, spring_force
+from .source import Source, finite, slider, spring_force
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
 
@@ -108,12 +108,10 @@ class RigidSource(Source):
 
     def controls(self):
         o = self.world.options
-        solvers = ["lanes", "gauss_seidel"]
         return [slider("dt", self.dt, 1 / 1000, 1 / 30, "s", log=True, label="step"),
                 slider("gravity", float(np.linalg.norm(o["gravity"])), 0, 20, "m/s²"),
                 slider("friction", max((s["friction"] for s in self.world.shapes), default=0.5), 0, 2),
-                slider("iterations", int(o["iterations"]), 1, 200, log=True),
-                *([choice("solver", o["solver"], solvers)] if o["solver"] in solvers else [])]
+                slider("iterations", int(o["iterations"]), 1, 200, log=True)]
 
     def control(self, name, value):
         if name in ("dt", "gravity", "friction", "iterations"):
@@ -128,9 +126,6 @@ class RigidSource(Source):
         elif name == "iterations":
             self.options["iterations"] = int(np.clip(round(value), 1, 200))
             self.world.set_options(iterations=self.options["iterations"])
-        elif name == "solver":
-            self.world.set_options(solver=str(value))
-            self.options["solver"] = str(value)
         elif name == "friction":  # surface options can be set only at construction
             state = self.state()
             self.options["friction"] = float(np.clip(value, 0, 2))

@@ -1,4 +1,5 @@
-// Mixed linear complementarity rows: contacts, limits, drives, loops and bounded joints as a row solver sees them.
+// Mixed linear complementarity rows, stored one by one: contacts, limits and bilateral constraints as the solvers of
+// row_solver.hpp see them.
 //
 // The mass enters through coordinates in which its inverse is diagonal:
 //

@@ -1,11 +1,14 @@
-// Functions that the row solvers' files share.
+// Factories of the solvers of row_solver.hpp, and what their files share.
 #pragma once
 
-#include "tarsus/solver/row_solver.hpp"
+#include "tarsus/baselines/row_solver.hpp"
 
 namespace tarsus {
 
-std::unique_ptr<RowSolver> make_gauss_seidel(bool symmetric, bool accelerate);
+std::unique_ptr<RowSolver> make_gauss_seidel();
+std::unique_ptr<RowSolver> make_jacobi();
+std::unique_ptr<RowSolver> make_row_newton();
+std::unique_ptr<RowSolver> make_pivoting();
 
 /// @throws ShapeError, ValueError
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,

@@ -1,5 +1,5 @@
 // Rows of a mixed linear complementarity problem (row_problem.hpp): storage, projections and the natural residual.
-#include "tarsus/solver/row_problem.hpp"
+#include "tarsus/baselines/row_problem.hpp"
 
 #include <algorithm>
 #include <cmath>

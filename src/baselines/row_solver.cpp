@@ -1,12 +1,13 @@
-// Names, input checks and starting point of the row solvers (row_solver.hpp).
-#include "tarsus/solver/row_solver.hpp"
+// Names, input checks and starting point of the row solvers.
+#include "tarsus/baselines/row_solver.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
 
-#include "solver/row_solvers.hpp"
+#include "baselines/row_solvers.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
 
@@ -14,8 +15,14 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kRowSolverNames = {"gauss_seidel", "gauss_seidel_symmetric",
-                                                             "gauss_seidel_nesterov"};
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<RowSolver> (*make)();
+};
+constexpr Entry kSolvers[] = {{"gauss_seidel", make_gauss_seidel},
+                              {"jacobi", make_jacobi},
+                              {"newton", make_row_newton},
+                              {"pivoting", make_pivoting}};
 
 }  // namespace
 
@@ -25,15 +32,22 @@ const char* name(RowSolveStatus status) {
   return kNames[int(status)];
 }
 
-std::span<const std::string_view> row_solver_names() { return kRowSolverNames; }
+std::span<const std::string_view> row_solver_names() {
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, std::size(kSolvers)> names;
+    std::ranges::transform(kSolvers, names.begin(), &Entry::name);
+    return names;
+  }();
+  return kNames;
+}
 
 std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
-  if (name == kRowSolverNames[0]) return make_gauss_seidel(false, false);
-  if (name == kRowSolverNames[1]) return make_gauss_seidel(true, false);
-  if (name == kRowSolverNames[2]) return make_gauss_seidel(true, true);
   std::string known;
-  for (std::string_view n : kRowSolverNames) known += (known.empty() ? "" : ", ") + std::string(n);
-  throw ValueError("solver", std::string(name), "one of " + known + " (and lanes, for worlds of free bodies)");
+  for (const Entry& entry : kSolvers) {
+    if (entry.name == name) return entry.make();
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw ValueError("solver", std::string(name), "one of " + known);
 }
 
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,

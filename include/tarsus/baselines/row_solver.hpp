@@ -1,17 +1,18 @@
-// Solvers of RowProblem behind one interface. They compute λ and the u that belongs to it. baselines/row_solvers.hpp
-// has more.
+// Solvers of RowProblem behind one interface. They compute λ and the u that belongs to it. No step uses them: they are
+// what the solvers of the steps are compared with.
 //
-// | name                   | method                                                    | friction   | for             |
-// | gauss_seidel           | projected Gauss-Seidel, alg. 2.1 and 2.2, matrix-free     | box, ball  | everything      |
-// | gauss_seidel_symmetric | sweeps forwards and backwards alternately                 | box, ball  | long chains     |
-// | gauss_seidel_nesterov  | symmetric sweeps, accelerated, with restart               | box, ball  | accuracy        |
+// | name         | method                                             | friction  | for        |
+// | gauss_seidel | projected Gauss-Seidel, alg. 2.1 and 2.2           | box, ball | comparison |
+// | jacobi       | projected Jacobi, damped by the Gershgorin bound   | box, ball | comparison |
+// | newton       | semismooth Newton on λ = P(λ - r/d), dense         | box, ball | oracle, m³ |
+// | pivoting     | Lemke's complementary pivoting, dense              | box       | oracle, m³ |
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "tarsus/solver/row_problem.hpp"
+#include "tarsus/baselines/row_problem.hpp"
 
 namespace tarsus {
 
