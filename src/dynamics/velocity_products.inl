@@ -21,9 +21,9 @@
 //
 // A step adds one more term, because the equation holds at one configuration while the mass matrix changes within the
 // step. Let a joint's rotation ω_j change the articulated inertia I of its subtree by the fraction x = h |[ω_j] I - I
-// [ω_j]| / |I|. Its rate is then damped by the fraction ε = 500 x⁴ of the joint's articulated inertia: K += ε Sᵀ U. The
-// damping is an internal force. It vanishes for a wheel and for a joint on the world, which moves no link below it. In a
-// tree that a loop holds, ε falls with x⁸ below x = kHeldWhip.
+// [ω_j]| / |I|. Its rate is then damped by the fraction ε = 500 x⁴ of the joint's articulated inertia: K += ε Sᵀ U.
+// The damping is an internal force. It vanishes for a wheel and for a joint on the world, which moves no link below it.
+// In a linkage on the world (a tree without a free joint that a loop holds) ε falls with x⁸ below x = kLinkageWhip.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
-inline constexpr double kHeldWhip = 0.1;     ///< x below which trees that loops hold are damped less
+inline constexpr double kLinkageWhip = 0.2;  ///< x below which linkages on the world are damped less
 inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| of the fastest link below which explicit products are harmless
 inline constexpr double kTurnAngle = 0.1;    ///< h|ω| below which their energy is estimated: they are harmless up to
 inline constexpr double kSlowGain = 1e-6;    ///< this fraction of the kinetic energy
@@ -95,10 +95,10 @@ TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
 /// The damping of joints in a step of h seconds; both are zero without damping.
 template <class T>
 struct JointDamping {
-  T share;     ///< kDissipation h⁴
-  T rate;      ///< 1/h
-  bool held;   ///< by a loop
-  T resolved;  ///< (h / kHeldWhip)²
+  T share;       ///< kDissipation h⁴
+  T rate;        ///< 1/h
+  bool linkage;  ///< on the world
+  T resolved;    ///< (h / kLinkageWhip)²
 
   /// ε of the rotation w of the inertia I, which is given about the joint and symmetric up to the terms that velocities
   /// add.
@@ -106,7 +106,7 @@ struct JointDamping {
     const ProductMat3<T> X = add_cross_times(for_products(zero33<T>()), w, I), C = X + transpose(X);
     const T x2 = square_sum(C) / (square_sum(I) + T(std::numeric_limits<Real<T>>::min()));
     const T whip = share * x2 * x2;
-    if (!held) return whip;
+    if (!linkage) return whip;
     const T below = minimum(x2 * resolved, T(Real<T>(1)));
     return whip * below * below;
   }
@@ -318,13 +318,13 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
     if constexpr (kTangent) add_tangent(tangent + 36 * i, all[i].GA);
   }
   JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(h > 0 ? 1 / h : 0), false,
-                             T(h * h / Real<T>(kHeldWhip * kHeldWhip))};
+                             T(h * h / Real<T>(kLinkageWhip * kLinkageWhip))};
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
     const int v = link.qvel;
-    damping.held = all[link.root].tree.held;
+    damping.linkage = all[link.root].tree.held && !moves_freely(m.link[link.root].joint);
     if (moves_freely(link.joint))
       reduce_free<kTangent>(state[i], all[i], Q + v, K + v);
     else if (turns_freely(link.joint))

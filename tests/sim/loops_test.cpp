@@ -108,7 +108,7 @@ TEST(Loops, AFastFourBarKeepsItsEnergy) {
   std::printf("energy %.4f J at first, %.4f at most, %.4f at the end; %.1f rad/s\n", start, most, end, fastest);
   EXPECT_GT(fastest, 20);
   EXPECT_LT(most, 1.01 * start);
-  EXPECT_NEAR(end, start, 0.03 * start);
+  EXPECT_NEAR(end, start, 0.02 * start);
 }
 
 TEST(Loops, SliderCrankMatchesItsClosedForm) {
