@@ -206,7 +206,6 @@ def walk():
         (lambda: tarsus.RigidWorld(compliance=-1), ValueError, "compliance: is -1, expected finite, not negative"),
         (lambda: tarsus.RigidWorld().add_surface(compliance=-3), ValueError, "compliance: is -3, expected finite"),
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
-        (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
         (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "degrees from 0 to below 90"),
         (lambda: tarsus.RigidWorld(sleep=True, sleep_steps=-1), ValueError, "sleep_steps: is -1, expected at least 1"),
         (lambda: tarsus.RigidWorld(sleep_speed=np.nan), ValueError, "sleep_speed: is nan"),
