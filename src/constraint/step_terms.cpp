@@ -130,7 +130,7 @@ void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double s
   Term& term = add_joint_term({Kind::drive, 8 * std::uint64_t(joint.joint) + std::uint64_t(axis)}, lower, upper, joint,
                               1 / stiffness, 0, inverse_mass);
   term.law = joint.nrow == 3 ? Law::ball : Law::interval;
-  double speed[3];
+  double speed[3] = {};
   joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   for (int k = 0; k < joint.nrow; ++k) {
     const int row = term.first_row + k;

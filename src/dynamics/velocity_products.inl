@@ -21,9 +21,8 @@
 //
 // A step adds one more term, because the equation holds at one configuration while the mass matrix changes within the
 // step. Let a joint's rotation ω_j change the articulated inertia I of its subtree by the fraction x = h |[ω_j] I - I
-// [ω_j]| / |I|. Its rate is then damped by the fraction ε = 500 x⁴ of the joint's articulated inertia: K += ε Sᵀ U.
-// The damping is an internal force. It vanishes for a wheel and for a joint on the world, which moves no link below it.
-// In a linkage on the world (a tree without a free joint that a loop holds) ε falls with x⁸ below x = kLinkageWhip.
+// [ω_j]| / |I|. Its rate is then damped by the fraction ε = 500 x⁴ of the joint's articulated inertia: K += ε Sᵀ U. The
+// damping is an internal force. It vanishes for a wheel and for a joint on the world, which moves no link below it.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +35,6 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
-inline constexpr double kLinkageWhip = 0.2;  ///< x below which linkages on the world are damped less
 inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| of the fastest link below which explicit products are harmless
 inline constexpr double kTurnAngle = 0.1;    ///< h|ω| below which their energy is estimated: they are harmless up to
 inline constexpr double kSlowGain = 1e-6;    ///< this fraction of the kinetic energy
@@ -95,20 +93,15 @@ TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
 /// The damping of joints in a step of h seconds; both are zero without damping.
 template <class T>
 struct JointDamping {
-  T share;       ///< kDissipation h⁴
-  T rate;        ///< 1/h
-  bool linkage;  ///< on the world
-  T resolved;    ///< (h / kLinkageWhip)²
+  T share;  ///< kDissipation h⁴
+  T rate;   ///< 1/h
 
   /// ε of the rotation w of the inertia I, which is given about the joint and symmetric up to the terms that velocities
   /// add.
   TARSUS_INLINE T operator()(const ProductMat3<T>& I, const Vec3<T>& w) const {
     const ProductMat3<T> X = add_cross_times(for_products(zero33<T>()), w, I), C = X + transpose(X);
     const T x2 = square_sum(C) / (square_sum(I) + T(std::numeric_limits<Real<T>>::min()));
-    const T whip = share * x2 * x2;
-    if (!linkage) return whip;
-    const T below = minimum(x2 * resolved, T(Real<T>(1)));
-    return whip * below * below;
+    return share * x2 * x2;
   }
 };
 
@@ -309,22 +302,20 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
   x.A = A, s.a = w;
 }
 
-/// @param all contains the links' theta_h @param h for the joints' damping in a step; 0: none
+/// @param all contains the links' theta_h
 template <bool kTangent, class T>
-void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                              const T* qvel, const T* Q, const T* K, const T* tangent, T* qacc) {
+void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+                              const JointDamping<T>& damping, const T* qvel, const T* Q, const T* K, const T* tangent,
+                              T* qacc) {
   for (int i = 0; i < m.nlink; ++i) {
     own_matrices<kTangent>(state[i], all[i]);
     if constexpr (kTangent) add_tangent(tangent + 36 * i, all[i].GA);
   }
-  JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(h > 0 ? 1 / h : 0), false,
-                             T(h * h / Real<T>(kLinkageWhip * kLinkageWhip))};
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
     const int v = link.qvel;
-    damping.linkage = all[link.root].tree.held && !moves_freely(m.link[link.root].joint);
     if (moves_freely(link.joint))
       reduce_free<kTangent>(state[i], all[i], Q + v, K + v);
     else if (turns_freely(link.joint))
@@ -341,12 +332,13 @@ template <class T>
 void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                               const T* theta_h, const T* qpos, const T* qvel, const T* Q, const T* K, const T* external,
                               const T* tangent, T* qacc) {
+  const JointDamping<T> none = {T(Real<T>(0)), T(Real<T>(0))};
   aba_outward(m, state, qpos, qvel, external);
   for (int i = 0; i < m.nlink; ++i) all[i].theta_h = *theta_h;
   if (tangent)
-    velocity_products_passes<true>(m, state, all, Real<T>(0), qvel, Q, K, tangent, qacc);
+    velocity_products_passes<true>(m, state, all, none, qvel, Q, K, tangent, qacc);
   else
-    velocity_products_passes<false>(m, state, all, Real<T>(0), qvel, Q, K, tangent, qacc);
+    velocity_products_passes<false>(m, state, all, none, qvel, Q, K, tangent, qacc);
 }
 
 /// Bound on the kinetic energy that explicit velocity products may add, for one link; to be summed over a tree.
@@ -502,6 +494,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
                                const T* K, const T* stiff, T* qacc) {
   using Tree = TreeBound<T>;
   const T* const none = nullptr;
+  const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   const auto some_are_bounded = [&] { return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded; }); };
   begin_trees(m, state, all, h, held, stiff), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
@@ -510,7 +503,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
       energy_before(m, state, all, h, qpos, qvel, scratch);
       aba_outward(m, state, qpos, qvel, none);
     }
-    velocity_products_passes<false>(m, state, all, h, qvel, Q, K, none, qacc);
+    velocity_products_passes<false>(m, state, all, damping, qvel, Q, K, none, qacc);
     bound_trees_that_end_fast(m, state, all, h);
     if (!some_are_bounded()) return;
   }
