@@ -137,6 +137,7 @@ SHOWN = {
     ("tendon", "margin"): "tests/sim/servo_test.cpp",
     ("tendon", "armature"): "tests/python/test_features.py::test_a_feature_does_what_mujocos_does",
     ("tendon", "frictionloss"): "tests/python/test_features.py::test_a_feature_does_what_mujocos_does",
+    ("actuator", "or as MuJoCo saves a dcmotor or pid"): "tests/python/test_actuation.py::test_motors_are_mujocos",
     ("actuator", "adhesion"): "tests/python/test_actuation.py::test_adhesion_holds_what_it_can",
     ("actuator", "body"): "tests/python/test_actuation.py::test_adhesion_holds_what_it_can",
     ("sensor", "touch"): "tests/python/test_actuation.py::test_sensors_of_scenes_at_rest",
