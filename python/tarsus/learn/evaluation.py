@@ -46,7 +46,8 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
              varied=0.0):
     """Runs one whole episode in each world, from random starts, without exploration noise. Needs numpy alone.
 
-    drives: as in VectorTask. varied: the worlds' models differ by this share, as vary() does it. push: horizontal velocity [m/s] in a random direction that is added to the whole body every
+    drives: as in VectorTask. varied: the worlds' models differ by this share, as vary() does it. push: horizontal velocity
+    [m/s] in a random direction that is added to the whole body every
     `push_every` seconds (the impulse is this times the mass); for models with a free root. Returns a dict:
     normalized_return, the sum of rewards over an episode divided by the number of steps to the time limit or to the end of
     a clip that does not loop (steps after a fall count 0), mean over worlds, at most 1 if a step's reward is; reward, mean
