@@ -40,7 +40,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   if (&equalities.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
   equalities.add_blocks(rows_);
   const int m = rows();
-  for (auto* v : {&phi_, &rate_, &bias_, &x2_}) v->resize(data.size(m));
+  for (auto* v : {&phi_, &rate_, &bias_, &demand_, &x2_}) v->resize(data.size(m));
   const std::size_t w = width_;
   pack_.A.resize(w * m * rows_.leading_dimension());
   // Kernels read whole packs of rows.
@@ -118,7 +118,7 @@ static void slow_down(const EqualitySet& equalities, int begin, int end, std::si
 /// -y₂ and Σ. Consecutive constraints of the same softness, mostly all, are one run.
 template <class R>
 static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
-                        const R* rate, const R* bias, R* target, R* sigma) {
+                        const R* rate, const R* bias, const R* ahead, R* target, R* sigma) {
   for (int i = 0; i < equalities.size();) {
     const Softness soft = equalities[i].softness;
     const std::size_t first = equalities[i].first_row * w;
@@ -134,6 +134,8 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
       a = 1 / (drift_time * drift_time), b = 2 / drift_time;
     }
     weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
+    const R half = R(1 - b * dt / 2);  // J q̇ + h J q̈ + ½ h J̇ q̇ is what remains of J q̇ - ½ h J̇ q̇
+    for (std::size_t k = first; dt > 0 && ahead && k < first + n; ++k) target[k] += half * ahead[k] * bias[k];
     std::fill_n(sigma + first, n, R(softness));
     const R most = R(kLoopReturn / dt);
     const auto far = [&](R x) { return !(std::abs(R(a) * x) * 2 < most); };  // three rows may be √3 times as far
@@ -149,7 +151,8 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
   R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
   equalities_.evaluate<R>(data, place, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
-  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
+  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, ahead_.empty() ? nullptr : ahead_.data() + first,
+              pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t world = in.pack * w; world < std::min((in.pack + 1) * w, status_.size()); ++world)
     status_[world] = KktStatus::solved;
 }
@@ -455,8 +458,8 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 
 template <class R>
 void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack) {
-  // The bias counts only without SPOOK; it needs the accelerations at q̈ = 0.
-  const bool placed = dt > 0 && width_ == 1;
+  // J̇ q̇ needs the accelerations at q̈ = 0. Without it data's poses and velocities do.
+  const bool placed = dt > 0 && ahead_.empty() && width_ == 1;
   const R* const q = pack_of(qpos, model_.nq, pack, width_);
   const R* const v = pack_of(qvel, model_.nv, pack, width_);
   if (!placed) {
@@ -465,8 +468,8 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q, v);
   }
   evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr});
-  pack_.demand.resize(std::size_t(rows()) * width_);
-  for (std::size_t r = 0; r < pack_.demand.size(); ++r) pack_.demand[r] = -pack_.rhs[r];
+  const std::size_t n = std::size_t(rows()) * width_;
+  for (std::size_t r = 0; r < n; ++r) demand_[std::size_t(pack) * n + r] = -pack_.rhs[r];
 }
 
 template <class R>

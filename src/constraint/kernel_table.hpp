@@ -44,6 +44,14 @@
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,       \
           const R* next, R* inertia),                                                                                  \
          geometric_inertia_kernel<T>)                                                                                  \
+  KERNEL(void, linkage_angles,                                                                                         \
+         (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel,          \
+          R* angle),                                                                                                   \
+         linkage_angles_kernel<T>)                                                                                     \
+  KERNEL(void, linkage_energy,                                                                                         \
+         (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel,          \
+          const R* free, const R* next, const R* Q, const R* K, R* scratch, R* sums),                                  \
+         linkage_energy_kernel<T>)                                                                                     \
   KERNEL(bool, ldl_load, (int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale),              \
          ldl_load_any<T, P>)                                                                                           \
   KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                     \

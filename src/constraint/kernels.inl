@@ -8,6 +8,7 @@
 #include "constraint/geometric_inertia.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
+#include "constraint/linkage_energy.inl"
 #include "constraint/prepare.inl"
 #include "constraint/reference_mass.inl"
 #include "math/kernel_call.inl"

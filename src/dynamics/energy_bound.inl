@@ -66,6 +66,7 @@ struct TreeBound {
   Mask<T> floating;  ///< lanes in which its linear momentum was restored
   Mask<T> bounded;   ///< lanes in which the bound applies
   Mask<T> missed;    ///< lanes in which it exceeds the bound
+  Mask<T> resolved;  ///< lanes in which it belongs to a linkage that the step resolves
   bool held;         ///< by a loop
 
   TARSUS_INLINE const Dampings& dampings() const { return held ? kHeld : kAlone; }

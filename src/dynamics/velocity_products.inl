@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "dynamics/energy_bound.inl"
+#include "tarsus/dynamics/velocity_products.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -305,7 +306,7 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
 /// @param all contains the links' theta_h
 template <bool kTangent, class T>
 void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                              const JointDamping<T>& damping, const T* qvel, const T* Q, const T* K, const T* tangent,
+                              const JointDamping<T>& whips, const T* qvel, const T* Q, const T* K, const T* tangent,
                               T* qacc) {
   for (int i = 0; i < m.nlink; ++i) {
     own_matrices<kTangent>(state[i], all[i]);
@@ -316,6 +317,7 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
     const int v = link.qvel;
+    const JointDamping<T> damping = {select(all[link.root].tree.resolved, T(Real<T>(0)), whips.share), whips.rate};
     if (moves_freely(link.joint))
       reduce_free<kTangent>(state[i], all[i], Q + v, K + v);
     else if (turns_freely(link.joint))
@@ -334,7 +336,7 @@ void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
                               const T* tangent, T* qacc) {
   const JointDamping<T> none = {T(Real<T>(0)), T(Real<T>(0))};
   aba_outward(m, state, qpos, qvel, external);
-  for (int i = 0; i < m.nlink; ++i) all[i].theta_h = *theta_h;
+  for (int i = 0; i < m.nlink; ++i) all[i].theta_h = *theta_h, all[i].tree.resolved = *theta_h < *theta_h;
   if (tangent)
     velocity_products_passes<true>(m, state, all, none, qvel, Q, K, tangent, qacc);
   else
@@ -448,7 +450,13 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
   });
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {
     tree.angle = square_root(tree.angle) * T(h), tree.bounded = tree.angle > tree.bound_angle;
+    tree.resolved = tree.bounded & !tree.bounded;
   });
+  for (int i = 0; held && i < m.nlink; ++i) {
+    TreeBound<T>& tree = all[i].tree;
+    if (m.link[i].parent < 0 && held[i] == kLinkage)
+      tree.resolved = !tree.bounded, tree.slope = select(tree.resolved, zero, tree.slope);
+  }
   if (stiff)
     for_each_dof<T>(m, all,
                     [&](int, int v, int, TreeBound<T>& tree) { tree.bounded = tree.bounded | (stiff[v] > zero); });
@@ -495,7 +503,9 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
   using Tree = TreeBound<T>;
   const T* const none = nullptr;
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
-  const auto some_are_bounded = [&] { return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded; }); };
+  const auto some_are_bounded = [&] {
+    return go_on_where<T>(m, all, [](const Tree& tree) { return tree.bounded & !tree.resolved; });
+  };
   begin_trees(m, state, all, h, held, stiff), bound_sliding_trees(m, state, all, h, qvel);
   for (bool known = false; !known;) {
     known = some_are_bounded();

@@ -55,7 +55,7 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
                          ConstrainedDynamics<R>* loops, double loop_step, In<R> found, Out<R> velocity) {
   for (int pack = 0; loops && pack < data.packs(); ++pack) {
     loops->evaluate(data, loop_step, data.qpos, data.qvel, pack);
-    const In<R> rate = loops->rate(pack), demand = loops->demand();
+    const In<R> rate = loops->rate(pack), demand = loops->demand(pack);
     held_.resize(rate.size());
     for (std::size_t i = 0; i < held_.size(); ++i) held_[i] = rate[i] + R(step.h) * demand[i];
     terms_.hold(pack, loops->forces(), held_, loops->compliance());

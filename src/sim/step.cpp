@@ -157,7 +157,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (servos_->idle()) servos_.reset();
   if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
-    products_.emplace(model, data, loops_ ? loops_->equalities().held_trees() : std::vector<std::uint8_t>());
+    if (loops_) linkages_.emplace(loops_->equalities(), data);
+    products_.emplace(model, data, linkages_ ? linkages_->held() : std::vector<std::uint8_t>());
     next_.found.resize(data.size(1));
     return;
   }
@@ -389,7 +390,11 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   else if (!loops_)
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
-  if (implicit_products) force_of(data, qpos, qvel);
+  if (linkages_) now_.force.assign(data.joint_force.begin(), data.joint_force.end());
+  if (implicit_products) {
+    change_free(data, dt);
+    force_of(data, qpos, qvel);
+  }
   // rk4 without projection reduces errors at about SPOOK's default rate.
   const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift);
@@ -452,8 +457,36 @@ bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
     factor<R>(model_, data, {}, data.joint_inertia);
+  change_free(data, h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
+  if (linkages_) next_.free.assign(next_.qvel.begin(), next_.qvel.end());
   return factors || next_.found[0] != 0;
+}
+
+/// Adds the linkages' change of v⁰ to qacc.
+template <class R>
+void Stepper<R>::change_free(BasicData<R>& data, double h) const {
+  const R rate = R(1 / h);
+  const In<R> change = balances() ? linkages_->change() : In<R>();
+  for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] * rate;
+}
+
+/// Whether linkages get the energy back that a step gains or loses.
+template <class R>
+bool Stepper<R>::balances() const {
+  return linkages_ && linkages_->any() && options_.loops == LoopMode::spook && product_use() != ProductUse::never;
+}
+
+/// @return whether the step has to be solved again @param again whether it was
+template <class R>
+bool Stepper<R>::balance_linkages(BasicData<R>& data, bool again) {
+  if (!balances()) return false;
+  const bool terms = now_.solves_terms;
+  return linkages_->balance(data,
+                            {options_.dt, data.qpos, data.qvel, terms ? In<R>(next_.free) : In<R>(),
+                             lane_rows_ && terms ? In<R>(next_.found) : In<R>(), next_.qvel,
+                             terms ? In<R>(data.joint_force) : In<R>(now_.force), data.joint_inertia},
+                            again, *loops_);
 }
 
 /// The next velocity of a single world with all terms and rows.
@@ -467,7 +500,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // maba() does not compute them
     if (loops_) {
       loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
-      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
+      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(0), loops_->compliance()};
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
@@ -641,12 +674,15 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
   };
-  now_.loop_inertia.clear(), now_.turning.clear();
-  solve();
-  if (stiffen_loops(data)) {
+  const auto solve_again = [&] {
     if (now_.solves_terms && lane_rows_) lane_rows_->terms().rewind();
     solve();
-  }
+  };
+  now_.loop_inertia.clear(), now_.turning.clear();
+  if (balances()) linkages_->begin(data, options_.dt, *loops_);
+  solve();
+  if (stiffen_loops(data)) solve_again();
+  for (int k = 0; k < 3 && balance_linkages(data, k > 0); ++k) solve_again();
   while (now_.solves_terms && rows_ && rows_->terms().stiffen_ranges(next_.qvel)) solve();
   if (now_.solves_terms && rows_) rows_->terms().end();
   if (loops_ && options_.loops == LoopMode::shake) {

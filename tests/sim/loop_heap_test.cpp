@@ -23,7 +23,7 @@ double loop_miss(const Model& model, const EqualitySet& set, const Data& start, 
     set.evaluate<double>(at, 0, start.qpos, qvel, rows, phi, last ? after : before, bias);
   }
   double most = 0;
-  for (int i = 0; i < set.rows(); ++i) most = std::max(most, std::abs(after[i] - before[i] - h * loops.demand()[i]));
+  for (int i = 0; i < set.rows(); ++i) most = std::max(most, std::abs(after[i] - before[i] - h * loops.demand(0)[i]));
   return most;
 }
 

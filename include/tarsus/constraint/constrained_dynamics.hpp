@@ -55,9 +55,12 @@ class ConstrainedDynamics {
   /// impulses to record(). For a single world, data must hold the links' poses with origins, and their velocities. For
   /// lanes qpos and qvel suffice.
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, int pack = 0);
-  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate() [rows][lane]
-  DelassusRows<R>& forces() { return rows_; }                 ///< the rows' blocks
-  In<R> rate(int pack) const { return In<R>(rate_).subspan(std::size_t(pack * rows() * width_), pack_.demand.size()); }
+  std::span<const R> demand(int pack) const { return of(demand_, pack); }  ///< y₂ of the last evaluate() [rows][lane]
+  DelassusRows<R>& forces() { return rows_; }                              ///< the rows' blocks
+  In<R> rate(int pack) const { return of(rate_, pack); }
+  /// Has the rows of evaluate() and accelerate() with SPOOK ask for rates ahead in time, J v⁺ + ½ h J̇ q̇.
+  /// @param share [pack][rows][lane] of ½ h J̇ q̇; empty: none. It must stay valid.
+  void look_ahead(In<R> share) { ahead_ = share; }
   /// @param impulse λ = -h x₂ [rows][lane]
   /// @param missed largest |J v⁺ + Σ λ - b| [lane] [m/s | rad/s]
   template <class X>
@@ -98,8 +101,7 @@ class ConstrainedDynamics {
     AlignedVector<R> quality, qacc, x2;
   };
   struct Pack {  ///< scratch of one pack
-    AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
-        demand;
+    AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram;
   };
   /// One pack's arguments of accelerate().
   struct Inputs {
@@ -110,6 +112,10 @@ class ConstrainedDynamics {
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
   void solve_branches(BasicData<R>& data, const Inputs& in, R* qacc);
+  std::span<const R> of(const AlignedVector<R>& values, int pack) const {
+    const std::size_t n = std::size_t(rows()) * width_;
+    return std::span<const R>(values).subspan(std::size_t(pack) * n, n);
+  }
   void evaluate_rows(const BasicData<R>& data, int place, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
@@ -131,7 +137,8 @@ class ConstrainedDynamics {
   DelassusRows<R> rows_;
   std::unique_ptr<Branches<R>> branches_;  // null: rows are not eliminated by branches
   BranchAnswer branch_;
-  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
+  AlignedVector<R> phi_, rate_, bias_, demand_, x2_;  // [pack][rows][lane]
+  In<R> ahead_;
   Pack pack_;
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;

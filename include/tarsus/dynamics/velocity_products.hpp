@@ -14,6 +14,8 @@
 
 namespace tarsus {
 
+inline constexpr std::uint8_t kLinkage = 2;  ///< of `held` below
+
 /// Solver with scratch memory for one pack of worlds. Not for use by two threads at once.
 template <class R>
 class VelocityProducts {

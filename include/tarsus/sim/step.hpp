@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
+#include "tarsus/constraint/linkages.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/force_rows.hpp"
 #include "tarsus/sim/lane_stage.hpp"
@@ -183,10 +184,12 @@ class Stepper {
     Limits limits = Limits::none;
     AlignedVector<R> loop_inertia;  ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
     AlignedVector<R> turning;       ///< [pack][nv][lane] StepTerms::turning_ranges()
-    AlignedVector<R> user_tau;      ///< data.tau, while data.tau holds the sum of all applied forces
+    AlignedVector<R> force;     ///< [pack][nv][lane] of the drives and springs, where data.joint_force is M̂ q̈ + C
+    AlignedVector<R> user_tau;  ///< data.tau, while data.tau holds the sum of all applied forces
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
+    AlignedVector<R> free;   ///< [pack][nv][lane] v⁰, for linkages
     AlignedVector<R> found;  ///< [pack][lane] of VelocityProducts::begin_step()
   };
   struct Rk4 {
@@ -220,6 +223,9 @@ class Stepper {
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);
   bool stiffen_loops(BasicData<R>& data);
+  bool balances() const;
+  bool balance_linkages(BasicData<R>& data, bool again);
+  void change_free(BasicData<R>& data, double h) const;
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
@@ -240,6 +246,7 @@ class Stepper {
   SplitDrives split_;
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
+  std::optional<Linkages<R>> linkages_;
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
   Singles singles_;
