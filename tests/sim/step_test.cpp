@@ -46,11 +46,9 @@ TEST(Step, AModelThatCannotMoveIsStepped) {
       Batch<double> batch(model, 9, options);
       EXPECT_EQ(batch.step(), 0) << text << ' ' << k;
       EXPECT_EQ(batch.steps(8), 1) << text << ' ' << k;
-      const std::vector<double> force{1, 2, 3};
       std::vector<double> J, com(9 * 6);
       batch.measure({.com = com});
       batch.jacobian(0, {}, J);
-      batch.apply_force(0, force);
       EXPECT_EQ(com[3], 0) << text << ' ' << k;
     }
   }
