@@ -946,7 +946,7 @@ void Batch<R>::jacobian(int body, In<R> point, std::span<R> out) {
     const double at_point[] = {p.x, p.y, p.z};
     std::vector<double> rows(size);
     tarsus::jacobian<double>(model_, one, body, at_point, rows);
-    std::transform(rows.begin(), rows.end(), &out[at(world) * size], [](double x) { return R(x); });
+    std::transform(rows.begin(), rows.end(), part(out, int(size), world).begin(), [](double x) { return R(x); });
   });
 }
 

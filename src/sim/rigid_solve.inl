@@ -122,7 +122,7 @@ void RigidWorld<R>::load_body(int i) {
 template <class R>
 bool RigidWorld<R>::move(RigidStepReport& report) {
   const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
-  std::atomic<int> worst{0};
+  std::atomic<bool> singular{false}, fast{false};
   const auto velocities = [&](int i) -> std::pair<Vec3d, Vec3d> {
     const R* v = lanes_.velocity(i);
     return {widen(get3(v)), widen(get3(v + 4))};
@@ -130,11 +130,13 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   team_->each(int(bodies_.size()), [&](int i) {
     const auto [v, spin] = velocities(i);
     const double speed2 = dot(v, v) + dot(spin, spin);
-    if (!std::isfinite(speed2)) worst = 2;
-    if (speed2 > limit2 && worst == 0) worst = 1;
+    if (!std::isfinite(speed2))
+      singular = true;
+    else if (speed2 > limit2)
+      fast = true;
   });
-  if (worst == 2) report.status = WorldStatus::singular;
-  if (worst == 1) report.status = WorldStatus::too_fast;
+  if (fast) report.status = WorldStatus::too_fast;
+  if (singular) report.status = WorldStatus::singular;
   if (report.status != WorldStatus::ok) return false;
   team_->each(int(bodies_.size()), [&](int i) {
     RigidBody& b = bodies_[at(i)];

@@ -30,7 +30,7 @@ void start(const Model& model, Data& data, const std::vector<State>& states) {
   }
 }
 
-/// The arrays of such a model are empty; the address sanitizer checks their accesses.
+/// The arrays of such a model are empty. The address sanitizer and the assertions of libstdc++ check their accesses.
 TEST(Step, AModelThatCannotMoveIsStepped) {
   const char* plane =
       "<mujoco><worldbody><geom type='plane' size='1 1 1'/><body mocap='true'><geom "
@@ -46,6 +46,10 @@ TEST(Step, AModelThatCannotMoveIsStepped) {
       Batch<double> batch(model, 9, options);
       EXPECT_EQ(batch.step(), 0) << text << ' ' << k;
       EXPECT_EQ(batch.steps(8), 1) << text << ' ' << k;
+      std::vector<double> J, com(9 * 6);
+      batch.measure({.com = com});
+      batch.jacobian(0, {}, J);
+      EXPECT_EQ(com[3], 0) << text << ' ' << k;
     }
   }
 }
