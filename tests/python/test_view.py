@@ -1449,6 +1449,20 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
             open_source(path)
 
 
+def test_states_of_a_loop_of_ones_own_are_shown_on_the_given_model(tmp_path):
+    model = tarsus.Model.load(HUMANOID)
+    qpos = np.tile(model.qpos0, (3, 1))
+    qpos[:, 0] = 0, 1, 2
+    np.savez(tmp_path / "own.npz", time=[0, 0.1, 0.2], qpos=qpos)
+    with pytest.raises(tarsus.InputError, match='"meta" is missing; name the model'):
+        open_source(tmp_path / "own.npz")
+    recording = record(open_source(tmp_path / "own.npz", model=HUMANOID), 10.0)
+    assert np.allclose(recording.times, [0, 0.1, 0.2]) and np.allclose(np.diff(recording.poses[:, 1, 0]), 1)
+    assert recording.series == []  # without velocities no energies
+    of_lists = record(tarsus.view.PlaybackSource(model, [0, 0.1, 0.2], list(qpos)), 10.0)
+    assert (of_lists.poses == recording.poses).all()
+
+
 def test_demo_lists_the_gallery():
     code = "import sys; from tarsus.view.command import main; sys.exit(main(['demo']))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -16,11 +16,11 @@ glTF and other files.
 import sys
 import types
 
-from .page import Recording, write_page
+from .page import Recording, record, write_page
 from .sources import ModelSource, ParticleSource, PlaybackSource, RigidSource, Source, open_source
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "Recording", "RigidSource", "Source", "Viewer",
-           "open_source", "write_page"]
+           "open_source", "record", "write_page"]
 
 
 def __getattr__(name):

@@ -225,8 +225,9 @@ class ParticleSource(Source):
 
 
 class PlaybackSource(Source):
-    """A recording (npz of `tarsus run` or `tarsus scene`) or a clip, played as it is.
+    """A recording (npz of `tarsus run` or `tarsus scene`), the states of a loop of yours, or a clip, played as it is.
 
+    times [n] [s], increasing. qpos [n][nq], qvel [n][nv], target [n][nq].
     keyframe: keyframe that gives the poses of mocap bodies.
     """
 
@@ -412,17 +413,20 @@ def reading_of(meta):
 
 
 def open_recording(path, model=None, reading=None):
-    """A recording. Its model is the file that it names, or the given one, read with the options of its run or the given ones."""
+    """A recording. Its model is the file that it names, or the given one, read with the options of its run or the given ones.
+
+    With a given model, time and qpos are enough.
+    """
     try:
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         reason = error if zipfile.is_zipfile(path) else "this is no .npz file"  # NumPy advises to unpickle it
         raise tarsus.InputError(f"{path}: is not a recording or is incomplete: {reason}") from None
-    if "meta" not in arrays:
-        raise tarsus.InputError(f"{path}: is not a recording: the array \"meta\" is missing")
+    if "meta" not in arrays and not model:
+        raise tarsus.InputError(f"{path}: is not a recording: the array \"meta\" is missing; name the model of your own time and qpos with --model")
     try:
-        meta = dict(json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace")))
+        meta = dict(json.loads(bytes(arrays.pop("meta", b"{}")).decode("utf-8", "replace")))
     except (ValueError, TypeError) as error:
         raise tarsus.InputError(f"{path}: is not a recording: \"meta\" is not a JSON object: {error}") from None
     if meta.get("format") == "tarsus-capture":
