@@ -31,6 +31,8 @@ constexpr double kOfBodies = 0.9;  ///< share of contacts of free bodies above w
 /// large contact islands need one solve each.
 constexpr double kMost = 10, kMostBesideNodes = 40;
 constexpr double kWide = 2;  ///< mean number of DoFs a joint
+/// With more rows a DoF than this, and more rows than this, a sweep over blocks costs less than one over one matrix.
+constexpr int kWholePerDof = 8, kFewWhole = 512;
 
 }  // namespace
 
@@ -46,7 +48,7 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs, int many_trees
       graph_(model) {
   const auto roots =
       std::count_if(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.parent < 0; });
-  whole_.most = whole_rows;
+  whole_.most = std::min(whole_rows, std::max(kFewWhole, kWholePerDof * model.nv));
   graph_.many_trees = !small_ && roots >= many_trees, graph_.one_tree = roots <= 1;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
   none_.clear(model.nv);

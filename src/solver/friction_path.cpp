@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::size_t kMostRows = 600;  ///< largest number on the path: their A is stored
+constexpr std::size_t kMostRows = 256;  ///< largest number on the path: with more, the work ends before the curve does
 constexpr double kMostWork = 1e9;       ///< limit on the operations of a problem's factorisations
 constexpr double kFirstLength = 0.1;    ///< first length of a step along the curve,
 constexpr double kMostLength = 0.3;     ///< and the largest relative to the impulses there; not below 1
