@@ -6,6 +6,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/io/xml.hpp"
+#include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/rigid_model.hpp"
 
 namespace tarsus::python {
@@ -34,6 +36,13 @@ struct BodyRef {
   const Model* model;
   int id;
   const Body* operator->() const { return &model->bodies[id]; }
+};
+/// A site of a model; keeps the model alive.
+struct SiteRef {
+  nb::object owner;
+  const SiteSpec* spec;
+  int id, body;
+  const SiteSpec* operator->() const { return spec; }
 };
 
 /// @throws nb::type_error
@@ -59,6 +68,31 @@ JointRef joint(nb::handle self, nb::handle key) {
 BodyRef body(nb::handle self, nb::handle key) {
   const Model& model = nb::cast<const Model&>(self);
   return {nb::borrow(self), &model, body_index(model, key)};
+}
+
+/// All sites, body by body.
+std::vector<SiteRef> sites(nb::handle self) {
+  std::vector<SiteRef> out;
+  const std::vector<BodySpec>& bodies = nb::cast<const Model&>(self).spec.bodies;
+  for (std::size_t b = 0; b < bodies.size(); ++b) {
+    for (const SiteSpec& site : bodies[b].sites) out.push_back({nb::borrow(self), &site, int(out.size()), int(b)});
+  }
+  return out;
+}
+SiteRef site(nb::handle self, nb::handle key) {
+  const std::vector<SiteRef> all = sites(self);
+  if (!nb::isinstance<nb::str>(key)) {
+    const long long id = whole_number(key, "site");
+    if (id >= 0 && id < std::ssize(all)) return all[std::size_t(id)];
+    throw ValueError("site", std::to_string(id), "an index from 0 and below " + std::to_string(all.size()));
+  }
+  const std::string name = nb::cast<std::string>(key);
+  std::string known;
+  for (const SiteRef& one : all) {
+    if (one->name == name) return one;
+    if (one.id < 40) known += (one.id ? ", " : "") + one->name;
+  }
+  throw ValueError("site", "\"" + name + "\"", all.empty() ? "a model that has sites" : "one of: " + known);
 }
 
 ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
@@ -244,6 +278,22 @@ void bind_body(nb::module_& m) {
       .def("__repr__", [](const BodyRef& b) { return "<tarsus.Body " + std::to_string(b.id) + " '" + b->name + "'>"; });
 }
 
+void bind_site(nb::module_& m) {
+  nb::class_<SiteRef> c(m, "Site", "A site of a model: a frame fixed to a body. site_pose() is its pose in the world.");
+  copies_are_itself(c);
+  c.def_ro("id", &SiteRef::id, "Index in model.sites.")
+      .def_ro("body", &SiteRef::body, "Index of the body that carries it.")
+      .def_prop_ro(
+          "name", [](const SiteRef& s) { return s->name; }, "Name in the file; may be empty.")
+      .def_prop_ro(
+          "position", [](const SiteRef& s) { return fixed(numbers(s->position), {3}); },
+          nb::sig("def position(self) -> numpy.ndarray"), "[3] in the body frame [m].")
+      .def_prop_ro(
+          "rotation", [](const SiteRef& s) { return to_numpy(rotation(normalized(s->orientation))); },
+          nb::sig("def rotation(self) -> numpy.ndarray"), "[3][3] the site's axes as columns, body frame.")
+      .def("__repr__", [](const SiteRef& s) { return "<tarsus.Site " + std::to_string(s.id) + " '" + s->name + "'>"; });
+}
+
 void bind_arrays(nb::class_<Model>& c) {
   c.def_prop_ro(
       "gravity", [](nb::handle self) { return view_array(&nb::cast<const Model&>(self).gravity.x, {3}, self); },
@@ -373,6 +423,7 @@ void bind_model(nb::module_& m) {
   using Paths = std::vector<std::filesystem::path>;
   bind_body(m);
   bind_joint(m);
+  bind_site(m);
   nb::class_<Model> c(m, "Model", "An immutable mechanism; any number of Data share it.");
   copies_are_itself(c);
   c.def_static("load", &load, "path"_a, nb::kw_only(), "lenient"_a = false, "fix_balance"_a = false,
@@ -435,6 +486,8 @@ void bind_model(nb::module_& m) {
         "The body with a name or index. Raises ValueError, which lists the names.");
   c.def("joint", &joint, "name"_a, nb::sig("def joint(self, name: str | int) -> Joint"),
         "The joint with a name or index. Raises ValueError, which lists the names.");
+  c.def("site", &site, "name"_a, nb::sig("def site(self, name: str | int) -> Site"),
+        "The site with a name or index. Raises ValueError, which lists the names.");
   c.def("body_id", &Model::body_id, "name"_a, "Index of the body with this name.");
   c.def("joint_id", &Model::joint_id, "name"_a, "Index of the joint with this name.");
   c.def_prop_ro(
@@ -455,6 +508,14 @@ void bind_model(nb::module_& m) {
         return list;
       },
       nb::sig("def joints(self) -> list[Joint]"), "[njoint] all joints.");
+  c.def_prop_ro(
+      "sites",
+      [](nb::handle self) {
+        nb::list list;
+        for (const SiteRef& one : sites(self)) list.append(one);
+        return list;
+      },
+      nb::sig("def sites(self) -> list[Site]"), "[nsite] all sites, body by body.");
   c.def_prop_ro(
       "keyframes",
       [](const Model& model) {

@@ -16,7 +16,7 @@ from ._core import __version__
 from .batches import Batches
 from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
 from .kinematic_tools import (FrameTask, IKResult, com_jacobian, ik, inverse_dynamics, jacobian_derivative, neutral,
-                              random_configuration, relative_jacobian)
+                              random_configuration, relative_jacobian, site_pose)
 
 #: Folder of the built-in models and clips: ``tarsus.Model.load(tarsus.MODELS / "humanoid.xml")``.
 MODELS = _pathlib.Path(__file__).parent / "models"

@@ -14,7 +14,7 @@ from . import _core
 from .errors import ValueError, expect  # noqa: A004 (the C++ name)
 
 __all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "inverse_dynamics", "jacobian_derivative", "neutral",
-           "random_configuration", "relative_jacobian"]
+           "random_configuration", "relative_jacobian", "site_pose"]
 
 
 @dataclasses.dataclass
@@ -86,6 +86,14 @@ def com_jacobian(model, data, qpos) -> np.ndarray:
         out += body.mass * J[3:]
         total += body.mass
     return out / total if total else out
+
+
+def site_pose(model, data, site: int | str) -> tuple[np.ndarray, np.ndarray]:
+    """(rotation [3][3], position [3]) of a site in the world [m]. Requires kinematics(). The Jacobian of the site is
+    jacobian(model, data, model.site(site).body, position)."""
+    at = expect("model", model, _core.Model).site(site)
+    rotation, position = _core.body_pose(model, _one_world(data), at.body)
+    return rotation @ at.rotation, position + rotation @ at.position
 
 
 def relative_jacobian(model, data, body: int | str, reference: int | str, point=None) -> np.ndarray:

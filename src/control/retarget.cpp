@@ -186,14 +186,15 @@ class Retargeter {
   /// The model's own pose with its limbs bent, rotated about the vertical and moved to face like the source.
   std::vector<double> first_guess() {
     std::vector<double> qpos = bent_;
-    if (model_.joints.empty() || !moves_freely(model_.joints[0].type)) return qpos;
+    const Joint& root = root_joint();
+    if (!moves_freely(root.type)) return qpos;
     figure_.pose(qpos);
     const Points mine = places(), &theirs = source_.frame(0);
     const auto heading = [](const Points& p) {
       const Vec3d left = p.at("left_hip") - p.at("right_hip");
       return elementary::atan2(left.y, left.x);
     };
-    double* q = qpos.data() + model_.joints[0].qpos;
+    double* q = qpos.data() + root.qpos;
     const Quatd turn = axis_angle({0, 0, 1}, heading(theirs) - heading(mine));
     const Quatd turned = normalized(turn * Quatd{q[3], q[4], q[5], q[6]});
     q[3] = turned.w, q[4] = turned.x, q[5] = turned.y, q[6] = turned.z;
@@ -201,6 +202,13 @@ class Retargeter {
     const Vec3d away = root_target(0) - mean_of(places(), {"right_hip", "left_hip"});
     q[0] += away.x, q[1] += away.y, q[2] += away.z;
     return qpos;
+  }
+
+  /// Of the tree that has the hips; the model may have other trees.
+  const Joint& root_joint() const {
+    int link = model_.bodies[std::size_t(points_.at("left_hip").body)].link;
+    while (model_.joints[std::size_t(link)].parent >= 0) link = model_.joints[std::size_t(link)].parent;
+    return model_.joints[std::size_t(link)];
   }
 
   Points places() const {
@@ -509,7 +517,7 @@ class Retargeter {
       }
     }
     for (std::size_t j = 0; j < moves.size(); ++j) {
-      if (moves[j] || moves_freely(model_.joints[j].type)) driven_.push_back(int(j));
+      if (moves[j]) driven_.push_back(int(j));
     }
   }
 

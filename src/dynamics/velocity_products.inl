@@ -431,7 +431,14 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
   return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
-/// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`. θ = ½
+/// Lanes in which the centre of mass is not at the origin, up to rounding.
+template <class T>
+TARSUS_INLINE Mask<T> is_off_centre(const RigidInertia<T>& I) {
+  return dot(I.h, I.h) > I.mass * (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(1e-10));
+}
+
+/// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`, and a
+/// single free body wherever its origin is not its centre of mass: the move along v changes its momentum. θ = ½
 /// is neutral on a rigid body, and applies to a tree of one link that no loop holds. A larger θ, at most 1, dissipates
 /// in proportion to (h|ω|)³.
 template <class T>
@@ -442,10 +449,15 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
     if (m.link[i].parent >= 0) continue;
     TreeBound<T>& tree = all[i].tree;
     tree.angle = tree.slope = zero, tree.bound_angle = T(Real<T>(kBoundAngle)), tree.held = held && held[i];
+    if (moves_freely(m.link[i].joint))
+      tree.bound_angle = select(is_off_centre(link_inertia(m, i, state[i].R)), zero, tree.bound_angle);
   }
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
     tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
-    tree.bound_angle = minimum(tree.bound_angle, T(Real<T>(kChainAngle) / m.link[i].depth));
+    if (m.link[i].parent >= 0) {
+      const T least = minimum(T(Real<T>(kBoundAngle)), T(Real<T>(kChainAngle) / m.link[i].depth));
+      tree.bound_angle = select(tree.bound_angle > zero, minimum(tree.bound_angle, least), least);
+    }
     if (m.link[i].parent >= 0 || tree.held) tree.slope = T(Real<T>(kThetaSlope));
   });
   for_each_tree<T>(m, all, [&](TreeBound<T>& tree) {

@@ -143,6 +143,24 @@ def map_command(*arguments):
     return subprocess.run([sys.executable, "-m", "tarsus", "map", *map(str, arguments)], capture_output=True, text=True)
 
 
+@pytest.mark.parametrize("first", ["ball", "character"])
+def test_a_free_body_beside_the_character_stays_where_it_is(humanoid, tmp_path, first):
+    """Only the character is fitted, in whichever order the file has them."""
+    parts = ['<worldbody><body pos="3 0 1"><freejoint name="ball"/><geom size=".1"/></body></worldbody>', '<include file="humanoid.xml"/>']
+    text = "".join(parts if first == "ball" else parts[::-1])
+    model = tarsus.Model.from_xml_string(f"<mujoco>{text}</mujoco>", tarsus.MODELS)
+    motion = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh"))
+    with pytest.warns(UserWarning, match="stay at rest: ball"):
+        clip = tarsus.Clip.load(tmp_path / "walk.bvh", model)
+    alone = motion.retarget(humanoid)[0].bind(humanoid)
+    for t in np.linspace(0, clip.duration, 5):
+        qpos = clip.sample(t)[0]
+        for joint in model.joints:
+            place = joint.qpos
+            expected = [3, 0, 1, 1, 0, 0, 0] if joint.name == "ball" else alone.sample(t)[0][humanoid.joint(joint.name).qpos]
+            np.testing.assert_allclose(qpos[place], expected, rtol=0, atol=1e-6)
+
+
 def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     clip, out, moved = walker_bvh(tmp_path / "walk.bvh"), tmp_path / "map.json", tmp_path / "moved.json"
     run = map_command(clip, HUMANOID, "--clip-out", moved)

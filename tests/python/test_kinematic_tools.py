@@ -281,3 +281,28 @@ def test_inverse_kinematics_keeps_loops_and_mimics():
     finger = tarsus.Model.from_xml_string(f'<robot name="finger">{links}{joints}</robot>')
     result = tarsus.ik(finger, tarsus.FrameTask("l2", orientation=[np.cos(0.2), 0, np.sin(0.2), 0]))
     assert result.success and np.allclose(result.qpos, [-0.3, 0.7], atol=1e-5)
+
+
+def test_sites_by_name_and_index():
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><site name="w" pos="1 2 3"/>
+      <body name="arm" pos="0 0 1"><joint axis="0 1 0"/><geom size=".1"/><site name="tip" pos=".3 0 0" euler="0 90 0"/></body>
+    </worldbody></mujoco>""")
+    data = tarsus.Data(model)
+    data.qpos[:] = -np.pi / 2  # the arm's x axis points up
+    with pytest.raises(ValueError, match="expected a call of kinematics"):
+        tarsus.site_pose(model, data, "tip")
+    tarsus.kinematics(model, data, data.qpos, data.qvel)
+    rotation, position = tarsus.site_pose(model, data, "tip")
+    assert np.allclose(position, [0, 0, 1.3]) and np.allclose(rotation, np.eye(3))  # the two rotations cancel
+    assert np.allclose(tarsus.site_pose(model, data, 0)[1], [1, 2, 3])
+    tip = model.site("tip")
+    assert (tip.id, tip.body, tip.name) == (1, model.body("arm").id, "tip") and np.array_equal(tip.position, [0.3, 0, 0])
+    found = tarsus.ik(model, tarsus.FrameTask(tip.body, position=[0.3, 0, 1], point=tip.position))
+    assert found.success and abs(found.qpos[0]) < 1e-6
+    for wrong in ("tap", 2, -1):
+        with pytest.raises(tarsus.ValueError, match="site: is "):
+            model.site(wrong)
+    with pytest.raises(TypeError, match="site: is of type float"):
+        model.site(0.5)
+    with pytest.raises(tarsus.ValueError, match="a model that has sites"):
+        tarsus.Model.load(tarsus.MODELS / "pendulum.xml").site("tip")

@@ -112,6 +112,7 @@ def compare_constants(ours, theirs):
     assert ours.joint_name == [theirs.joint(i).name for i in range(theirs.njnt)]
     assert ours.geom_name == [theirs.geom(i).name for i in range(theirs.ngeom)] and ours.ngeom == theirs.ngeom
     assert np.array_equal(ours.geom_body, theirs.geom_bodyid)
+    assert [(site.name, site.body) for site in ours.sites] == [(theirs.site(i).name, theirs.site_bodyid[i]) for i in range(theirs.nsite)]
     assert ours.timestep == theirs.opt.timestep
     gravity = 0 * theirs.opt.gravity if theirs.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else theirs.opt.gravity
     assert (ours.gravity == gravity).all()
@@ -153,8 +154,10 @@ def compare_state(ours, theirs, rng):
 
     tarsus.kinematics(ours, data, q, v)
     rotations, positions = tarsus.body_poses(ours, data)
+    sites = [tarsus.site_pose(ours, data, i) for i in range(theirs.nsite)]
+    site_errors = [max(disagreement(R.ravel(), their_data.site_xmat[i]), disagreement(p, their_data.site_xpos[i])) for i, (R, p) in enumerate(sites)]
     figures = {
-        "pose": max(disagreement(rotations.reshape(-1, 9), their_data.xmat), disagreement(positions, their_data.xpos)),
+        "pose": max(disagreement(rotations.reshape(-1, 9), their_data.xmat), disagreement(positions, their_data.xpos), *site_errors),
         "jacobian": compare_jacobians(ours, data, theirs, their_data, rng),
         **compare_springs(ours, data, theirs, their_data, q, v),
     }
