@@ -44,10 +44,10 @@
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,       \
           const R* next, R* inertia),                                                                                  \
          geometric_inertia_kernel<T>)                                                                                  \
-  KERNEL(void, linkage_angles,                                                                                         \
-         (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel,          \
-          R* angle),                                                                                                   \
-         linkage_angles_kernel<T>)                                                                                     \
+  KERNEL(                                                                                                              \
+      void, linkage_angles,                                                                                            \
+      (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel, R* angle),  \
+      linkage_angles_kernel<T>)                                                                                        \
   KERNEL(void, linkage_energy,                                                                                         \
          (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel,          \
           const R* free, const R* next, const R* Q, const R* K, R* scratch, R* sums),                                  \

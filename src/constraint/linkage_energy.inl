@@ -9,8 +9,8 @@
 // share of the second summand is ½ λᵀ (J v + J v⁺). If r v⁺ takes the place of v⁺, this is a quadratic equation in r.
 #pragma once
 
+#include "constraint/linkage_sums.hpp"
 #include "dynamics/energy_bound.inl"
-#include "tarsus/constraint/linkages.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {

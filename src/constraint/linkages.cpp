@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "constraint/kernel_table.hpp"
+#include "constraint/linkage_sums.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/model/jcalc.inl"
 
@@ -86,10 +87,10 @@ Linkages<R>::Linkages(const EqualitySet& equalities, const BasicData<R>& data)
 }
 
 template <class R>
-std::vector<std::uint8_t> Linkages<R>::held() const {
-  std::vector<std::uint8_t> held = equalities_.held_trees();
-  for (std::size_t j = 0; j < held.size(); ++j) held[j] = linkage_[j] >= 0 ? kLinkage : held[j];
-  return held;
+void Linkages<R>::mark(std::span<std::uint8_t> held) const {
+  for (std::size_t j = 0; j < held.size(); ++j) {
+    if (linkage_[j] >= 0) held[j] = kLinkage;
+  }
 }
 
 template <class R>

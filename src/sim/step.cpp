@@ -149,16 +149,20 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     return;
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
-    own_equalities_.emplace(EqualitySet::of(model));
-  const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
+    held_.own.emplace(EqualitySet::of(model));
+  const EqualitySet* equalities = held_.own ? &*held_.own : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   servos_.emplace(model, data, options.rows.joints);
   if (servos_->idle()) servos_.reset();
   if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
-    if (loops_) linkages_.emplace(loops_->equalities(), data);
-    products_.emplace(model, data, linkages_ ? linkages_->held() : std::vector<std::uint8_t>());
+    std::vector<std::uint8_t> held = loops_ ? loops_->equalities().held_trees() : std::vector<std::uint8_t>();
+    if (loops_ && options.loops == LoopMode::spook) {
+      held_.linkages.emplace(loops_->equalities(), data);
+      held_.linkages->mark(held);
+    }
+    products_.emplace(model, data, std::move(held));
     next_.found.resize(data.size(1));
     return;
   }
@@ -390,7 +394,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   else if (!loops_)
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
-  if (linkages_) now_.force.assign(data.joint_force.begin(), data.joint_force.end());
+  if (held_.linkages) now_.force.assign(data.joint_force.begin(), data.joint_force.end());
   if (implicit_products) {
     change_free(data, dt);
     force_of(data, qpos, qvel);
@@ -459,22 +463,29 @@ bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
     factor<R>(model_, data, {}, data.joint_inertia);
   change_free(data, h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
-  if (linkages_) next_.free.assign(next_.qvel.begin(), next_.qvel.end());
+  if (held_.linkages) next_.free.assign(next_.qvel.begin(), next_.qvel.end());
   return factors || next_.found[0] != 0;
 }
 
-/// Adds the linkages' change of v⁰ to qacc.
+/// Adds the linkages' change of v⁰ to qacc, and to J q̈ in the links of a single world.
 template <class R>
 void Stepper<R>::change_free(BasicData<R>& data, double h) const {
-  const R rate = R(1 / h);
-  const In<R> change = balances() ? linkages_->change() : In<R>();
-  for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] * rate;
+  const In<R> change = balances() ? held_.linkages->change() : In<R>();
+  if (change.empty()) return;
+  for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] / R(h);
+  const ModelView<R> view = model_.view<R>();
+  for (int i = 0; width_ == 1 && i < view.nlink; ++i) {
+    const LinkConstants<R>& link = view.link[i];
+    LinkState<R>& s = data.links()[i];
+    const Motion<R> from = link.parent >= 0 ? shift(data.links()[link.parent].a, s.r) : world_velocity<R>();
+    s.a = from + joint_motion(link, s.R, data.qacc.data() + link.qvel);
+  }
 }
 
 /// Whether linkages get the energy back that a step gains or loses.
 template <class R>
 bool Stepper<R>::balances() const {
-  return linkages_ && linkages_->any() && options_.loops == LoopMode::spook && product_use() != ProductUse::never;
+  return held_.linkages && held_.linkages->any() && product_use() != ProductUse::never;
 }
 
 /// @return whether the step has to be solved again @param again whether it was
@@ -482,11 +493,11 @@ template <class R>
 bool Stepper<R>::balance_linkages(BasicData<R>& data, bool again) {
   if (!balances()) return false;
   const bool terms = now_.solves_terms;
-  return linkages_->balance(data,
-                            {options_.dt, data.qpos, data.qvel, terms ? In<R>(next_.free) : In<R>(),
-                             lane_rows_ && terms ? In<R>(next_.found) : In<R>(), next_.qvel,
-                             terms ? In<R>(data.joint_force) : In<R>(now_.force), data.joint_inertia},
-                            again, *loops_);
+  return held_.linkages->balance(data,
+                                 {options_.dt, data.qpos, data.qvel, terms ? In<R>(next_.free) : In<R>(),
+                                  lane_rows_ && terms ? In<R>(next_.found) : In<R>(), next_.qvel,
+                                  terms ? In<R>(data.joint_force) : In<R>(now_.force), data.joint_inertia},
+                                 again, *loops_);
 }
 
 /// The next velocity of a single world with all terms and rows.
@@ -679,7 +690,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     solve();
   };
   now_.loop_inertia.clear(), now_.turning.clear();
-  if (balances()) linkages_->begin(data, options_.dt, *loops_);
+  if (balances()) held_.linkages->begin(data, options_.dt, *loops_);
   solve();
   if (stiffen_loops(data)) solve_again();
   for (int k = 0; k < 3 && balance_linkages(data, k > 0); ++k) solve_again();

@@ -112,7 +112,7 @@ struct Miss {
 };
 Miss loops_missed(const Model& model, const EqualitySet& set, const Data& data, const State& before, double dt,
                   const ConstrainedDynamics<double>& loops) {
-  const DenseSystem system = dense_system(model, set, before, data.joint_inertia, dt, 0);
+  const DenseSystem system = dense_system(model, set, before, data.joint_inertia, dt, 0, loops.ahead());
   const Eigen::VectorXd v0 = Eigen::Map<const Eigen::VectorXd>(before.qvel.data(), model.nv) / dt,
                         a = Eigen::Map<const Eigen::VectorXd>(data.qvel.data(), model.nv) / dt - v0,
                         x2 = Eigen::Map<const Eigen::VectorXd>(loops.multiplier().data(), set.rows());
@@ -195,7 +195,7 @@ void laws_hold(int seeds, const Hardness& hardness) {
   EXPECT_GT(tally.closed, 20 * seeds);
   EXPECT_LE(tally.missed, tally.closed / 500);
   EXPECT_LE(tally.movable, 1e-7);
-  EXPECT_LE(tally.loops, 1e-3);  // contradicting rows
+  EXPECT_LE(tally.loops, 2e-3);  // contradicting rows
   EXPECT_LE(tally.stopped, seeds / 100);
 }
 

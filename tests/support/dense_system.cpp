@@ -51,7 +51,7 @@ double pull_back(const Equality& e, int row, std::span<const double> phi, double
 }
 
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
-                         double dt, double drift_time) {
+                         double dt, double drift_time, std::span<const double> ahead) {
   Data data(model);
   DelassusRows<double> rows(model);
   set.add_blocks(rows);
@@ -75,7 +75,8 @@ DenseSystem dense_system(const Model& model, const EqualitySet& set, const State
     const double damping = 1 + 4 * soft.damping_steps;
     for (int r = set[i].first_row; r < set[i].first_row + set[i].nrow; ++r) {
       if (dt > 0) {
-        d.y2[r] = (rate[r] / damping - pull_back(set[i], r, phi, dt) - rate[r]) / dt;
+        const double half = ahead.empty() ? 0 : 0.5 * dt * ahead[r] * Jdot[r];
+        d.y2[r] = ((rate[r] - half) / damping - pull_back(set[i], r, phi, dt) - half - rate[r]) / dt;
         d.sigma[r] = 4 * soft.compliance / (dt * dt * damping);
       } else {
         d.y2[r] = -Jdot[r];

@@ -31,8 +31,8 @@ double pull_back(const Equality& equality, int row, std::span<const double> phi,
 
 /// The system of SPOOK's rows over the step dt where dt > 0, otherwise of exact rows, which are stabilised with
 /// drift_time if that is positive (constrained_dynamics.hpp).
-/// @param K joint_inertia
+/// @param K joint_inertia @param ahead [rows] share of ½ h J̇ q̇ by which SPOOK's rates are ahead in time; empty: none
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
-                         double dt, double drift_time);
+                         double dt, double drift_time, std::span<const double> ahead = {});
 
 }  // namespace tarsus::test

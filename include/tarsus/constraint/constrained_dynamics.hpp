@@ -61,6 +61,7 @@ class ConstrainedDynamics {
   /// Has the rows of evaluate() and accelerate() with SPOOK ask for rates ahead in time, J v⁺ + ½ h J̇ q̇.
   /// @param share [pack][rows][lane] of ½ h J̇ q̇; empty: none. It must stay valid.
   void look_ahead(In<R> share) { ahead_ = share; }
+  In<R> ahead() const { return ahead_; }
   /// @param impulse λ = -h x₂ [rows][lane]
   /// @param missed largest |J v⁺ + Σ λ - b| [lane] [m/s | rad/s]
   template <class X>

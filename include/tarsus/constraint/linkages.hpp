@@ -12,26 +12,14 @@
 
 namespace tarsus {
 
-/// Sums over a linkage's links and joints: square r² + linear r = constant + the work of the terms but the loops, for
-/// the velocity r v⁺.
-enum LinkageSum : int {
-  square,
-  linear,
-  constant,
-  work,   ///< of Q, each joint's with positive sign
-  terms,  ///< work of the impulses of all terms
-  kLinkageSums
-};
-
 template <class R>
 class Linkages {
  public:
   Linkages(const EqualitySet& equalities, const BasicData<R>& data);
 
   bool any() const { return count_ > 0; }
-  /// What VelocityProducts takes for its trees: [njoint] 2 at the root of a linkage's tree, 1 at that of another tree
-  /// that a loop holds.
-  std::vector<std::uint8_t> held() const;
+  /// Sets `held` [njoint] of VelocityProducts to kLinkage at the roots of linkages' trees.
+  void mark(std::span<std::uint8_t> held) const;
 
   /// Starts a step: velocities unchanged, rates half a step ahead.
   void begin(BasicData<R>& data, double h, ConstrainedDynamics<R>& loops);

@@ -14,7 +14,8 @@
 
 namespace tarsus {
 
-inline constexpr std::uint8_t kLinkage = 2;  ///< of `held` below
+/// Of `held`: a tree of a linkage, whose energy is balanced after its loops are solved.
+inline constexpr std::uint8_t kLinkage = 2;
 
 /// Solver with scratch memory for one pack of worlds. Not for use by two threads at once.
 template <class R>

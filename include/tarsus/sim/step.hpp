@@ -195,6 +195,10 @@ class Stepper {
   struct Rk4 {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
   };
+  struct Held {
+    std::optional<EqualitySet> own;  ///< the model's equalities, if the options have no others
+    std::optional<Linkages<R>> linkages;
+  };
   struct Alone;
   struct Singles {
     bool always = false;                     ///< lanes do not have all of any step
@@ -244,9 +248,8 @@ class Stepper {
   Now now_;
   std::optional<DriveLimiter<R>> limiter_;
   SplitDrives split_;
-  std::optional<EqualitySet> own_equalities_;
+  Held held_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
-  std::optional<Linkages<R>> linkages_;
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
   Singles singles_;
