@@ -186,15 +186,15 @@ class Retargeter {
   /// The model's own pose with its limbs bent, rotated about the vertical and moved to face like the source.
   std::vector<double> first_guess() {
     std::vector<double> qpos = bent_;
-    const Joint& root = root_joint();
-    if (!moves_freely(root.type)) return qpos;
+    const Joint* const root = root_joint();
+    if (!root || !moves_freely(root->type)) return qpos;
     figure_.pose(qpos);
     const Points mine = places(), &theirs = source_.frame(0);
     const auto heading = [](const Points& p) {
       const Vec3d left = p.at("left_hip") - p.at("right_hip");
       return elementary::atan2(left.y, left.x);
     };
-    double* q = qpos.data() + root.qpos;
+    double* q = qpos.data() + root->qpos;
     const Quatd turn = axis_angle({0, 0, 1}, heading(theirs) - heading(mine));
     const Quatd turned = normalized(turn * Quatd{q[3], q[4], q[5], q[6]});
     q[3] = turned.w, q[4] = turned.x, q[5] = turned.y, q[6] = turned.z;
@@ -204,11 +204,12 @@ class Retargeter {
     return qpos;
   }
 
-  /// Of the tree that has the hips; the model may have other trees.
-  const Joint& root_joint() const {
+  /// Of the tree that has the hips; null if they are fixed to the world.
+  const Joint* root_joint() const {
     int link = model_.bodies[std::size_t(points_.at("left_hip").body)].link;
+    if (link < 0) return nullptr;
     while (model_.joints[std::size_t(link)].parent >= 0) link = model_.joints[std::size_t(link)].parent;
-    return model_.joints[std::size_t(link)];
+    return &model_.joints[std::size_t(link)];
   }
 
   Points places() const {
