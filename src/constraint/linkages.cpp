@@ -11,7 +11,8 @@
 
 namespace tarsus {
 
-constexpr double kLeastAngle = 3e-3;  ///< h|ω| of the fastest link below which the balance is not needed [rad]
+constexpr double kAhead = 1e-3;       ///< h|ω| of the fastest link from which rates are taken half a step ahead [rad]
+constexpr double kLeastAngle = 3e-3;  ///< from which the energy is balanced [rad]
 
 /// Changes of velocity that need no other solve: by rounding, by a share of the work of the step's forces, and after
 /// another solve.
@@ -82,7 +83,7 @@ Linkages<R>::Linkages(const EqualitySet& equalities, const BasicData<R>& data)
   if (!any()) return;
   const std::size_t w = std::size_t(width_);
   change_.resize(data.size(model_.nv)), angle_.resize(data.size(count_)), ahead_.resize(data.size(equalities.rows()));
-  sums_.resize(kLinkageSums * std::size_t(count_) * w), factor_.resize(std::size_t(count_) * w);
+  sums_.resize(kLinkageSums * std::size_t(count_) * w), factor_.resize(data.size(count_));
   scratch_.resize(std::size_t(std::max(model_.nq, model_.nv)) * w);
 }
 
@@ -101,14 +102,13 @@ void Linkages<R>::begin(BasicData<R>& data, double h, ConstrainedDynamics<R>& lo
     constraint_table<R>(width_).linkage_angles(data.view(model_, int(p)), elsewhere_.state(0), linkage_.data(), count_,
                                                R(h), &data.qpos[p * std::size_t(model_.nq) * w],
                                                &data.qvel[p * std::size_t(model_.nv) * w], &angle_[p * n]);
-  const auto moves = [](R square) { return square < 0 || square > R(kLeastAngle * kLeastAngle); };
+  const auto moves = [](R square) { return square < 0 || square > R(kAhead * kAhead); };
   moves_ = std::any_of(angle_.begin(), angle_.end(), moves);
   if (!moves_) return loops.look_ahead({});
   std::fill(change_.begin(), change_.end(), R(0));
   for (std::size_t i = 0; i < ahead_.size(); ++i) {
     const int which = of_row_[i / w % nrow];
-    ahead_[i] =
-        which >= 0 && angle_[i / (nrow * w) * n + std::size_t(which) * w + i % w] > R(kLeastAngle * kLeastAngle);
+    ahead_[i] = which >= 0 && angle_[i / (nrow * w) * n + std::size_t(which) * w + i % w] > R(kAhead * kAhead);
   }
   loops.look_ahead(ahead_);
 }
@@ -139,13 +139,15 @@ bool Linkages<R>::balance(BasicData<R>& data, const Solved& in, bool again, Cons
                                                R(in.h), &in.qpos[std::size_t(p) * nq], &in.qvel[v],
                                                in.free.empty() ? nullptr : &in.free[v], &in.next[v], &in.force[v],
                                                &in.inertia[v], scratch_.data(), sums_.data());
+    const std::size_t place = std::size_t(p) * std::size_t(count_) * w;
     bool here = false;
     for (int g = 0; g < count_; ++g) {
       for (std::size_t lane = 0; lane < w; ++lane) {
-        R& factor_of = factor_[std::size_t(g) * w + lane];
+        R& factor_of = factor_[place + std::size_t(g) * w + lane];
+        if (again && factor_of == 1) continue;  // whether its neighbours are solved again or not
         factor_of = 1;
         const std::size_t world = std::size_t(p) * w + lane;
-        const R angle = angle_[(std::size_t(p) * std::size_t(count_) + std::size_t(g)) * w + lane];
+        const R angle = angle_[place + std::size_t(g) * w + lane];
         if (angle >= 0 && angle <= R(kLeastAngle * kLeastAngle)) continue;
         if (int(world) >= data.worlds() || (!in.found.empty() && in.found[world] == 0)) continue;
         double work = 0;
@@ -167,13 +169,13 @@ bool Linkages<R>::balance(BasicData<R>& data, const Solved& in, bool again, Cons
       for (int k = joint.qvel; g >= 0 && k < joint.qvel + joint.nv(); ++k) {
         for (std::size_t lane = 0; lane < w; ++lane) {
           const std::size_t i = v + std::size_t(k) * w + lane;
-          change_[i] += (factor_[std::size_t(g) * w + lane] - 1) * in.next[i];
+          change_[i] += (factor_[place + std::size_t(g) * w + lane] - 1) * in.next[i];
         }
       }
     }
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t lane = 0; of_row_[r] >= 0 && lane < w; ++lane) {
-        const R f = std::min(factor_[std::size_t(of_row_[r]) * w + lane], R(1));
+        const R f = std::min(factor_[place + std::size_t(of_row_[r]) * w + lane], R(1));
         ahead_[row0 + r * w + lane] *= f * f;
       }
     }
