@@ -690,7 +690,10 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     solve();
   };
   now_.loop_inertia.clear(), now_.turning.clear();
-  if (balances()) held_.linkages->begin(data, options_.dt, *loops_);
+  if (balances())
+    held_.linkages->begin(data, options_.dt, *loops_);
+  else if (loops_)
+    loops_->look_ahead({});
   solve();
   if (stiffen_loops(data)) solve_again();
   for (int k = 0; k < 3 && balance_linkages(data, k > 0); ++k) solve_again();

@@ -219,6 +219,27 @@ TEST(Linkages, TheyKeepTheirEnergyInLanes) {
   lanes_keep_energy<float>(1e-2);
 }
 
+/// A step with explicit actuation does not balance, whatever the step before it did.
+TEST(Linkages, AStepWithoutTheBalanceForgetsTheLast) {
+  const Model model = model_of(four_bar_text("0 0 0"));
+  Data start(model);
+  turn_first(model, start, 10);
+  const auto after_explicit_step = [&](bool balanced_before) {
+    StepOptions options{.dt = 1e-3};
+    options.actuation = ActuationMode::explicit_forces;
+    Data data(model);
+    Stepper<double> stepper(model, data, options);
+    data.qvel = start.qvel;
+    if (balanced_before) {
+      EXPECT_EQ(stepper.step(data, Drives::none(model), data.qpos), 0);
+    }
+    data.qpos = start.qpos, data.qvel = start.qvel;
+    EXPECT_EQ(stepper.step(data), 0);
+    return data.qvel;
+  };
+  EXPECT_EQ(after_explicit_step(true), after_explicit_step(false));
+}
+
 /// What is not a linkage is unchanged: a loop that springs softly, one on a free body, couplings of joints only.
 TEST(Linkages, OnlyLoopsOnTheWorldThatStoreNoEnergyAre) {
   const Model model = model_of(four_bar_text("0 0 0"));
