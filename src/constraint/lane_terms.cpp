@@ -343,7 +343,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.plain = drives->plain;
   }
-  if (tables_->nbilateral > 0) before_ = memory_;
+  if (tables_->nbilateral > 0 || rewinds_) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   for (int p = 0; p < data.packs(); ++p) {
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;

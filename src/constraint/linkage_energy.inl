@@ -15,17 +15,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Writes J x to out(link); x [nv] are joint rates.
-template <class T, class Out>
-TARSUS_INLINE void link_motions(const ModelView<Real<T>>& m, LinkState<T>* state, const T* x, const Out& out) {
-  for (int i = 0; i < m.nlink; ++i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    const LinkState<T>& s = state[i];
-    const Motion<T> from = link.parent >= 0 ? shift(out(link.parent), s.r) : world_velocity<T>();
-    out(i) = from + joint_motion(link, s.R, x + link.qvel);
-  }
-}
-
 /// Writes for each linkage the square of its fastest link's angle in the step: negative if some link turns further than
 /// a step resolves. @param linkage [nlink] at a root, the linkage of its tree or -1 @param angle [count] [rad²]
 template <class T>

@@ -149,15 +149,21 @@ void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
+/// Writes J x to out(link); x [nv] are joint rates or their changes.
+template <class T, class Out>
+TARSUS_INLINE void link_motions(const ModelView<Real<T>>& m, const LinkState<T>* state, const T* x, const Out& out) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const LinkState<T>& s = state[i];
+    const Motion<T> from = link.parent >= 0 ? shift(out(link.parent), s.r) : world_velocity<T>();
+    out(i) = from + joint_motion(link, s.R, x + link.qvel);
+  }
+}
+
 /// Writes J q̈ to the links' a.
 template <class T>
 void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qacc) {
-  for (int i = 0; i < m.nlink; ++i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    LinkState<T>& s = state[i];
-    const Motion<T> from = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
-    s.a = from + joint_motion(link, s.R, qacc + link.qvel);
-  }
+  link_motions<T>(m, state, qacc, [&](int i) -> Motion<T>& { return state[i].a; });
 }
 
 /// Computes T and momentum of each tree for v at q ⊟ h v. Uses the links' R, r, v, pA and Ic. @param before [nq]

@@ -10,6 +10,7 @@
 #include "dynamics/minv.inl"
 #include "dynamics/rnea.inl"
 #include "dynamics/stiffened.inl"
+#include "dynamics/spin_response.inl"
 #include "dynamics/velocity_products.inl"
 #include "math/kernel_call.inl"
 #include "tarsus/math/transpose.hpp"

@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "dynamics/energy_bound.inl"
+#include "tarsus/dynamics/spin_response.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
 
 namespace tarsus {
@@ -437,6 +438,9 @@ TARSUS_INLINE Mask<T> is_off_centre(const RigidInertia<T>& I) {
   return dot(I.h, I.h) > I.mass * (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(1e-10));
 }
 
+/// Whether only the link's carrier counts towards a tree's angle: spinning changes no inertia.
+TARSUS_INLINE bool is_round(const std::uint8_t* held, int link) { return held && (held[link] & kRoundLink) != 0; }
+
 /// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`, and a
 /// single free body wherever its origin is not its centre of mass: the move along v changes its momentum. θ = ½
 /// is neutral on a rigid body, and applies to a tree of one link that no loop holds. A larger θ, at most 1, dissipates
@@ -453,7 +457,7 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
       tree.bound_angle = select(is_off_centre(link_inertia(m, i, state[i].R)), zero, tree.bound_angle);
   }
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
-    tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
+    if (!is_round(held, i)) tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
     if (m.link[i].parent >= 0) {
       const T least = minimum(T(Real<T>(kBoundAngle)), T(Real<T>(kChainAngle) / m.link[i].depth));
       tree.bound_angle = select(tree.bound_angle > zero, minimum(tree.bound_angle, least), least);
@@ -495,8 +499,9 @@ TARSUS_INLINE void bound_sliding_trees(const ModelView<Real<T>>& m, const LinkSt
 /// joint with little inertia of its own, such as aligned hinges in a row.
 template <class T>
 TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const LinkState<T>* state,
-                                             VelocityProductLink<T>* all, Real<T> h) {
+                                             VelocityProductLink<T>* all, Real<T> h, const std::uint8_t* held) {
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
+    if (is_round(held, i)) return;
     const Vec3<T> w = mul_add(state[i].a.w, T(h), state[i].v.w);
     tree.bounded = tree.bounded | (dot(w, w) * T(h * h) > tree.bound_angle * tree.bound_angle);
   });
@@ -526,7 +531,7 @@ void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state,
       aba_outward(m, state, qpos, qvel, none);
     }
     velocity_products_passes<false>(m, state, all, damping, qvel, Q, K, none, qacc);
-    bound_trees_that_end_fast(m, state, all, h);
+    bound_trees_that_end_fast(m, state, all, h, held);
     if (!some_are_bounded()) return;
   }
   T *const undamped = scratch + 4 * m.nv, *const damped = undamped + m.nv;

@@ -14,6 +14,8 @@
 
 namespace tarsus {
 
+constexpr int kResponses = 4;  ///< of spinning links to a step's terms, at most
+
 const char* name(WorldStatus status) {
   static constexpr const char* kNames[] = {"ok", "bad_input", "singular", "too_fast", "open_loop"};
   return kNames[int(status)];
@@ -123,6 +125,17 @@ void StepMemory<R>::put(const StepMemory& one, int lane, int width) {
   for (int l = 0; l < width && mine > theirs; ++l) std::memcpy(&lane_terms[std::size_t(l)], &mine, sizeof mine);
 }
 
+/// Marks round links for VelocityProducts, and keeps the links that are to respond: none in linkages, whose energy is
+/// balanced, and no lone link that loops hold.
+static void mark_round(const Model& model, std::span<std::uint8_t> spins, std::vector<std::uint8_t>& held) {
+  held.resize(spins.size());
+  for (std::size_t j = 0; j < spins.size(); ++j) {
+    held[j] |= spins[j] & kRoundLink;
+    const std::uint8_t by = held[std::size_t(model.view<double>().link[j].root)];
+    if (by == kLinkage || (by != 0 && spins[j] == kLoneLink)) spins[j] = 0;
+  }
+}
+
 template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
     : model_(model),
@@ -162,6 +175,12 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       held_.linkages.emplace(loops_->equalities(), data);
       held_.linkages->mark(held);
     }
+    std::vector<std::uint8_t> spins = spinning_links(model);
+    if (std::any_of(spins.begin(), spins.end(), [](std::uint8_t s) { return s != 0; })) {
+      mark_round(model, spins, held);
+      held_.spin.emplace(model, data, std::move(spins));
+      if (lane_rows_) lane_rows_->terms().allow_rewind();
+    }
     products_.emplace(model, data, std::move(held));
     next_.found.resize(data.size(1));
     return;
@@ -179,6 +198,7 @@ void Stepper<R>::make_rows(const BasicData<R>& data) {
     lane_rows_ =
         std::make_unique<LaneStage<R>>(model_, data, loops_ ? &loops_->equalities() : nullptr,
                                        servos_ ? servos_->slots() : std::span<const ForceSlot>(), options_.rows);
+  if (lane_rows_ && held_.spin) lane_rows_->terms().allow_rewind();
 }
 
 /// Sums all forces other than drives into data.tau; now_.user_tau keeps the user's.
@@ -397,6 +417,11 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (held_.linkages) now_.force.assign(data.joint_force.begin(), data.joint_force.end());
   if (implicit_products) {
     change_free(data, dt);
+    if (held_.spin) {
+      next_.free.resize(data.qvel.size());
+      for (std::size_t i = 0; i < next_.free.size(); ++i) next_.free[i] = data.qvel[i] + R(dt) * data.qacc[i];
+      std::fill(next_.found.begin(), next_.found.end(), R(1));
+    }
     force_of(data, qpos, qvel);
   }
   // rk4 without projection reduces errors at about SPOOK's default rate.
@@ -463,16 +488,20 @@ bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
     factor<R>(model_, data, {}, data.joint_inertia);
   change_free(data, h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
-  if (held_.linkages) next_.free.assign(next_.qvel.begin(), next_.qvel.end());
-  return factors || next_.found[0] != 0;
+  if (held_.linkages || held_.spin) next_.free.assign(next_.qvel.begin(), next_.qvel.end());
+  if (factors) next_.found[0] = 1;
+  return next_.found[0] != 0;
 }
 
-/// Adds the linkages' change of v⁰ to qacc, and to J q̈ in the links of a single world.
+/// Adds the changes of v⁰ to qacc, and to J q̈ in the links of a single world.
 template <class R>
 void Stepper<R>::change_free(BasicData<R>& data, double h) const {
-  const In<R> change = balances() ? held_.linkages->change() : In<R>();
-  if (change.empty()) return;
-  for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] / R(h);
+  const In<R> changes[] = {balances() ? held_.linkages->change() : In<R>(),
+                           held_.spin ? held_.spin->change() : In<R>()};
+  if (changes[0].empty() && changes[1].empty()) return;
+  for (const In<R>& change : changes) {
+    for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] / R(h);
+  }
   const ModelView<R> view = model_.view<R>();
   for (int i = 0; width_ == 1 && i < view.nlink; ++i) {
     const LinkConstants<R>& link = view.link[i];
@@ -498,6 +527,13 @@ bool Stepper<R>::balance_linkages(BasicData<R>& data, bool again) {
                                   lane_rows_ && terms ? In<R>(next_.found) : In<R>(), next_.qvel,
                                   terms ? In<R>(data.joint_force) : In<R>(now_.force), data.joint_inertia},
                                  again, *loops_);
+}
+
+/// @return whether the step has to be solved again, because bodies that spin answer to the forces of its terms
+template <class R>
+bool Stepper<R>::respond(BasicData<R>& data) {
+  if (!held_.spin || product_use() == ProductUse::never || (!now_.solves_terms && !loops_)) return false;
+  return held_.spin->correct(model_, data, options_.dt, next_.found, next_.free, next_.qvel, data.joint_inertia);
 }
 
 /// The next velocity of a single world with all terms and rows.
@@ -690,12 +726,14 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     solve();
   };
   now_.loop_inertia.clear(), now_.turning.clear();
+  if (held_.spin) held_.spin->begin();
   if (balances())
     held_.linkages->begin(data, options_.dt, *loops_);
   else if (loops_)
     loops_->look_ahead({});
   solve();
   if (stiffen_loops(data)) solve_again();
+  for (int k = 0; k < kResponses && respond(data); ++k) solve_again();
   for (int k = 0; k < 3 && balance_linkages(data, k > 0); ++k) solve_again();
   while (now_.solves_terms && rows_ && rows_->terms().stiffen_ranges(next_.qvel)) solve();
   if (now_.solves_terms && rows_) rows_->terms().end();

@@ -72,8 +72,10 @@ class LaneTerms {
   void push(int world, std::span<const ForceRow> rows);
   /// Impulse of the force row in a slot of that world over the last step [N s | N m s].
   double impulse(int world, int slot) const;
+  /// From the next step on, rewind() is possible without hold() too.
+  void allow_rewind() { rewinds_ = true; }
   /// Restores the warm-start cache as it was before the last solve(), so that the step can be solved again. Only after
-  /// hold().
+  /// hold() or allow_rewind().
   void rewind() { memory_.swap(before_); }
 
   /// StepTerms::turning_ranges() of all worlds [pack][nv][lane].
@@ -113,13 +115,14 @@ class LaneTerms {
   TermOptions options_;
   std::unique_ptr<Tables> tables_;
   std::vector<AlignedVector<R>> memory_,
-      before_;  ///< [pack] before: that of the last solve(), if there are bilateral rows
+      before_;  ///< [pack] before: that of the last solve(), if rewind() may be called
   AlignedVector<std::byte> work_;
   AlignedVector<R> drive_force_, ground_, report_, touch_,
       limit_;                             ///< allocated by feel(); limit_ also with ball joints
   AlignedVector<R> path_, path_impulse_;  ///< [pack][path_numbers][lane], [pack][row][lane]
   std::vector<int> ntouch_;               ///< [pack]
   int rows_ = 0;
+  bool rewinds_ = false;
 };
 
 extern template class LaneTerms<double>;

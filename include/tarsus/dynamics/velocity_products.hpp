@@ -21,8 +21,8 @@ inline constexpr std::uint8_t kLinkage = 2;
 template <class R>
 class VelocityProducts {
  public:
-  /// @param held [njoint] nonzero at the root joint of each tree that a loop holds, whose parameters of θ and of the
-  /// bound differ; empty: none  @throws ShapeError
+  /// @param held [njoint] at the root joint of each tree that a loop holds, whose parameters of θ and of the bound
+  /// differ, 1 or kLinkage; at round links kRoundLink; empty: none  @throws ShapeError
   VelocityProducts(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> held = {});
 
   /// Computes q̈ of the equation above. Afterwards data holds poses and velocities but no factors for minv();
@@ -36,7 +36,8 @@ class VelocityProducts {
                   In<R> joint_inertia, Out<R> qacc, In<R> external = {}, In<R> tangent = {});
 
   /// Computes q̈ for a step of h seconds. Each tree has its own θ = ½ + h|ω|, at most 1, where ω is the angular
-  /// velocity of its fastest link; for a tree of one link that no loop holds θ = ½. Joints that change the inertia of
+  /// velocity of its fastest link that is not round (spin_response.hpp); for a tree of one link that no loop holds θ = ½.
+  /// Joints that change the inertia of
   /// their subtree by a large fraction within the step are damped, as the derivation describes. Unless `always`, worlds
   /// with h|ω| below 3e-4 use maba(): explicit velocity products are harmless there. The energy of some trees is
   /// bounded by the work of the forces (dynamics/energy_bound.inl): those with h|ω| above 0.2 (long chains: less), and

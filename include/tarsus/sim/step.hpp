@@ -8,6 +8,7 @@
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/constraint/linkages.hpp"
+#include "tarsus/dynamics/spin_response.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/force_rows.hpp"
 #include "tarsus/sim/lane_stage.hpp"
@@ -189,7 +190,7 @@ class Stepper {
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
-    AlignedVector<R> free;   ///< [pack][nv][lane] v⁰, for linkages
+    AlignedVector<R> free;   ///< [pack][nv][lane] v⁰, for corrections of it
     AlignedVector<R> found;  ///< [pack][lane] of VelocityProducts::begin_step()
   };
   struct Rk4 {
@@ -198,6 +199,7 @@ class Stepper {
   struct Held {
     std::optional<EqualitySet> own;  ///< the model's equalities, if the options have no others
     std::optional<Linkages<R>> linkages;
+    std::optional<SpinResponse<R>> spin;  ///< empty: nothing spins
   };
   struct Alone;
   struct Singles {
@@ -229,6 +231,7 @@ class Stepper {
   bool stiffen_loops(BasicData<R>& data);
   bool balances() const;
   bool balance_linkages(BasicData<R>& data, bool again);
+  bool respond(BasicData<R>& data);
   void change_free(BasicData<R>& data, double h) const;
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);

@@ -1,0 +1,51 @@
+// How what spins answers to the forces of contacts, limits and loops.
+//
+// Velocity products are linearly implicit (velocity_products.hpp), but the forces of a step's terms are found with the
+// symmetric M̂, from the velocity v⁰ that the products lead to. A link that spins is a gyroscope: it answers to these
+// forces within the step. Without this answer coins that roll and tops on a floor fall over, and gyroscopes on loops
+// sink (decision 417).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tarsus/dynamics/dynamics.hpp"
+
+namespace tarsus {
+
+/// What spins: a link on a ball or free joint that carries no other, or a link on a hinge of a carrier, round about the
+/// hinge's axis, that carries no other. Turning a round link changes no inertia.
+inline constexpr std::uint8_t kLoneLink = 1, kRoundLink = 4;
+inline constexpr double kLeastSpin = 3e-3;  ///< h|ω|, of a rotor h|ℓ| over its and its carrier's inertia, that matters
+/// [njoint] kLoneLink, kRoundLink or 0.
+std::vector<std::uint8_t> spinning_links(const Model& model);
+
+template <class R>
+class SpinResponse {
+ public:
+  /// @param spins [njoint] spinning_links() that are to respond  @throws ShapeError
+  SpinResponse(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> spins);
+
+  void begin();  ///< starts a step: no change
+  /// Corrects the change of v⁰. Arrays are [pack][nv][lane] unless said.
+  /// @param known [pack][lane] 0 in worlds whose v⁰ is not known
+  /// @param free v⁰, in which the present change is  @param next v⁺, with the terms  @param inertia K
+  /// @return whether some world has to be solved again. The others keep their change.
+  bool correct(const Model& model, const BasicData<R>& data, double h, In<R> known, In<R> free, In<R> next,
+               In<R> inertia);
+  In<R> change() const { return some_ ? In<R>(change_) : In<R>(); }  ///< of v⁰ [pack][nv][lane]; empty: none
+
+ private:
+  bool spins(const Model& model, const R* qvel, double h) const;
+
+  std::vector<std::uint8_t> spins_;
+  bool some_ = false;
+  BasicData<R> elsewhere_;
+  AlignedVector<std::byte> links_;
+  AlignedVector<R> scratch_, change_;
+};
+
+extern template class SpinResponse<double>;
+extern template class SpinResponse<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,102 @@
+#include "tarsus/dynamics/spin_response.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "dynamics/kernel_table.hpp"
+
+namespace tarsus {
+
+constexpr double kRoundness = 1e-2;  ///< deviation from a round inertia, as a share of that about the axis
+
+/// Whether a link's inertia is round about its joint's axis, z.
+static bool is_round(const LinkConstants<double>& link) {
+  const double most = kRoundness * link.I[5], *const I = link.I, *const h = link.h;
+  return link.mass > 0 && std::abs(I[0] - I[3]) <= most && std::abs(I[1]) <= most && std::abs(I[2]) <= most &&
+         std::abs(I[4]) <= most && (h[0] * h[0] + h[1] * h[1]) / link.mass <= most * kRoundness;
+}
+
+/// Whether a free link's inertia about its centre of mass is that of a ball, so that it has no velocity products.
+static bool is_ball(const LinkConstants<double>& link) {
+  const double *const I = link.I, *const h = link.h, m = link.mass;
+  const double xx = I[0] - (h[1] * h[1] + h[2] * h[2]) / m, yy = I[3] - (h[0] * h[0] + h[2] * h[2]) / m,
+               zz = I[5] - (h[0] * h[0] + h[1] * h[1]) / m, most = 1e-9 * (xx + yy + zz);
+  const double off[] = {xx - yy, xx - zz, I[1] + h[0] * h[1] / m, I[2] + h[0] * h[2] / m, I[4] + h[1] * h[2] / m};
+  return std::all_of(std::begin(off), std::end(off), [&](double x) { return std::abs(x) <= most; });
+}
+
+std::vector<std::uint8_t> spinning_links(const Model& model) {
+  std::vector<std::uint8_t> spins(std::size_t(model.njoint()));
+  std::vector<char> carries(spins.size());
+  for (const Joint& joint : model.joints) {
+    if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
+  }
+  for (std::size_t j = 0; j < spins.size(); ++j) {
+    const LinkConstants<double>& link = model.view<double>().link[j];
+    if (carries[j]) continue;
+    if (link.parent < 0 && (turns_freely(link.joint) || (moves_freely(link.joint) && !is_ball(link))))
+      spins[j] = kLoneLink;
+    if (link.parent >= 0 && turns_on_axis(link.joint) && is_round(link)) spins[j] = kRoundLink;
+  }
+  return spins;
+}
+
+template <class R>
+SpinResponse<R>::SpinResponse(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> spins)
+    : spins_(std::move(spins)), elsewhere_(model, data.width()) {
+  check_size("spins", spins_.size(), std::size_t(model.njoint()));
+  const std::size_t w = std::size_t(data.width()), nlink = spins_.size();
+  links_.resize(kernel_table<R>(data.width()).velocity_product_link_size() * nlink);
+  scratch_.resize((3 * std::size_t(model.nv) + 36 * nlink + 1) * w), change_.resize(data.size(model.nv));
+}
+
+template <class R>
+void SpinResponse<R>::begin() {
+  if (some_) std::fill(change_.begin(), change_.end(), R(0));
+  some_ = false;
+}
+
+/// Whether something may spin fast enough in a pack with these rates.
+template <class R>
+bool SpinResponse<R>::spins(const Model& model, const R* qvel, double h) const {
+  const std::size_t w = std::size_t(elsewhere_.width());
+  const R least = R(0.99 * kLeastSpin / h);
+  for (std::size_t j = 0; j < spins_.size(); ++j) {
+    if (!spins_[j]) continue;
+    const Joint& joint = model.joints[j];
+    const R* const rate = qvel + std::size_t(joint.qvel + joint.nv() - (spins_[j] == kLoneLink ? 3 : 1)) * w;
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      R square = rate[lane] * rate[lane];
+      if (spins_[j] == kLoneLink) square += rate[w + lane] * rate[w + lane] + rate[2 * w + lane] * rate[2 * w + lane];
+      if (square > least * least) return true;
+    }
+  }
+  return false;
+}
+
+template <class R>
+bool SpinResponse<R>::correct(const Model& model, const BasicData<R>& data, double h, In<R> known, In<R> free,
+                              In<R> next, In<R> inertia) {
+  check_size("known", known.size(), data.size(1));
+  for (const In<R>& x : {free, next, inertia}) check_size("velocity", x.size(), data.size(model.nv));
+  const std::size_t w = std::size_t(data.width()), nq = std::size_t(model.nq) * w, nv = std::size_t(model.nv) * w;
+  R* const moved = scratch_.data() + scratch_.size() - w;
+  bool some = false;
+  for (std::size_t p = 0; p < std::size_t(data.packs()); ++p) {
+    const std::size_t v = p * nv;
+    if (!spins(model, &data.qvel[v], h)) continue;
+    kernel_table<R>(data.width())
+        .spin_response(data.view(model, int(p)), elsewhere_.state(0), links_.data(), spins_.data(), R(h),
+                       &data.qpos[p * nq], &data.qvel[v], &free[v], &next[v], &inertia[v], &known[p * w],
+                       scratch_.data(), &change_[v], moved);
+    some = some || std::any_of(moved, moved + w, [](R x) { return x != 0; });
+  }
+  some_ = some_ || some;
+  return some;
+}
+
+template class SpinResponse<double>;
+template class SpinResponse<float>;
+
+}  // namespace tarsus

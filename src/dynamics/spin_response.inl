@@ -1,0 +1,116 @@
+// The response of spinning links to what a step's terms change (tarsus/dynamics/spin_response.hpp).
+//
+// With v⁰ the velocity without terms, d = v⁺ - v⁰ what they change and B = ½ h ∂C/∂v of the spins alone,
+//
+//     (M̂ + JᵀB J) y = M̂ d,   v⁰ += y - d
+//
+// gives the velocity that a pass with two matrices would have found if it had known the terms' forces. B is a couple on
+// one link: ½ h ([ω] I - [I ω]) on a link that is a tree by itself, with I about its centre of mass, or about the pivot
+// of a ball joint; -½ h [ℓ] on the carrier of a rotor with angular momentum ℓ along its axis.
+#pragma once
+
+#include "dynamics/velocity_products.inl"
+#include "tarsus/dynamics/spin_response.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+inline constexpr double kMostTurn = 0.5;     ///< angle in a step up to which the turn of its axis is resolved [rad]
+inline constexpr double kMostChange = 0.5;   ///< of ω by the terms, as a share of it: what is struck does not respond
+inline constexpr double kLeastRate = 1e-2;   ///< change of ω that matters, as a share of it in a second [1/s]
+inline constexpr double kStill = 1e-3;       ///< and of the spin, where a carrier stands still
+
+/// Calls f(link, the link on which it acts, B, whether the lanes' spin matters, ω² with which a change is compared) for
+/// each spin. Uses the links' poses and velocities, and their changes, which their a holds.
+template <class T, class F>
+TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>* state, const std::uint8_t* spins,
+                                 const T* qvel, Real<T> h, const F& f) {
+  const T half_step = T(h / 2), least = T(Real<T>(kLeastSpin / h)), most = T(Real<T>(kMostTurn / h));
+  const T change = T(Real<T>(kMostChange)), still = T(Real<T>(kStill * kStill));
+  // Whether the response, at most ½ h spin × change, can matter by a tenth.
+  const auto responds = [&](T spin, T by, T with) {
+    return (spin > least * least) & (spin * by > with * T(Real<T>(0.04 * kLeastRate * kLeastRate)));
+  };
+  for (int i = 0; i < m.nlink; ++i) {
+    if (!spins[i]) continue;
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const LinkState<T>& s = state[i];
+    const RigidInertia<T> I = link_inertia(m, i, s.R);
+    if (spins[i] == kRoundLink) {
+      const Vec3<T> e = s.R.column_z();
+      const Vec3<T>& turn = state[link.parent].v.w;
+      const T l = dot(e, I.I * e) * qvel[link.qvel];
+      const Sym3<T> both = I.I + link_inertia(m, link.parent, state[link.parent].R).I;
+      const T rate = l / (both.xx + both.yy + both.zz), spin = rate * rate, square = dot(turn, turn);
+      const T by = dot(state[link.parent].a.w, state[link.parent].a.w), with = mul_add(spin, still, square);
+      f(i, link.parent, cross_matrix(e * (l * -half_step)),
+        responds(spin, by, with) & (square <= most * most) & (by <= most * most), with);
+      continue;
+    }
+    Mat3<T> own = I.I.full();
+    if (moves_freely(link.joint)) own = add_cross_times(own, I.h, cross_matrix(I.h * (T(Real<T>(1)) / I.mass)));
+    const Vec3<T>& w = s.v.w;
+    const Vec3<T> L = own * w, turn = cross(w, L);
+    const T square = dot(w, w), by = dot(s.a.w, s.a.w);
+    f(i, i, add_cross_times(cross_matrix(L * -half_step), w * half_step, own),
+      responds(square, by, square) & (dot(turn, turn) <= most * most * dot(L, L)) & (by <= change * change * square),
+      square);
+  }
+}
+
+/// Corrects `change`, what the response adds to v⁰, in the trees that spin. *moved is 1 in lanes where a change matters.
+/// @param spins [nlink] what spins, as spinning_links() says @param free, next [nv] v⁰, with `change`, and v⁺
+/// @param known 0 in lanes whose v⁰ is not known @param scratch [3 nv + 36 nlink]
+template <class T>
+void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+                          const std::uint8_t* spins, Real<T> h, const T* qpos, const T* qvel, const T* free,
+                          const T* next, const T* K, const T* known, T* scratch, T* change, T* moved) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), *const none = nullptr;
+  T *const d = scratch, *const p = d + m.nv, *const y = p + m.nv, *const B = y + m.nv;
+  *moved = zero;
+  aba_outward(m, state, qpos, qvel, none);
+  for (int i = 0; i < m.nlink; ++i) {
+    all[i].theta_h = zero;
+    if (m.link[i].parent >= 0) continue;
+    all[i].tree.bounded = all[i].tree.missed = one < zero, all[i].tree.resolved = zero < one;
+  }
+  for (int v = 0; v < m.nv; ++v) d[v] = next[v] - free[v];
+  const auto motion = [&](int i) -> Motion<T>& { return state[i].a; };
+  link_motions<T>(m, state, d, motion);
+  bool some = false;
+  std::fill_n(B, 36 * m.nlink, zero);
+  for_each_spin<T>(m, state, spins, qvel, h, [&](int i, int on, const Mat3<T>& of, const Mask<T>& matters, T) {
+    TreeBound<T>& tree = all[m.link[i].root].tree;
+    const Mask<T> spin = matters & (*known > zero);
+    tree.bounded = tree.bounded | spin, some = some || any_lane(spin);
+    const T rows[3][3] = {{of.xx, of.xy, of.xz}, {of.yx, of.yy, of.yz}, {of.zx, of.zy, of.zz}};
+    for (int r = 0; r < 3; ++r) {
+      for (int c = 0; c < 3; ++c) B[36 * on + 6 * r + c] += select(spin, rows[r][c], zero);
+    }
+  });
+  if (!some) return;
+  for (int i = 0; i < m.nlink; ++i) state[i].pA = link_inertia(m, i, state[i].R) * state[i].a;
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    joint_force(link, state[i].R, state[i].pA, p + link.qvel);
+    if (link.parent >= 0) state[link.parent].pA += shift_back(state[i].pA, state[i].r);
+    state[i].pA = {zero3<T>(), zero3<T>()};
+  }
+  for_each_dof<T>(m, all, [&](int, int v, int inertia, const TreeBound<T>&) { p[v] = mul_add(K[inertia], d[v], p[v]); });
+  velocity_products_passes<true>(m, state, all, JointDamping<T>{zero, zero}, qvel, p, K, B, y);
+  for (int v = 0; v < m.nv; ++v) y[v] = y[v] - d[v] - change[v];
+  link_motions<T>(m, state, y, motion);
+  const T least = T(Real<T>(kLeastRate) * h);
+  for_each_spin<T>(m, state, spins, qvel, h, [&](int i, int on, const Mat3<T>&, const Mask<T>&, T with) {
+    TreeBound<T>& tree = all[m.link[i].root].tree;
+    const Vec3<T>& by = state[on].a.w;
+    tree.missed = tree.missed | (tree.bounded & (dot(by, by) > with * (least * least)));
+  });
+  for_each_dof<T>(m, all, [&](int, int v, int, const TreeBound<T>& tree) {
+    change[v] += select(tree.missed, y[v], zero);
+  });
+  for_each_tree<T>(m, all, [&](const TreeBound<T>& tree) { *moved = select(tree.missed, one, *moved); });
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
