@@ -15,22 +15,15 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kMostTurn = 0.5;     ///< angle in a step up to which the turn of its axis is resolved [rad]
-inline constexpr double kMostChange = 0.5;   ///< of ω by the terms, as a share of it: what is struck does not respond
-inline constexpr double kLeastRate = 1e-2;   ///< change of ω that matters, as a share of it in a second [1/s]
-inline constexpr double kStill = 1e-3;       ///< and of the spin, where a carrier stands still
+inline constexpr double kStill = 1e-3;  ///< share of a rotor's spin that counts as its carrier's, which may stand still
 
 /// Calls f(link, the link on which it acts, B, whether the lanes' spin matters, ω² with which a change is compared) for
 /// each spin. Uses the links' poses and velocities, and their changes, which their a holds.
 template <class T, class F>
 TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>* state, const std::uint8_t* spins,
                                  const T* qvel, Real<T> h, const F& f) {
-  const T half_step = T(h / 2), least = T(Real<T>(kLeastSpin / h)), most = T(Real<T>(kMostTurn / h));
-  const T change = T(Real<T>(kMostChange)), still = T(Real<T>(kStill * kStill));
-  // Whether the response, at most ½ h spin × change, can matter by a tenth.
-  const auto responds = [&](T spin, T by, T with) {
-    return (spin > least * least) & (spin * by > with * T(Real<T>(0.04 * kLeastRate * kLeastRate)));
-  };
+  const auto square = [](double x) { return T(Real<T>(x * x)); };
+  const T half_step = T(h / 2);
   for (int i = 0; i < m.nlink; ++i) {
     if (!spins[i]) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -41,24 +34,25 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
       const Vec3<T>& turn = state[link.parent].v.w;
       const T l = dot(e, I.I * e) * qvel[link.qvel];
       const Sym3<T> both = I.I + link_inertia(m, link.parent, state[link.parent].R).I;
-      const T rate = l / (both.xx + both.yy + both.zz), spin = rate * rate, square = dot(turn, turn);
-      const T by = dot(state[link.parent].a.w, state[link.parent].a.w), with = mul_add(spin, still, square);
+      const T spin = l / (both.xx + both.yy + both.zz), spin2 = spin * spin, turn2 = dot(turn, turn);
+      const Vec3<T>& d = state[link.parent].a.w;
+      const T d2 = dot(d, d), with = mul_add(spin2, square(kStill), turn2);
       f(i, link.parent, cross_matrix(e * (l * -half_step)),
-        responds(spin, by, with) & (square <= most * most) & (by <= most * most), with);
+        (spin2 > square(kLeastSpin / h)) & (spin2 * d2 > with * square(0.2 * kLeastRate)) &
+            (turn2 <= square(kMostTurn / h)) & (d2 <= square(kMostTurn / h)),
+        with);
       continue;
     }
     Mat3<T> own = I.I.full();
     if (moves_freely(link.joint)) own = add_cross_times(own, I.h, cross_matrix(I.h * (T(Real<T>(1)) / I.mass)));
     const Vec3<T>& w = s.v.w;
-    const Vec3<T> L = own * w, turn = cross(w, L);
-    const T square = dot(w, w), by = dot(s.a.w, s.a.w);
-    f(i, i, add_cross_times(cross_matrix(L * -half_step), w * half_step, own),
-      responds(square, by, square) & (dot(turn, turn) <= most * most * dot(L, L)) & (by <= change * change * square),
-      square);
+    const Vec3<T> L = own * w;
+    f(i, i, add_cross_times(cross_matrix(L * -half_step), w * half_step, own), responds_alone(w, L, s.a.w, h),
+      dot(w, w));
   }
 }
 
-/// Corrects `change`, what the response adds to v⁰, in the trees that spin. *moved is 1 in lanes where a change matters.
+/// Corrects `change`, which the response adds to v⁰, in trees that spin. *moved is 1 in lanes where a change matters.
 /// @param spins [nlink] what spins, as spinning_links() says @param free, next [nv] v⁰, with `change`, and v⁺
 /// @param known 0 in lanes whose v⁰ is not known @param scratch [3 nv + 36 nlink]
 template <class T>
@@ -96,7 +90,8 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     if (link.parent >= 0) state[link.parent].pA += shift_back(state[i].pA, state[i].r);
     state[i].pA = {zero3<T>(), zero3<T>()};
   }
-  for_each_dof<T>(m, all, [&](int, int v, int inertia, const TreeBound<T>&) { p[v] = mul_add(K[inertia], d[v], p[v]); });
+  for_each_dof<T>(m, all,
+                  [&](int, int v, int inertia, const TreeBound<T>&) { p[v] = mul_add(K[inertia], d[v], p[v]); });
   velocity_products_passes<true>(m, state, all, JointDamping<T>{zero, zero}, qvel, p, K, B, y);
   for (int v = 0; v < m.nv; ++v) y[v] = y[v] - d[v] - change[v];
   link_motions<T>(m, state, y, motion);
@@ -106,9 +101,8 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     const Vec3<T>& by = state[on].a.w;
     tree.missed = tree.missed | (tree.bounded & (dot(by, by) > with * (least * least)));
   });
-  for_each_dof<T>(m, all, [&](int, int v, int, const TreeBound<T>& tree) {
-    change[v] += select(tree.missed, y[v], zero);
-  });
+  for_each_dof<T>(m, all,
+                  [&](int, int v, int, const TreeBound<T>& tree) { change[v] += select(tree.missed, y[v], zero); });
   for_each_tree<T>(m, all, [&](const TreeBound<T>& tree) { *moved = select(tree.missed, one, *moved); });
 }
 

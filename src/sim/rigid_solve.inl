@@ -7,6 +7,7 @@
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/dynamics/spin_response.hpp"
 #include "tarsus/model/jcalc.inl"
 #include "tarsus/spatial/widen.hpp"
 
@@ -16,21 +17,24 @@ namespace {
 
 constexpr double kGyrationGain = 1e-3;  ///< fraction of the energy that a step of the rule may add
 
-/// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
-/// if the step turns the body by little, and never increases the energy if it turns by much. [Kahan 1993]
-Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
-  if (b.isotropic()) return world;
-  const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
-  const Vec3d f = cross(w, l) * h;
-  // J = I + g ([ω]× I - [I ω]×)
+/// x of (I + ½ h ([ω]× I - [I ω]×)) x = f for the inertia I = diag(i), in its axes.
+Vec3d solve_gyroscopic(const Vec3d& i, const Vec3d& w, const Vec3d& f, double h) {
+  const Vec3d l = {i.x * w.x, i.y * w.y, i.z * w.z};
   const double g = 0.5 * h;
   const Mat3d jacobian = {i.x, g * (l.z - w.z * i.y), g * (w.y * i.z - l.y), g * (w.z * i.x - l.z),
                           i.y, g * (l.x - w.x * i.z), g * (l.y - w.y * i.x), g * (w.x * i.y - l.x),
                           i.z};
   const Vec3d c0 = jacobian.column_x(), c1 = jacobian.column_y(), c2 = jacobian.column_z();
   const double det = dot(c0, cross(c1, c2));
-  const Vec3d step = Vec3d{dot(f, cross(c1, c2)), dot(c0, cross(f, c2)), dot(c0, cross(c1, f))} * (1 / det);
-  const Vec3d next = w - step;
+  return Vec3d{dot(f, cross(c1, c2)), dot(c0, cross(f, c2)), dot(c0, cross(c1, f))} * (1 / det);
+}
+
+/// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
+/// if the step turns the body by little, and never increases the energy if it turns by much. [Kahan 1993]
+Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
+  if (b.isotropic()) return world;
+  const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
+  const Vec3d next = w - solve_gyroscopic(i, w, cross(w, l) * h, h);
   const double before = dot(w, l), after = i.x * next.x * next.x + i.y * next.y * next.y + i.z * next.z * next.z;
   return r * (after > (1 + kGyrationGain) * before ? next * std::sqrt(before / after) : next);
 }
@@ -89,9 +93,48 @@ void RigidWorld<R>::solve(RigidStepReport& report, StageClock& clock) {
     const R* push = w.push.data() + 8 * at(i);
     for (int k = 0; k < 8; ++k) v[k] += push[k];
   });
-  const BodyContactReport r = lanes_.solve(o, *team_);
-  report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
+  o.max_iterations = (options_.iterations + 1) / 2;
+  BodyContactReport r = lanes_.solve(o, *team_);
+  report.first_change = r.first_change, report.iterations = r.iterations;
+  o.max_iterations = options_.iterations - o.max_iterations, o.apply = respond();
+  if (o.max_iterations > 0 && (o.apply || r.change > o.tolerance)) {
+    r = lanes_.solve(o, *team_);
+    report.iterations += r.iterations;
+  }
+  report.residual = r.change;
   report.colours = r.colours;
+}
+
+/// Responses of bodies that spin to what contacts change (tarsus/dynamics/spin_response.hpp). @return whether some body
+/// responds: then all velocities are those before the contacts, with the responses
+template <class R>
+bool RigidWorld<R>::respond() {
+  Workspace& w = *work_;
+  const double h = options_.dt;
+  std::atomic<bool> some{false};
+  team_->each(int(bodies_.size()), [&](int i) {
+    const RigidBody& b = bodies_[at(i)];
+    const double least = kLeastSpin / h;
+    if (b.asleep || b.isotropic() || !(dot(b.angular_velocity, b.angular_velocity) > least * least)) return;
+    R* const push = w.push.data() + 8 * at(i) + 4;
+    const Vec3d d = widen(get3(lanes_.velocity(i) + 4)) - b.angular_velocity - widen(get3(push));
+    const Mat3d r = rotation(b.orientation);
+    const Vec3d own = transpose_mul(r, b.angular_velocity), by = transpose_mul(r, d), i3 = b.inertia;
+    const auto momentum = [&](const Vec3d& x) { return Vec3d{i3.x * x.x, i3.y * x.y, i3.z * x.z}; };
+    if (!responds_alone(own, momentum(own), by, h)) return;
+    const Vec3d x = r * (solve_gyroscopic(i3, own, momentum(by), h) - by);
+    if (!(norm(x) > kLeastRate * h * norm(own))) return;
+    some = true;
+    for (int k = 0; k < 3; ++k) push[k] += R(x[k]);
+  });
+  if (!some) return false;
+  team_->each(int(bodies_.size()), [&](int i) {
+    const RigidBody& b = bodies_[at(i)];
+    const R* const push = w.push.data() + 8 * at(i);
+    R* const v = lanes_.velocity(i);
+    for (int k = 0; k < 3; ++k) v[k] = R(b.velocity[k]) + push[k], v[4 + k] = R(b.angular_velocity[k]) + push[4 + k];
+  });
+  return true;
 }
 
 /// Loads a body's record: velocities at the start of the step; `push` holds the change due to forces. The bodies

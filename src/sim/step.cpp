@@ -14,8 +14,6 @@
 
 namespace tarsus {
 
-constexpr int kResponses = 4;  ///< of spinning links to a step's terms, at most
-
 const char* name(WorldStatus status) {
   static constexpr const char* kNames[] = {"ok", "bad_input", "singular", "too_fast", "open_loop"};
   return kNames[int(status)];

@@ -313,7 +313,8 @@ BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options,
   };
   std::vector<Worst> worst(at(team.size()));
   team.run([&](int thread) {
-    pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) { kernel.warm[kind](a); });
+    if (options.apply)
+      pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) { kernel.warm[kind](a); });
     for (int k = 0; k < options.max_iterations; ++k) {
       R largest = 0;
       pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) {

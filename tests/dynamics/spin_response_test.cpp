@@ -17,10 +17,11 @@ using Dense = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
 Model spinning_model(const std::string& bodies) {
-  return compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><default><geom contype='0' conaffinity='0'/></default>"
-                            "<worldbody>" +
-                                bodies + "</worldbody></mujoco>",
-                            "spin.xml", "."));
+  return compile(
+      parse_mjcf("<mujoco><option gravity='0 0 0'/><default><geom contype='0' conaffinity='0'/></default>"
+                 "<worldbody>" +
+                     bodies + "</worldbody></mujoco>",
+                 "spin.xml", "."));
 }
 
 const char* const kCarriers = R"(<body><freejoint/><geom type="box" size=".1 .2 .05" pos=".02 .03 0" mass="2"/>
@@ -31,12 +32,14 @@ const char* const kCarriers = R"(<body><freejoint/><geom type="box" size=".1 .2 
       <body pos="0 0 -.1"><joint axis="0 0 1"/><geom type="box" size=".12 .01 .01" mass=".1"/></body></body></body></body>)";
 
 TEST(SpinResponse, SpinsAreRoundLinksOfTheirOwnAndBodiesAlone) {
-  const Model model = spinning_model(std::string(kCarriers) +
-                                     "<body pos='1 0 0'><freejoint/><geom type='box' size='.1 .2 .3'/></body>"
-                                     "<body pos='2 0 0'><freejoint/><geom size='.1'/></body>"
-                                     "<body pos='3 0 0'><joint type='ball'/><geom size='.1' pos='0 0 .2'/></body>"
-                                     "<body pos='4 0 0'><joint axis='0 0 1'/><geom type='cylinder' size='.1 .1'/></body>");
-  // The free base carries links; the bar is not round; a ball has no velocity products; a wheel on the world no carrier.
+  const Model model =
+      spinning_model(std::string(kCarriers) +
+                     "<body pos='1 0 0'><freejoint/><geom type='box' size='.1 .2 .3'/></body>"
+                     "<body pos='2 0 0'><freejoint/><geom size='.1'/></body>"
+                     "<body pos='3 0 0'><joint type='ball'/><geom size='.1' pos='0 0 .2'/></body>"
+                     "<body pos='4 0 0'><joint axis='0 0 1'/><geom type='cylinder' size='.1 .1'/></body>");
+  // The free base carries links; the bar is not round; a ball has no velocity products; a wheel on the world has no
+  // carrier.
   const std::vector<std::uint8_t> expected = {0, kRoundLink, 0, 0, kRoundLink, 0, kLoneLink, 0, kLoneLink, 0};
   EXPECT_EQ(spinning_links(model), expected);
 }
@@ -77,9 +80,10 @@ struct Matrices {
   Vector response(const Vector& d) const { return (M + B).partialPivLu().solve(M * d) - d; }
 };
 
-/// Steps of `correct` beside the dense solution. @param spin_of joints whose rates, of `rate`, are the spins @param others other rates
-/// @param change of the rates by the terms
-void expect_dense_response(const Model& model, const std::vector<int>& spin_of, double rate, double others, double change) {
+/// correct() beside the dense solution. @param spin_of joints whose rates, of `rate`, are the spins
+/// @param others largest other rate @param change largest change of a rate by the terms
+void expect_dense_response(const Model& model, const std::vector<int>& spin_of, double rate, double others,
+                           double change) {
   const double h = 2e-3;
   const int nv = model.nv;
   for (unsigned seed = 0; seed < 50; ++seed) {
@@ -132,7 +136,8 @@ TEST(SpinResponse, RotorsMatchTheDenseMatrix) {
 TEST(SpinResponse, BodiesAloneMatchTheDenseMatrix) {
   expect_dense_response(spinning_model("<body><freejoint/><geom type='box' size='.1 .2 .3'/></body>"), {0}, 30, 1, 3);
   expect_dense_response(
-      spinning_model("<body><joint type='ball'/><geom type='box' size='.1 .2 .3' pos='.1 .3 .2'/></body>"), {0}, 30, 1, 3);
+      spinning_model("<body><joint type='ball'/><geom type='box' size='.1 .2 .3' pos='.1 .3 .2'/></body>"), {0}, 30, 1,
+      3);
 }
 
 /// The couple on a free body whose origin is not its centre of mass leaves its momentum as it is.

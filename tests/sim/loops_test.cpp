@@ -410,8 +410,8 @@ TEST(Loops, LimpCharactersThatHangAreNotLost) {
 
 /// A load of 60 kg on two rods of half a kilogram, which swing with h ω = 3.7 and 1.8. The exact motion has about 11
 /// rad/s. Without the loops' geometric stiffness (decision 412) the rods turn at 610 and 170 rad/s, the load and the
-/// energy rise, and `shake` fails. The motion is chaotic: with the fan at 0 to 100 rad/s the rods reach 9 to 60 rad/s. The
-/// fan on the load, which carries no loop force, must keep its speed.
+/// energy rise, and `shake` fails. The motion is chaotic: with the fan at 0 to 100 rad/s the rods reach 9 to 60 rad/s.
+/// The fan on the load, which carries no loop force, must keep its speed.
 TEST(Loops, AHeavyLoadSwingsOnLightRodsAndNothingElseIsBraked) {
   const char* const text = R"(<mujoco><worldbody>
     <body name="load" pos="0 0 1"><freejoint/><geom type="sphere" size=".1" mass="60"/>

@@ -8,6 +8,7 @@
 
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/sim/batch.hpp"
+#include "tarsus/sim/rigid_world.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus::test {
@@ -25,7 +26,8 @@ double tilt(const AlignedVector<R>& qpos, std::size_t at) {
 }
 
 /// A disk of radius R and mass m that rolls in a circle: its axis is tilted by `tilt` from the vertical and turns about
-/// it at `turn`. Its spin follows from dL/dt = -r × F about its centre, with r from the contact to its centre and F = m (a + g z).
+/// it at `turn`. Its spin follows from dL/dt = -r × F about its centre, with r from the contact to the centre and
+/// F = m (a + g z).
 struct Coin {
   static constexpr double R = 0.05, m = 0.1, thin = 5e-4, across = m * R * R / 4, along = 2 * across;
   double tilt, turn;
@@ -41,7 +43,7 @@ struct Coin {
   void start(AlignedVector<double>& qpos, AlignedVector<double>& qvel) const {
     const Vec3d n = {std::sin(tilt), 0, std::cos(tilt)}, u = {-std::cos(tilt), 0, std::sin(tilt)}, z = {0, 0, 1};
     const Vec3d r = u * R + n * thin;  // from the contact to the centre
-    const Vec3d e = cross(n, u);  // u, e, n: the body's axes
+    const Vec3d e = cross(n, u);       // u, e, n: the body's axes
     const auto angular = [&](double spin) { return z * turn + n * spin; };
     const auto moment = [&](double spin) {  // the difference of the two sides
       const Vec3d w = angular(spin), a = cross(z * turn, cross(w, r)), F = (a + z * kGravity) * m;
@@ -123,7 +125,38 @@ TEST(SpinResponse, CoinsRollInLanesAsAlone) {
   coins_in_lanes<float>();
 }
 
-/// A heavy top whose rotor turns on a hinge of its frame: `hold` holds the frame's origin, 0.1 m from its centre of mass.
+TEST(SpinResponse, ACoinRollsInAWorldOfRigidBodies) {
+  const Coin coin{70 * kPi / 180, 4};
+  AlignedVector<double> qpos, qvel;
+  coin.start(qpos, qvel);
+  RigidWorldOptions options;
+  options.dt = 1.0 / 240, options.iterations = 100, options.tolerance = 1e-9;
+  RigidWorld<double> world(options);
+  RigidBody body;
+  body.mass = Coin::m, body.inertia = {Coin::across, Coin::across, Coin::along};
+  body.position = {qpos[0], qpos[1], qpos[2]}, body.orientation = {qpos[3], qpos[4], qpos[5], qpos[6]};
+  body.velocity = {qvel[0], qvel[1], qvel[2]};
+  body.angular_velocity = rotation(body.orientation) * Vec3d{qvel[3], qvel[4], qvel[5]};
+  Surface surface;
+  surface.friction = 1;
+  world.add_surface(surface);
+  world.add_body(body);
+  BodyShape shape;
+  shape.shape.type = ShapeType::plane;
+  world.add_shape(shape);
+  shape.body = 0, shape.shape.type = ShapeType::cylinder, shape.shape.size = {Coin::R, Coin::thin, 0};
+  world.add_shape(shape);
+  double off = 0;
+  for (int i = 0; i < 4 * 240; ++i) {
+    ASSERT_EQ(world.step().status, WorldStatus::ok);
+    const Quatd q = world.bodies()[0].orientation;
+    off = std::max(off, std::abs(tilt(AlignedVector<double>{q.w, q.x, q.y, q.z}, 0) - coin.tilt) * 180 / kPi);
+  }
+  std::printf("off by %.2f degrees\n", off);
+  EXPECT_LT(off, 3);
+}
+
+/// A heavy top whose rotor turns on a hinge of its frame. The frame's origin, 0.1 m from its centre of mass, is held.
 struct Top {
   static constexpr double m = 1, l = 0.1, spin = 150, along = 5e-3;
   static constexpr double across = 3e-3 + m * l * l;  ///< about the held point
@@ -137,17 +170,17 @@ struct Top {
   }
 };
 
-/// The slow precession of a top whose axis is tilted: along spin Ω - (across - along) Ω² cos tilt = m g l, spin relative
-/// to the frame.
+/// The slow precession of a top whose axis is tilted: along spin Ω - (across - along) Ω² cos tilt = m g l. The spin is
+/// relative to the frame.
 double precession(double at) {
   const double a = (Top::along - Top::across) * std::cos(at), b = Top::along * Top::spin;
   return 2 * Top::m * kGravity * Top::l / (b + std::sqrt(b * b + 4 * a * Top::m * kGravity * Top::l));
 }
 
-struct Precessed {
+struct TopMotion {
   double least, most, rate;  ///< tilts, precession [rad/s]
 };
-Precessed precess(const Top& top, double at, double h, double seconds) {
+TopMotion turn_top(const Top& top, double at, double h, double seconds) {
   const Model model = top.model();
   Data data(model);
   const double rate = precession(at);
@@ -159,7 +192,7 @@ Precessed precess(const Top& top, double at, double h, double seconds) {
   StepOptions options{.dt = h};
   options.rows.contacts = !top.before.empty();
   Stepper<double> stepper(model, data, options);
-  Precessed out{at, at, 0};
+  TopMotion out{at, at, 0};
   double last = 0, turned = 0;
   for (int i = 0; i < int(seconds / h); ++i) {
     EXPECT_EQ(stepper.step(data), 0);
@@ -183,7 +216,7 @@ TEST(SpinResponse, GyroscopesDoNotSink) {
   for (const auto& [top, at, name] :
        {std::tuple{kOnLoop, 1.2, "connect"}, {kOnFloor, 0.5, "floor"}, {kOnBall, 1.2, "ball"}}) {
     for (const double h : {1.0 / 240, 2e-3, 5e-4}) {
-      const Precessed p = precess(top, at, h, 4);
+      const TopMotion p = turn_top(top, at, h, 4);
       std::printf("%s, %.4f s: tilt %.4f to %.4f, precession %.4f (%.4f)\n", name, h, p.least, p.most, p.rate,
                   precession(at));
       EXPECT_NEAR(p.least, at, 0.03) << name << ", " << h;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/math/vec.hpp"
 
 namespace tarsus {
 
@@ -17,6 +18,23 @@ namespace tarsus {
 /// hinge's axis, that carries no other. Turning a round link changes no inertia.
 inline constexpr std::uint8_t kLoneLink = 1, kRoundLink = 4;
 inline constexpr double kLeastSpin = 3e-3;  ///< h|ω|, of a rotor h|ℓ| over its and its carrier's inertia, that matters
+inline constexpr double kMostTurn = 0.5;    ///< angle in a step up to which the turn of its axis is resolved [rad]
+inline constexpr double kMostChange = 0.5;  ///< of ω by the terms, as a share of it: what is struck does not respond
+inline constexpr double kLeastRate = 1e-2;  ///< change of ω that matters, as a share of it in a second [1/s]
+inline constexpr int kResponses = 4;        ///< solves of a step after the first, at most
+
+inline namespace TARSUS_ISA {
+/// Whether what turns at w by itself, with the angular momentum L, responds to a change d of w by the terms.
+template <class T>
+TARSUS_INLINE Mask<T> responds_alone(const Vec3<T>& w, const Vec3<T>& L, const Vec3<T>& d, Real<T> h) {
+  const auto square = [](double x) { return T(Real<T>(x * x)); };
+  const Vec3<T> turn = cross(w, L);
+  const T w2 = dot(w, w), d2 = dot(d, d);
+  return (w2 > square(kLeastSpin / h)) & (d2 > square(0.2 * kLeastRate)) & (d2 <= w2 * square(kMostChange)) &
+         (dot(turn, turn) <= dot(L, L) * square(kMostTurn / h));
+}
+}  // namespace TARSUS_ISA
+
 /// [njoint] kLoneLink, kRoundLink or 0.
 std::vector<std::uint8_t> spinning_links(const Model& model);
 

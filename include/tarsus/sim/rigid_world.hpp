@@ -175,6 +175,7 @@ class RigidWorld {
   void solve(RigidStepReport& report, StageClock& clock);
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
+  bool respond();
   bool move(RigidStepReport& report);
 
   RigidWorldOptions options_;

@@ -87,6 +87,7 @@ struct BodyContactOptions {
   double relaxation = 1;
   double restitution_threshold = 0.5;  ///< [m/s]
   double deepest_step = kUnbounded;    ///< largest penetration that one step may add [m]
+  bool apply = true;  ///< the velocities lack the contacts' initial impulses; false: they are those of the last sweep
 };
 
 struct BodyContactReport {
