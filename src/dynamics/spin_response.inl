@@ -37,10 +37,11 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
       const T spin = l / (both.xx + both.yy + both.zz), spin2 = spin * spin, turn2 = dot(turn, turn);
       const Vec3<T>& d = state[link.parent].a.w;
       const T d2 = dot(d, d), with = mul_add(spin2, square(kStill), turn2);
-      f(i, link.parent, cross_matrix(e * (l * -half_step)),
-        (spin2 > square(kLeastSpin / h)) & (spin2 * d2 > with * square(0.2 * kLeastRate)) &
-            (turn2 <= square(kMostTurn / h)) & (d2 <= square(kMostTurn / h)),
-        with);
+      const T most = square(kMostTurn / h);
+      const Mask<T> spins_fast = spin2 > square(kLeastSpin / h),
+                    responds = spin2 * d2 > with * square(0.2 * kLeastRate);
+      const Mask<T> resolved = (turn2 <= most) & (d2 <= most);
+      f(i, link.parent, cross_matrix(e * (l * -half_step)), spins_fast & responds & resolved, with);
       continue;
     }
     Mat3<T> own = I.I.full();
@@ -99,7 +100,8 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
   for_each_spin<T>(m, state, spins, qvel, h, [&](int i, int on, const Mat3<T>&, const Mask<T>&, T with) {
     TreeBound<T>& tree = all[m.link[i].root].tree;
     const Vec3<T>& by = state[on].a.w;
-    tree.missed = tree.missed | (tree.bounded & (dot(by, by) > with * (least * least)));
+    const Mask<T> moves = dot(by, by) > with * (least * least);
+    tree.missed = tree.missed | (tree.bounded & moves);
   });
   for_each_dof<T>(m, all,
                   [&](int, int v, int, const TreeBound<T>& tree) { change[v] += select(tree.missed, y[v], zero); });

@@ -29,9 +29,10 @@ template <class T>
 TARSUS_INLINE Mask<T> responds_alone(const Vec3<T>& w, const Vec3<T>& L, const Vec3<T>& d, Real<T> h) {
   const auto square = [](double x) { return T(Real<T>(x * x)); };
   const Vec3<T> turn = cross(w, L);
-  const T w2 = dot(w, w), d2 = dot(d, d);
-  return (w2 > square(kLeastSpin / h)) & (d2 > square(0.2 * kLeastRate)) & (d2 <= w2 * square(kMostChange)) &
-         (dot(turn, turn) <= dot(L, L) * square(kMostTurn / h));
+  const T w2 = dot(w, w), d2 = dot(d, d), turn2 = dot(turn, turn), L2 = dot(L, L);
+  const Mask<T> spins = w2 > square(kLeastSpin / h), changes = d2 > square(0.2 * kLeastRate);
+  const Mask<T> little = d2 <= w2 * square(kMostChange), steady = turn2 <= L2 * square(kMostTurn / h);
+  return spins & changes & little & steady;
 }
 }  // namespace TARSUS_ISA
 
