@@ -1,6 +1,7 @@
 // Contacts of free bodies, solved in SIMD lanes, against dense Newton on rows that are built from the world's contacts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/contact_rows.hpp"
@@ -17,6 +18,10 @@ test::ContactRows rows_after(RigidScene scene, double settle, int iterations) {
   RigidWorld<double> world = make_world<double>(scene);
   for (double t = 0; t < settle - 0.5 * scene.options.dt; t += scene.options.dt) world.step();
   world.options().iterations = iterations, world.options().tolerance = 1e-11, world.options().warm_start = false;
+  // Spins are slow, so that bodies do not respond to the contacts (decision 417): the rows know the forces alone.
+  for (RigidBody& b : world.bodies()) {
+    if (!b.isotropic()) b.angular_velocity = b.angular_velocity * (0.1 / std::max(norm(b.angular_velocity), 0.1));
+  }
   scene.bodies = world.bodies();
   EXPECT_EQ(world.step().status, WorldStatus::ok);
   return test::contact_rows(scene, world);
