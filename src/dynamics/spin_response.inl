@@ -54,6 +54,7 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
 }
 
 /// Corrects `change`, which the response adds to v⁰, in trees that spin. *moved is 1 in lanes where a change matters.
+/// Of TreeBound it uses `bounded`, for trees that respond, and `missed`, for those whose change matters.
 /// @param spins [nlink] what spins, as spinning_links() says @param free, next [nv] v⁰, with `change`, and v⁺
 /// @param known 0 in lanes whose v⁰ is not known @param scratch [3 nv + 36 nlink]
 template <class T>
