@@ -188,7 +188,6 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       report_.residual = std::max(report_.residual, limits_.joined[i].miss);
     return false;
   }
-  limits_.names = names_, limits_.terms = terms_, limits_.y = y_, limits_.iterations = report_.iterations;
   return true;
 }
 

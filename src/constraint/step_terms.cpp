@@ -52,6 +52,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   geometry_.joints.clear(), geometry_.paths.clear();
   masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
+  if (tried_.any) tried_.names.swap(names_), tried_.terms.swap(terms_), tried_.y.swap(y_);
   take_contacts(contacts);
 }
 
@@ -143,13 +144,32 @@ void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double s
 
 template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
-  report_.rows = rows(), report_.contacts = int(contacts_.size());
   impulse_.assign(rows(), 0.0);
+  report_.rows = rows(), report_.contacts = int(contacts_.size());
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   find_warm_start();
-  if (!limits_.joined.empty()) start_from_try();
-  const RowGeometry geometry{geometry_.contacts, geometry_.joints, geometry_.paths};
-  const TermSet all{{terms_, rows_, free_rows_}, geometry, y_, impulse_};
+  if (tried_.any) start_from_try();
+  solve_all(joint_inertia, bilateral, velocity);
+}
+
+template <class R>
+void StepTerms<R>::solve_again(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
+  if (terms_.empty() && bilateral.rows() == 0) return;
+  const RowsReport last = report_;
+  report_ = {.rows = last.rows, .contacts = last.contacts, .drives = last.drives, .penetration = last.penetration};
+  mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry(), {});
+  mass_.rates(velocity, free_rows_);
+  if (bilateral.rows() > 0) {  // they take their inverse masses from the factors of M̂, and J q̈ from the links
+    factor<R>(model_, *step_.data, {}, joint_inertia);
+    spread_acceleration<R>(model_, *step_.data, step_.data->qacc);
+  }
+  solve_all(joint_inertia, bilateral, velocity);
+}
+
+/// Solves the terms from y_.
+template <class R>
+void StepTerms<R>::solve_all(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
+  const TermSet all{{terms_, rows_, free_rows_}, geometry(), y_, impulse_};
   const PileOptions& piles = options_.piles;
   const bool costly = warm_.last.sweep_steps > 0;
   if (costly) --warm_.last.sweep_steps;
@@ -168,7 +188,8 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
       islands_.put_back(all);
     }
   }
-  report_.iterations += limits_.iterations;
+  report_.iterations += tried_.iterations;
+  tried_.iterations = report_.iterations, tried_.any = true;
   count_carried();
 }
 
@@ -176,8 +197,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
 template <class R>
 void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
   if (step_.force.empty()) return;
-  const RowGeometry geometry{geometry_.contacts, geometry_.joints, geometry_.paths};
-  mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry, {}, step_.force);
+  mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry(), {}, step_.force);
   std::vector<double> change(rows_.size());
   const In<R> x = mass_.settle(change);
   for (std::size_t i = 0; i < change.size(); ++i) free_rows_[i] += change[i];
@@ -188,7 +208,8 @@ void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
 template <class R>
 void StepTerms<R>::end() {
   store_warm_start();
-  limits_.joined.clear(), limits_.iterations = 0;
+  tried_.any = false, tried_.iterations = 0;
+  limits_.joined.clear();
   limits_.inertia.clear(), limits_.springs = 0;
 }
 
@@ -198,7 +219,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
                              Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  options.max_iterations = std::max(1, options.max_iterations - limits_.iterations);
+  options.max_iterations = std::max(1, options.max_iterations - tried_.iterations);
   mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral, step_.force);
   bool finite = true;
   StepStatus status = StepStatus::converged;

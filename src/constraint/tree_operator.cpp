@@ -89,6 +89,13 @@ In<R> TreeOperator<R>::settle(std::span<double> change) {
 }
 
 template <class R>
+void TreeOperator<R>::rates(In<R> v, std::span<double> rate) {
+  spread_acceleration<R>(model_, *data_, v);
+  std::copy(v.begin(), v.end(), iterates_.next.x.begin());
+  read(rate);
+}
+
+template <class R>
 void TreeOperator<R>::restart() {
   of_step_.solves = 0, of_step_.factors = Factors::none,
   operations_.left = (has_nodes() ? kMostBesideNodes : kMost) * operations_.given;

@@ -65,12 +65,12 @@ void StepTerms<R>::store_contact(std::size_t i, TermMemory::Entry& m) const {
 /// Initial values from the last solve of this step. Its terms come in the same order, apart from those that joined.
 template <class R>
 void StepTerms<R>::start_from_try() {
-  auto from = limits_.names.begin();
+  auto from = tried_.names.begin();
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    const auto same = std::find(from, limits_.names.end(), names_[i]);
-    if (same == limits_.names.end()) continue;
-    const Term& last = limits_.terms[std::size_t(same - limits_.names.begin())];
-    std::copy_n(&limits_.y[std::size_t(last.first_row)], terms_[i].nrow, &y_[terms_[i].first_row]);
+    const auto same = std::find(from, tried_.names.end(), names_[i]);
+    if (same == tried_.names.end()) continue;
+    const Term& last = tried_.terms[std::size_t(same - tried_.names.begin())];
+    std::copy_n(&tried_.y[std::size_t(last.first_row)], terms_[i].nrow, &y_[terms_[i].first_row]);
     from = same + 1;
   }
 }

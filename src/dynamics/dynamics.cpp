@@ -124,6 +124,15 @@ void prepare_stiffened(const Model& model, BasicData<R>& data) {
 }
 
 template <class R>
+void spread_acceleration(const Model& model, BasicData<R>& data, In<R> x) {
+  check_data(model, data);
+  check_size("x", x.size(), data.size(model.nv));
+  each_pack(kernel_table<R>(data.width()), model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.spread_acceleration(view, s, p(x, model.nv));
+  });
+}
+
+template <class R>
 void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias) {
   check_data(model, data);
   check_size("bias", bias.size(), data.size(6 * model.njoint()));
@@ -200,6 +209,7 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                      \
   template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                       \
   template void prepare_stiffened<R>(const Model&, BasicData<R>&);                                         \
+  template void spread_acceleration<R>(const Model&, BasicData<R>&, In<R>);                                \
   template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                                   \
   template void solve_stiffened<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, std::span<const int>, \
                                    std::span<const LinkStiffness<R>>, Out<R>);                             \

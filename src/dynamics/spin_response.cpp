@@ -76,10 +76,10 @@ bool SpinResponse<R>::spins(const Model& model, const R* qvel, double h) const {
 }
 
 template <class R>
-bool SpinResponse<R>::correct(const Model& model, const BasicData<R>& data, double h, In<R> known, In<R> free,
+bool SpinResponse<R>::correct(const Model& model, const BasicData<R>& data, double h, In<R> known, Out<R> free,
                               In<R> next, In<R> inertia) {
   check_size("known", known.size(), data.size(1));
-  for (const In<R>& x : {free, next, inertia}) check_size("velocity", x.size(), data.size(model.nv));
+  for (const In<R>& x : {In<R>(free), next, inertia}) check_size("velocity", x.size(), data.size(model.nv));
   const std::size_t w = std::size_t(data.width()), nq = std::size_t(model.nq) * w, nv = std::size_t(model.nv) * w;
   R* const moved = scratch_.data() + scratch_.size() - w;
   bool some = false;

@@ -53,13 +53,13 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
   }
 }
 
-/// Corrects `change`, which the response adds to v⁰, in trees that spin. *moved is 1 in lanes where a change matters.
-/// Of TreeBound it uses `bounded`, for trees that respond, and `missed`, for those whose change matters.
+/// Corrects `change`, which the response adds to v⁰, and v⁰ itself, in trees that spin. *moved is 1 in lanes where a
+/// change matters. Of TreeBound it uses `bounded`, for trees that respond, and `missed`, for those whose change matters.
 /// @param spins [nlink] what spins, as spinning_links() says @param free, next [nv] v⁰, with `change`, and v⁺
 /// @param known 0 in lanes whose v⁰ is not known @param scratch [3 nv + 36 nlink]
 template <class T>
 void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                          const std::uint8_t* spins, Real<T> h, const T* qpos, const T* qvel, const T* free,
+                          const std::uint8_t* spins, Real<T> h, const T* qpos, const T* qvel, T* free,
                           const T* next, const T* K, const T* known, T* scratch, T* change, T* moved) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), *const none = nullptr;
   T *const d = scratch, *const p = d + m.nv, *const y = p + m.nv, *const B = y + m.nv;
@@ -85,17 +85,24 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     }
   });
   if (!some) return;
-  for (int i = 0; i < m.nlink; ++i) state[i].pA = link_inertia(m, i, state[i].R) * state[i].a;
+  const auto responds = [&](int i) { return any_lane(all[m.link[i].root].tree.bounded); };
+  for (int i = 0; i < m.nlink; ++i) {
+    if (responds(i)) state[i].pA = link_inertia(m, i, state[i].R) * state[i].a;
+  }
   for (int i = m.nlink - 1; i >= 0; --i) {
+    if (!responds(i)) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     joint_force(link, state[i].R, state[i].pA, p + link.qvel);
     if (link.parent >= 0) state[link.parent].pA += shift_back(state[i].pA, state[i].r);
     state[i].pA = {zero3<T>(), zero3<T>()};
   }
-  for_each_dof<T>(m, all,
-                  [&](int, int v, int inertia, const TreeBound<T>&) { p[v] = mul_add(K[inertia], d[v], p[v]); });
-  velocity_products_passes<true>(m, state, all, JointDamping<T>{zero, zero}, qvel, p, K, B, y);
-  for (int v = 0; v < m.nv; ++v) y[v] = y[v] - d[v] - change[v];
+  for_each_dof<T>(m, all, [&](int i, int v, int inertia, const TreeBound<T>&) {
+    if (responds(i)) p[v] = mul_add(K[inertia], d[v], p[v]);
+  });
+  velocity_products_passes<true>(m, state, all, JointDamping<T>{zero, zero}, qvel, p, K, B, y, responds);
+  for_each_dof<T>(m, all, [&](int i, int v, int, const TreeBound<T>&) {
+    y[v] = responds(i) ? y[v] - d[v] - change[v] : zero;
+  });
   link_motions<T>(m, state, y, motion);
   const T least = T(Real<T>(kLeastRate) * h);
   for_each_spin<T>(m, state, spins, qvel, h, [&](int i, int on, const Mat3<T>&, const Mask<T>&, T with) {
@@ -104,8 +111,10 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     const Mask<T> moves = dot(by, by) > with * (least * least);
     tree.missed = tree.missed | (tree.bounded & moves);
   });
-  for_each_dof<T>(m, all,
-                  [&](int, int v, int, const TreeBound<T>& tree) { change[v] += select(tree.missed, y[v], zero); });
+  for_each_dof<T>(m, all, [&](int, int v, int, const TreeBound<T>& tree) {
+    const T by = select(tree.missed, y[v], zero);
+    change[v] += by, free[v] += by;
+  });
   for_each_tree<T>(m, all, [&](const TreeBound<T>& tree) { *moved = select(tree.missed, one, *moved); });
 }
 

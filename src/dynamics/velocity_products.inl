@@ -81,17 +81,6 @@ TARSUS_INLINE Mat3<T> minus_product(const Mat3<T>& A, const Mat3<T>& B, const Ma
   };
   return from_rows(row(A.row_x(), B.row_x()), row(A.row_y(), B.row_y()), row(A.row_z(), B.row_z()));
 }
-/// Inverse by cofactors: its columns are those of the adjugate. m must be symmetric and positive definite, up to the
-/// terms that velocities add.
-template <class T>
-TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
-  const T size = inverse_scale(absolute(m.xx) + absolute(m.yy) + absolute(m.zz));
-  const Vec3<T> rx = m.row_x() * size, ry = m.row_y() * size, rz = m.row_z() * size;
-  const Vec3<T> x = cross(ry, rz), y = cross(rz, rx), z = cross(rx, ry);
-  const T scale = size / dot(rx, x);
-  return from_columns(x * scale, y * scale, z * scale);
-}
-
 /// The damping of joints in a step of h seconds; both are zero without damping.
 template <class T>
 struct JointDamping {
@@ -304,16 +293,22 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
   x.A = A, s.a = w;
 }
 
-/// @param all contains the links' theta_h
-template <bool kTangent, class T>
+struct EveryLink {
+  constexpr bool operator()(int) const { return true; }
+};
+
+/// @param all contains the links' theta_h  @param takes (link) -> false for links of trees that are left out
+template <bool kTangent, class T, class Takes = EveryLink>
 void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                               const JointDamping<T>& whips, const T* qvel, const T* Q, const T* K, const T* tangent,
-                              T* qacc) {
+                              T* qacc, const Takes& takes = {}) {
   for (int i = 0; i < m.nlink; ++i) {
+    if (!takes(i)) continue;
     own_matrices<kTangent>(state[i], all[i]);
     if constexpr (kTangent) add_tangent(tangent + 36 * i, all[i].GA);
   }
   for (int i = m.nlink - 1; i >= 0; --i) {
+    if (!takes(i)) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
@@ -326,7 +321,9 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
     else
       reduce_axial<kTangent>(link.joint, state[i], parent, all[i], above, Q[v], K[v], qvel[v], damping);
   }
-  for (int i = 0; i < m.nlink; ++i) accelerate_link<kTangent>(m.link[i], state, all, i, qacc);
+  for (int i = 0; i < m.nlink; ++i) {
+    if (takes(i)) accelerate_link<kTangent>(m.link[i], state, all, i, qacc);
+  }
 }
 
 /// q̈ of the equation above. theta_h: θh [s], one number per lane. tangent: [nlink][6][6] added to GA, or null. The

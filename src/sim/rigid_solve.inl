@@ -21,12 +21,15 @@ constexpr double kGyrationGain = 1e-3;  ///< fraction of the energy that a step 
 Vec3d solve_gyroscopic(const Vec3d& i, const Vec3d& w, const Vec3d& f, double h) {
   const Vec3d l = {i.x * w.x, i.y * w.y, i.z * w.z};
   const double g = 0.5 * h;
-  const Mat3d jacobian = {i.x, g * (l.z - w.z * i.y), g * (w.y * i.z - l.y), g * (w.z * i.x - l.z),
-                          i.y, g * (l.x - w.x * i.z), g * (l.y - w.y * i.x), g * (w.x * i.y - l.x),
-                          i.z};
-  const Vec3d c0 = jacobian.column_x(), c1 = jacobian.column_y(), c2 = jacobian.column_z();
-  const double det = dot(c0, cross(c1, c2));
-  return Vec3d{dot(f, cross(c1, c2)), dot(c0, cross(f, c2)), dot(c0, cross(c1, f))} * (1 / det);
+  return inverse(Mat3d{i.x, g * (l.z - w.z * i.y), g * (w.y * i.z - l.y), g * (w.z * i.x - l.z), i.y,
+                       g * (l.x - w.x * i.z), g * (l.y - w.y * i.x), g * (w.x * i.y - l.x), i.z}) *
+         f;
+}
+
+/// Whether a body may respond to what contacts change.
+bool spins(const RigidBody& b, double h) {
+  const double least = kLeastSpin / h;
+  return !b.asleep && !b.isotropic() && dot(b.angular_velocity, b.angular_velocity) > least * least;
 }
 
 /// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
@@ -93,10 +96,11 @@ void RigidWorld<R>::solve(RigidStepReport& report, StageClock& clock) {
     const R* push = w.push.data() + 8 * at(i);
     for (int k = 0; k < 8; ++k) v[k] += push[k];
   });
-  o.max_iterations = (options_.iterations + 1) / 2;
+  const bool some_spin = std::any_of(bodies_.begin(), bodies_.end(), [&](auto& b) { return spins(b, o.dt); });
+  if (some_spin) o.max_iterations = (options_.iterations + 1) / 2;
   BodyContactReport r = lanes_.solve(o, *team_);
   report.first_change = r.first_change, report.iterations = r.iterations;
-  o.max_iterations = options_.iterations - o.max_iterations, o.apply = respond();
+  o.max_iterations = options_.iterations - o.max_iterations, o.apply = some_spin && respond();
   if (o.max_iterations > 0 && (o.apply || r.change > o.tolerance)) {
     r = lanes_.solve(o, *team_);
     report.iterations += r.iterations;
@@ -114,8 +118,7 @@ bool RigidWorld<R>::respond() {
   std::atomic<bool> some{false};
   team_->each(int(bodies_.size()), [&](int i) {
     const RigidBody& b = bodies_[at(i)];
-    const double least = kLeastSpin / h;
-    if (b.asleep || b.isotropic() || !(dot(b.angular_velocity, b.angular_velocity) > least * least)) return;
+    if (!spins(b, h)) return;
     R* const push = w.push.data() + 8 * at(i) + 4;
     const Vec3d d = widen(get3(lanes_.velocity(i) + 4)) - b.angular_velocity - widen(get3(push));
     const Mat3d r = rotation(b.orientation);

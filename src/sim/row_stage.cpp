@@ -133,6 +133,12 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
   if (drives) read_drives(data, step.h);
 }
 
+template <class R>
+void RowStage<R>::apply_again(const BasicData<R>& data, double h, const BilateralRows<R>& bilateral, Out<R> velocity) {
+  terms_.solve_again(data.joint_inertia, bilateral, velocity);
+  if (!drive_rows_.empty()) read_drives(data, h);
+}
+
 template class RowStage<double>;
 template class RowStage<float>;
 

@@ -9,7 +9,6 @@
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/own_numbers.hpp"
-#include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/sensor.hpp"
 
 namespace tarsus {
@@ -166,7 +165,6 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   servos_.emplace(model, data, options.rows.joints);
   if (servos_->idle()) servos_.reset();
-  if (options.rows.any()) make_rows(data);
   if (options.integrator != Integrator::rk4) {
     std::vector<std::uint8_t> held = loops_ ? loops_->equalities().held_trees() : std::vector<std::uint8_t>();
     if (loops_ && options.loops == LoopMode::spook) {
@@ -177,8 +175,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     if (std::any_of(spins.begin(), spins.end(), [](std::uint8_t s) { return s != 0; })) {
       mark_round(model, spins, held);
       held_.spin.emplace(model, data, std::move(spins));
-      if (lane_rows_) lane_rows_->terms().allow_rewind();
     }
+    if (options.rows.any()) make_rows(data);
     products_.emplace(model, data, std::move(held));
     next_.found.resize(data.size(1));
     return;
@@ -500,13 +498,7 @@ void Stepper<R>::change_free(BasicData<R>& data, double h) const {
   for (const In<R>& change : changes) {
     for (std::size_t i = 0; i < change.size(); ++i) data.qacc[i] += change[i] / R(h);
   }
-  const ModelView<R> view = model_.view<R>();
-  for (int i = 0; width_ == 1 && i < view.nlink; ++i) {
-    const LinkConstants<R>& link = view.link[i];
-    LinkState<R>& s = data.links()[i];
-    const Motion<R> from = link.parent >= 0 ? shift(data.links()[link.parent].a, s.r) : world_velocity<R>();
-    s.a = from + joint_motion(link, s.R, data.qacc.data() + link.qvel);
-  }
+  if (width_ == 1) spread_acceleration<R>(model_, data, data.qacc);
 }
 
 /// Whether linkages get the energy back that a step gains or loses.
@@ -534,6 +526,24 @@ bool Stepper<R>::respond(BasicData<R>& data) {
   return held_.spin->correct(model_, data, options_.dt, next_.found, next_.free, next_.qvel, data.joint_inertia);
 }
 
+/// The loops' rows in a single world's terms.
+template <class R>
+BilateralRows<R> Stepper<R>::bilateral_rows(const BasicData<R>& data) const {
+  if (!loops_) return {};
+  return {&loops_->equalities(), data.qpos, loops_->demand(0), loops_->compliance()};
+}
+
+/// The next velocity from v⁰ with the responses, by the terms that the step has. @return whether these terms suffice
+template <class R>
+bool Stepper<R>::solve_responses(BasicData<R>& data) {
+  if (!now_.solves_terms || !rows_) return false;
+  const R per_step = R(1 / options_.dt);
+  for (std::size_t i = 0; i < next_.free.size(); ++i) data.qacc[i] = (next_.free[i] - data.qvel[i]) * per_step;
+  std::copy(next_.free.begin(), next_.free.end(), next_.qvel.begin());
+  rows_->apply_again(data, options_.dt, bilateral_rows(data), next_.qvel);
+  return !rows_->terms().join_limits(next_.qvel);
+}
+
 /// The next velocity of a single world with all terms and rows.
 template <class R>
 void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited) {
@@ -541,14 +551,10 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
   do {
     const bool free = begin_terms(data, h);
     clock_.lap(Stage::solve);
-    BilateralRows<R> bilateral;
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // maba() does not compute them
-    if (loops_) {
-      loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
-      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(0), loops_->compliance()};
-    }
-    rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
-                 free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
+    if (loops_) loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
+    rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(),
+                 bilateral_rows(data), free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
   } while (rows_->terms().join_limits(next_.qvel));
 }
 
@@ -575,6 +581,13 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   } else {
     solve_rows(data, step, limited);
   }
+  end_terms(data, drives, qpos_target, qvel_target);
+}
+
+/// Accelerations and forces from the velocity that the terms have found.
+template <class R>
+void Stepper<R>::end_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+  const double h = options_.dt;
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_ && rows_) {
@@ -588,7 +601,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (split_.all_limited)
     std::fill(drive_force_.begin(), drive_force_.end(), R(0));
   else
-    tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
+    tarsus::drive_force<R>(model_, data, split_.unlimited, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
                            drive_force_);
   const In<R> force = lane_rows_ ? lane_rows_->limited_force() : In<R>(rows_->limited_force());
   for (std::size_t first = 0; first < drive_force_.size(); first += std::size_t(model_.nv) * width_) {
@@ -731,7 +744,12 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     loops_->look_ahead({});
   solve();
   if (stiffen_loops(data)) solve_again();
-  for (int k = 0; k < kResponses && respond(data); ++k) solve_again();
+  for (int k = 0; k < kResponses && respond(data); ++k) {
+    if (solve_responses(data))
+      end_terms(data, drives, qpos_target, qvel_target);
+    else
+      solve_again();
+  }
   for (int k = 0; k < 3 && balance_linkages(data, k > 0); ++k) solve_again();
   while (now_.solves_terms && rows_ && rows_->terms().stiffen_ranges(next_.qvel)) solve();
   if (now_.solves_terms && rows_) rows_->terms().end();

@@ -202,7 +202,7 @@ TEST(Pile, WhatIsPouredIntoABoxEndsWithinTheTolerance) {
   }
   EXPECT_GT(most, 150);
   EXPECT_LE(missed, 4);
-  EXPECT_LT(solves, 200 * 12);
+  EXPECT_LT(solves, 200 * 16);  // two or more solves in a step, since bodies roll
 }
 
 /// Limp characters that fall on one another, from six poses each. With sweeps over blocks of rows, and fewer of them,

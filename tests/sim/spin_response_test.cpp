@@ -32,12 +32,13 @@ struct Coin {
   static constexpr double R = 0.05, m = 0.1, thin = 5e-4, across = m * R * R / 4, along = 2 * across;
   double tilt, turn;
 
-  Model model() const {
-    char text[800];
+  /// @param beside more bodies  @param after what follows the bodies
+  Model model(const char* beside = "", const char* after = "") const {
+    char text[1600];
     std::snprintf(text, sizeof text, R"(<mujoco><worldbody><geom type="plane" size="9 9 1" friction="1 0 0"/>
       <body><freejoint/><inertial pos="0 0 0" mass="%.17g" diaginertia="%.17g %.17g %.17g"/>
-      <geom type="cylinder" size="%.17g %.17g" friction="1 0 0"/></body></worldbody></mujoco>)",
-                  m, across, across, along, R, thin);
+      <geom type="cylinder" size="%.17g %.17g" friction="1 0 0"/></body>%s</worldbody>%s</mujoco>)",
+                  m, across, across, along, R, thin, beside, after);
     return spin_model(text);
   }
   void start(AlignedVector<double>& qpos, AlignedVector<double>& qvel) const {
@@ -90,6 +91,33 @@ TEST(SpinResponse, ACoinRollsInItsCircle) {
     EXPECT_GT(least, 0.975) << h;
     EXPECT_LT(most, 1.005) << h;
   }
+}
+
+/// The responses of a step with loops are solved with the loops' rows.
+TEST(SpinResponse, ACoinRollsBesideALoopAsItDoesAlone) {
+  const Coin coin{70 * kPi / 180, 4};
+  const char* const bars = R"(<body pos="0 0 3"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 0" size=".01"/>
+    <body name="a" pos=".2 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 -.1" size=".01"/></body></body>
+    <body name="b" pos=".4 0 2.7"><joint axis="0 1 0" range="-20 20" limited="true"/>
+    <geom type="capsule" fromto="0 0 0 0 0 .2" size=".01"/></body>)";
+  const char* const joined = R"(<equality><connect body1="a" body2="b" anchor=".2 0 -.1"/></equality>)";
+  const Model alone = coin.model(), beside = coin.model(bars, joined);
+  StepOptions options{.dt = 1.0 / 120};
+  options.rows.contacts = options.rows.joints = true, options.rows.solve.tolerance = 1e-11;
+  Data one(alone), both(beside);
+  coin.start(one.qpos, one.qvel);
+  std::copy(one.qpos.begin(), one.qpos.end(), both.qpos.begin());
+  std::copy(one.qvel.begin(), one.qvel.end(), both.qvel.begin());
+  Stepper<double> without(alone, one, options), with(beside, both, options);
+  double swings = 0;
+  for (int i = 0; i < 240; ++i) {
+    ASSERT_EQ(without.step(one) + with.step(both), 0);
+    for (std::size_t k = 0; k < 7; ++k) ASSERT_NEAR(one.qpos[k], both.qpos[k], 1e-8) << i;
+    ASSERT_LT(with.loops()->error(0).position, 1e-3) << i;
+    ASSERT_LE(with.rows_report(0)->residual, 1e-11) << i;
+    swings = std::max(swings, std::abs(both.qvel[6]));
+  }
+  EXPECT_GT(swings, 0.5);  // the loop moves
 }
 
 /// In lanes too, and beside coins that lie or are thrown.

@@ -68,7 +68,8 @@ struct RowsReport {
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
   int limits = 0;                            ///< joint limits and user-defined limits with a force
   int drives = 0, saturated = 0;             ///< drives with a force limit, and how many of them are at it
-  int iterations = 0;                        ///< Newton iterations, each one factorisation of the tree
+  /// Newton iterations, each one factorisation of the tree: of all solves of the step, in SIMD lanes of the last.
+  int iterations = 0;
   int piled = 0, sweeps = 0;  ///< terms in large contact islands, which sweeps solve, and the number of sweeps
   double residual = 0;        ///< natural residual [m/s]
   double penetration = 0;     ///< largest penetration beyond the margin at the start of the step [m]
@@ -142,6 +143,9 @@ class StepTerms {
 
   /// Turns the free velocity in `velocity` into v⁺ and overwrites data's factors. join_limits() or end() must follow.
   void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
+  /// Solves the same terms from another v⁰ = qvel + h data.qacc, given in `velocity`, starting from their present
+  /// impulses. Not if begin() got joint forces.
+  void solve_again(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
   /// Whether v⁺ carries a joint past an end of its range that was not near at the step's start. The caller then repeats
   /// the step from begin() on. Such limits, and user-defined limits, become terms, and the new solve starts from this
   /// solution.
@@ -232,6 +236,8 @@ class StepTerms {
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
+  RowGeometry geometry() const { return {geometry_.contacts, geometry_.joints, geometry_.paths}; }
+  void solve_all(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
   // warm_start.inl
   void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
                  Out<R> velocity);
@@ -276,11 +282,6 @@ class StepTerms {
       bool near = false;  ///< of a user-defined limit: it is a term
     };
     std::vector<Bound> joined, users;  ///< users: user-defined limits with a row in this step
-    // The solve whose v⁺ passed them:
-    std::vector<Name> names;
-    std::vector<Term> terms;
-    std::vector<double> y;
-    int iterations = 0;
     AlignedVector<R> inertia, force;  ///< [nv] of range springs; empty: none
     int springs = 0;                  ///< number of solves with range springs
   };
@@ -303,6 +304,13 @@ class StepTerms {
     std::vector<char> taken;  ///< [last] whether a term starts from it
     std::vector<int> lost;    ///< contacts without a cached entry of their identity
   };
+  struct Tried {  ///< the last solve of this step, if it has to be repeated
+    bool any = false;
+    int iterations = 0;  ///< of all solves of this step
+    std::vector<Name> names;
+    std::vector<Term> terms;
+    std::vector<double> y;
+  };
 
   const Model& model_;
   TermOptions options_;
@@ -322,6 +330,7 @@ class StepTerms {
   std::vector<Name> names_;  ///< [term]
   std::vector<double> free_rows_, y_, impulse_;
   WarmStart warm_;
+  Tried tried_;
 };
 
 extern template class StepTerms<double>;

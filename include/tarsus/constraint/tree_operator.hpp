@@ -70,6 +70,8 @@ class TreeOperator final : public StepOperator {
   void restart();  ///< the same problem from x = 0
   /// Moves x = 0 from v⁻ to v⁰. @param change J (v⁰ - v⁻), or empty  @return v⁰ - v⁻
   In<R> settle(std::span<double> change);
+  /// Writes J v of the terms for a velocity v [nv] to `rate`. Overwrites the links' a.
+  void rates(In<R> v, std::span<double> rate);
   /// Whether `operations` are enough to eliminate these contacts once, or those that act at y, together with the
   /// bilateral rows, as begin() and solve() then will. solve() refuses an elimination that takes several times as many
   /// operations, and further ones once a step has taken many times as many in all.

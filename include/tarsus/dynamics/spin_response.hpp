@@ -48,9 +48,9 @@ class SpinResponse {
   void begin();  ///< starts a step: no change
   /// Corrects the change of v⁰. Arrays are [pack][nv][lane] unless said.
   /// @param known [pack][lane] 0 in worlds whose v⁰ is not known
-  /// @param free v⁰, in which the present change is  @param next v⁺, with the terms  @param inertia K
+  /// @param free v⁰, in which the change is; corrected  @param next v⁺, with the terms  @param inertia K
   /// @return whether some world has to be solved again. The others keep their change.
-  bool correct(const Model& model, const BasicData<R>& data, double h, In<R> known, In<R> free, In<R> next,
+  bool correct(const Model& model, const BasicData<R>& data, double h, In<R> known, Out<R> free, In<R> next,
                In<R> inertia);
   In<R> change() const { return some_ ? In<R>(change_) : In<R>(); }  ///< of v⁰ [pack][nv][lane]; empty: none
 

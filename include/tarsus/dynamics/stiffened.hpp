@@ -39,4 +39,8 @@ template <class R>
 void solve_factored(const Model& model, BasicData<R>& data, std::span<const int> stiffness_of_link,
                     std::span<const LinkStiffness<R>> stiffnesses, Out<R> x);
 
+/// Sets data.links()[l].a = J_l x, as the solves do for their solution, at the poses that data holds. x [nv]
+template <class R>
+void spread_acceleration(const Model& model, BasicData<R>& data, In<R> x);
+
 }  // namespace tarsus

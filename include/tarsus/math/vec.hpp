@@ -200,6 +200,16 @@ TARSUS_INLINE Sym3<T> inverse(const Sym3<T>& of) {
   const T det = mul_add(s.xx, xx, mul_add(s.xy, xy, s.xz * xz));
   return Sym3<T>{xx, xy, xz, yy, yz, zz} * (scale / det);
 }
+/// Inverse by cofactors: its columns are those of the adjugate. m must be symmetric and positive definite, up to the
+/// terms that velocities add.
+template <class T>
+TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
+  const T size = inverse_scale(absolute(m.xx) + absolute(m.yy) + absolute(m.zz));
+  const Vec3<T> rx = m.row_x() * size, ry = m.row_y() * size, rz = m.row_z() * size;
+  const Vec3<T> x = cross(ry, rz), y = cross(rz, rx), z = cross(rx, ry);
+  const T scale = size / dot(rx, x);
+  return from_columns(x * scale, y * scale, z * scale);
+}
 
 /// Unit quaternion (w, x, y, z), MuJoCo's order.
 template <class T>

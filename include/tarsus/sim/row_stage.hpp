@@ -51,6 +51,9 @@ class RowStage {
   void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, std::span<const ForceRow> rows,
              const BilateralRows<R>& bilateral, In<R> joint_force, Out<R> velocity, StageClock& clock);
 
+  /// Solves the terms of apply() from another v⁰, as StepTerms::solve_again().
+  void apply_again(const BasicData<R>& data, double h, const BilateralRows<R>& bilateral, Out<R> velocity);
+
   const RowsReport& report() const { return terms_.report(); }
   /// Forces over the last step of the drives with a force limit, zero for other DoFs. [nv]
   std::span<const R> limited_force() const { return force_; }

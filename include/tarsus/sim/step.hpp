@@ -228,10 +228,13 @@ class Stepper {
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);
+  void end_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   bool stiffen_loops(BasicData<R>& data);
   bool balances() const;
   bool balance_linkages(BasicData<R>& data, bool again);
   bool respond(BasicData<R>& data);
+  BilateralRows<R> bilateral_rows(const BasicData<R>& data) const;
+  bool solve_responses(BasicData<R>& data);
   void change_free(BasicData<R>& data, double h) const;
   void add_loop_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
