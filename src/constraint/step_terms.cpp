@@ -52,7 +52,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   geometry_.joints.clear(), geometry_.paths.clear();
   masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
-  if (tried_.any) tried_.names.swap(names_), tried_.terms.swap(terms_), tried_.y.swap(y_);
+  if (warm_.tried.any) warm_.tried.names.swap(names_), warm_.tried.terms.swap(terms_), warm_.tried.y.swap(y_);
   take_contacts(contacts);
 }
 
@@ -148,7 +148,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   find_warm_start();
-  if (tried_.any) start_from_try();
+  if (warm_.tried.any) start_from_try();
   solve_all(joint_inertia, bilateral, velocity);
 }
 
@@ -188,8 +188,8 @@ void StepTerms<R>::solve_all(In<R> joint_inertia, const BilateralRows<R>& bilate
       islands_.put_back(all);
     }
   }
-  report_.iterations += tried_.iterations;
-  tried_.iterations = report_.iterations, tried_.any = true;
+  report_.iterations += warm_.tried.iterations;
+  warm_.tried.iterations = report_.iterations, warm_.tried.any = true;
   count_carried();
 }
 
@@ -208,7 +208,7 @@ void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
 template <class R>
 void StepTerms<R>::end() {
   store_warm_start();
-  tried_.any = false, tried_.iterations = 0;
+  warm_.tried.any = false, warm_.tried.iterations = 0;
   limits_.joined.clear();
   limits_.inertia.clear(), limits_.springs = 0;
 }
@@ -219,7 +219,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
                              Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  options.max_iterations = std::max(1, options.max_iterations - tried_.iterations);
+  options.max_iterations = std::max(1, options.max_iterations - warm_.tried.iterations);
   mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral, step_.force);
   bool finite = true;
   StepStatus status = StepStatus::converged;

@@ -65,12 +65,12 @@ void StepTerms<R>::store_contact(std::size_t i, TermMemory::Entry& m) const {
 /// Initial values from the last solve of this step. Its terms come in the same order, apart from those that joined.
 template <class R>
 void StepTerms<R>::start_from_try() {
-  auto from = tried_.names.begin();
+  auto from = warm_.tried.names.begin();
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    const auto same = std::find(from, tried_.names.end(), names_[i]);
-    if (same == tried_.names.end()) continue;
-    const Term& last = tried_.terms[std::size_t(same - tried_.names.begin())];
-    std::copy_n(&tried_.y[std::size_t(last.first_row)], terms_[i].nrow, &y_[terms_[i].first_row]);
+    const auto same = std::find(from, warm_.tried.names.end(), names_[i]);
+    if (same == warm_.tried.names.end()) continue;
+    const Term& last = warm_.tried.terms[std::size_t(same - warm_.tried.names.begin())];
+    std::copy_n(&warm_.tried.y[std::size_t(last.first_row)], terms_[i].nrow, &y_[terms_[i].first_row]);
     from = same + 1;
   }
 }

@@ -70,7 +70,7 @@
          begin_step_kernel<T>)                                                                                         \
   KERNEL(void, spin_response,                                                                                          \
          (const ModelView<R>&, void* state, void* links, const std::uint8_t* spins, R h, const R* qpos, const R* qvel, \
-          R* free, const R* next, const R* K, const R* known, R* scratch, R* change, R* moved),                  \
+          R* free, const R* next, const R* K, const R* known, R* scratch, R* change, R* moved),                        \
          spin_response_kernel<T>)                                                                                      \
   KERNEL(void, spread_acceleration, (const ModelView<R>&, void* state, const R* qacc), spread_acceleration<T>)         \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \

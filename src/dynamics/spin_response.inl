@@ -54,13 +54,14 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
 }
 
 /// Corrects `change`, which the response adds to v⁰, and v⁰ itself, in trees that spin. *moved is 1 in lanes where a
-/// change matters. Of TreeBound it uses `bounded`, for trees that respond, and `missed`, for those whose change matters.
+/// change matters. Of TreeBound it uses `bounded`, for trees that respond, and `missed`, for those whose change
+/// matters.
 /// @param spins [nlink] what spins, as spinning_links() says @param free, next [nv] v⁰, with `change`, and v⁺
 /// @param known 0 in lanes whose v⁰ is not known @param scratch [3 nv + 36 nlink]
 template <class T>
 void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                          const std::uint8_t* spins, Real<T> h, const T* qpos, const T* qvel, T* free,
-                          const T* next, const T* K, const T* known, T* scratch, T* change, T* moved) {
+                          const std::uint8_t* spins, Real<T> h, const T* qpos, const T* qvel, T* free, const T* next,
+                          const T* K, const T* known, T* scratch, T* change, T* moved) {
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), *const none = nullptr;
   T *const d = scratch, *const p = d + m.nv, *const y = p + m.nv, *const B = y + m.nv;
   *moved = zero;
@@ -100,9 +101,8 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
     if (responds(i)) p[v] = mul_add(K[inertia], d[v], p[v]);
   });
   velocity_products_passes<true>(m, state, all, JointDamping<T>{zero, zero}, qvel, p, K, B, y, responds);
-  for_each_dof<T>(m, all, [&](int i, int v, int, const TreeBound<T>&) {
-    y[v] = responds(i) ? y[v] - d[v] - change[v] : zero;
-  });
+  for_each_dof<T>(m, all,
+                  [&](int i, int v, int, const TreeBound<T>&) { y[v] = responds(i) ? y[v] - d[v] - change[v] : zero; });
   link_motions<T>(m, state, y, motion);
   const T least = T(Real<T>(kLeastRate) * h);
   for_each_spin<T>(m, state, spins, qvel, h, [&](int i, int on, const Mat3<T>&, const Mask<T>&, T with) {

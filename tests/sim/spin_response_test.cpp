@@ -96,7 +96,8 @@ TEST(SpinResponse, ACoinRollsInItsCircle) {
 /// The responses of a step with loops are solved with the loops' rows.
 TEST(SpinResponse, ACoinRollsBesideALoopAsItDoesAlone) {
   const Coin coin{70 * kPi / 180, 4};
-  const char* const bars = R"(<body pos="0 0 3"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 0" size=".01"/>
+  const char* const bars =
+      R"(<body pos="0 0 3"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 0" size=".01"/>
     <body name="a" pos=".2 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 -.1" size=".01"/></body></body>
     <body name="b" pos=".4 0 2.7"><joint axis="0 1 0" range="-20 20" limited="true"/>
     <geom type="capsule" fromto="0 0 0 0 0 .2" size=".01"/></body>)";

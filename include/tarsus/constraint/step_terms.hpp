@@ -282,8 +282,8 @@ class StepTerms {
       bool near = false;  ///< of a user-defined limit: it is a term
     };
     std::vector<Bound> joined, users;  ///< users: user-defined limits with a row in this step
-    AlignedVector<R> inertia, force;  ///< [nv] of range springs; empty: none
-    int springs = 0;                  ///< number of solves with range springs
+    AlignedVector<R> inertia, force;   ///< [nv] of range springs; empty: none
+    int springs = 0;                   ///< number of solves with range springs
   };
   struct Geometry {
     std::vector<ContactRows> contacts;  ///< [contact]
@@ -299,17 +299,18 @@ class StepTerms {
     std::vector<std::size_t> swept;  ///< [block of rows] the row
     AlignedVector<R> felt;           ///< [block of rows] inverse mass
   };
-  struct WarmStart {
-    TermMemory last;
-    std::vector<char> taken;  ///< [last] whether a term starts from it
-    std::vector<int> lost;    ///< contacts without a cached entry of their identity
-  };
   struct Tried {  ///< the last solve of this step, if it has to be repeated
     bool any = false;
     int iterations = 0;  ///< of all solves of this step
     std::vector<Name> names;
     std::vector<Term> terms;
     std::vector<double> y;
+  };
+  struct WarmStart {
+    TermMemory last;
+    std::vector<char> taken;  ///< [last] whether a term starts from it
+    std::vector<int> lost;    ///< contacts without a cached entry of their identity
+    Tried tried;
   };
 
   const Model& model_;
@@ -330,7 +331,6 @@ class StepTerms {
   std::vector<Name> names_;  ///< [term]
   std::vector<double> free_rows_, y_, impulse_;
   WarmStart warm_;
-  Tried tried_;
 };
 
 extern template class StepTerms<double>;
