@@ -66,12 +66,19 @@ class LaneSolver {
   void end() {
     Mask<T> acted;
     for (bool hardened = false;; hardened = true) {
-      look_again();
+      look_again(met_);
       acted = best_residual_ < T(std::numeric_limits<R>::infinity());
       const Mask<T> missed = ~met_ & acted;
       if (hardened || !any_lane(missed)) break;
       harden(missed & (iterations_ < most())), bound_impulses(missed & ~met_);
     }
+    for (int k = 0; k < kResponses && m_.spins && step_.responds; ++k) {
+      const Mask<T> changed = problem_.respond(s_.x_best, met_, k == 0);
+      if (!any_lane(changed)) break;
+      go_on_from_best(changed);
+      look_again(changed & met_);
+    }
+    acted = best_residual_ < T(std::numeric_limits<R>::infinity());
     if (!all_lanes(acted)) {  // without terms
       linear_.solve_free(s_.x_next);
       for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = select(acted, s_.x_best[k], s_.x_next[k]);
@@ -330,8 +337,9 @@ class LaneSolver {
   /// (decision 512). Where x is not the motion of the impulses, it is computed from them again. The iteration then
   /// continues. So it does where rigid forces contradict other rows: R weighs these against one another, and the first
   /// linear problem, from which R is, had the others' tangents.
-  void look_again() {
-    Mask<T> open = met_, weighed = no_lanes<T>();
+  /// @param open lanes whose results are new
+  void look_again(Mask<T> open) {
+    Mask<T> weighed = no_lanes<T>();
     for (int looks = 0; any_lane(open);) {
       Mask<T> late = problem_.join_limits(s_.x_best, open);
       if (!any_lane(late)) {

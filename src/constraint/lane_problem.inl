@@ -90,6 +90,37 @@ class LaneProblem {
         });
     return late;
   }
+  /// Lets what spins respond to the change x of the velocities: changes v⁰, and J v⁰ and J v⁺ of all rows with it.
+  /// @param where lanes in which the terms are solved  @param first the step's first response  @return changed lanes
+  Mask<T> respond(const T* x, Mask<T> where, bool first) {
+    const LaneResponse<T>& r = s_.response;
+    T* velocity = as_lanes(pack_.velocity);
+    for (int k = 0; k < v_.nv; ++k) r.by[k] = velocity[k], r.next[k] = velocity[k] + x[k];
+    if (first) std::fill_n(r.change, v_.nv, zero());
+    const T known = select(where, as_lanes(pack_.given)[0], zero());
+    T moved;
+    spin_response_kernel<T>(v_, r.state, r.link, m_.spins, step_.h, as_lanes(pack_.qpos), as_lanes(pack_.qvel),
+                            velocity, r.next, as_lanes(pack_.K), &known, r.scratch, r.change, &moved);
+    const Mask<T> changed = moved > zero();
+    if (!any_lane(changed)) return changed;
+    for (int k = 0; k < v_.nv; ++k) r.by[k] = velocity[k] - r.by[k];
+    link_motions<T>(v_, state_, r.by, [&](int i) -> Motion<T>& { return s_.free[i]; });
+    const LinkMotions<T> motion = motions_of(s_.free);
+    const auto add = [](auto& term, const auto& by) {
+      term.free = term.free + by, term.at.best_u = term.at.best_u + by;
+    };
+    s_.every_contact([&](LaneContact<T>& c) { add(c, links_.along(c, motion)); });
+    for (int i = 0; i < s_.nspin; ++i) add(s_.spin[i], links_.about(*s_.spin[i].contact, motion));
+    for (int i = 0; i < s_.nrow; ++i) {
+      LaneJointRow<T>& row = s_.row[i];
+      add(row, row.path >= 0 ? links_.direction(row).along(motion, r.by) : along_row(v_, state_, row, r.by));
+    }
+    for (int i = 0; i < s_.nball; ++i) {
+      const int joint = s_.ball[i].joint;
+      add(s_.ball[i], state_[joint].R * get3(r.by + v_.link[joint].qvel));
+    }
+    return changed;
+  }
   /// Turns the velocities into v⁺, and writes the warm-start cache and the report.
   void end(const LaneAnswer<T>& answer) {
     T* velocity = as_lanes(pack_.velocity);

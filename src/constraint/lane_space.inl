@@ -6,6 +6,7 @@
 
 #include "constraint/lane_choice.inl"
 #include "constraint/lane_paths.inl"
+#include "dynamics/spin_response.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -88,6 +89,15 @@ std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemo
   return carve.used();
 }
 
+/// Scratch of the responses of what spins (dynamics/spin_response.inl).
+template <class T>
+struct LaneResponse {
+  LinkState<T>* state;           ///< [nlink]
+  VelocityProductLink<T>* link;  ///< [nlink]
+  T* scratch;                    ///< of the kernel
+  T *change, *by, *next;         ///< [nv] change of v⁰, its last part; v⁺
+};
+
 /// Scratch of detection and of an iteration. Packs that iterate one after another share it.
 template <class T>
 struct LaneScratch {
@@ -108,7 +118,8 @@ struct LaneScratch {
   T *x_next, *x_other, *x_extra;
   Force<T>* far_bias;  ///< [nlink] bias and joint_force of the lanes that solve from zero
   T* far_joint_force;
-  Vec3<T>* ground;    ///< [nlink] impulses of the contacts with the world
+  Vec3<T>* ground;  ///< [nlink] impulses of the contacts with the world
+  LaneResponse<T> response;
   std::byte* narrow;  ///< room for a narrow pack, which reuses this scratch
   std::byte* block;   ///< the whole block
 };
@@ -214,6 +225,13 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   s.x_next = carve.take<T>(m.nv), s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv);
   s.far_bias = carve.take<Force<T>>(m.nlink), s.far_joint_force = carve.take<T>(m.nv);
   s.ground = carve.take<Vec3<T>>(m.nlink);
+  const int nlink = m.spins ? m.nlink : 0, nv = m.spins ? m.nv : 0;
+  s.response = {carve.take<LinkState<T>>(nlink),
+                carve.take<VelocityProductLink<T>>(nlink),
+                carve.take<T>(3 * nv + 36 * nlink),
+                carve.take<T>(nv),
+                carve.take<T>(nv),
+                carve.take<T>(nv)};
   if constexpr (kNarrows<T>) s.narrow = carve.take<std::byte>(together_size<Narrow<T>>(m));
   return carve.used();
 }

@@ -53,6 +53,7 @@ struct LaneTerms<R>::Tables {
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
+  std::vector<std::uint8_t> spins;
   int nbilateral = 0;                 ///< of the paths, from LaneModel::nalone on
   std::vector<SolverParameters> own;  ///< parameters of these laws
   std::vector<LaneSolverLaw<R>> laws;
@@ -251,7 +252,8 @@ int packs_together(int width) {
 
 template <class R>
 LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-                        const EqualitySet* equalities, std::span<const ForceSlot> slots, const TermOptions& options)
+                        const EqualitySet* equalities, std::span<const ForceSlot> slots,
+                        std::span<const std::uint8_t> spins, const TermOptions& options)
     : model_(model),
       width_(data.width()),
       together_(std::min(packs_together<R>(data.width()), data.packs())),
@@ -296,6 +298,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.path = t.paths.data(), m.path_dof = t.path_dofs.data(), m.dof_link = model.dof_joint.data();
   path_.assign(data.size(m.path_numbers), R(0)), path_impulse_.assign(data.size(m.npath), R(0));
   m.parting = t.parting.data(), m.geometry = &t, m.collide = &Tables::collide_pair;
+  t.spins.assign(spins.begin(), spins.end()), m.spins = spins.empty() ? nullptr : t.spins.data();
   LaneSizes sizes{};
   constraint_table<R>(width_).lane_sizes(m, &sizes);
   memory_.assign(std::size_t(data.packs()), AlignedVector<R>(sizes.memory / sizeof(R)));
@@ -322,7 +325,7 @@ LaneTerms<R>::~LaneTerms() = default;
 
 template <class R>
 void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia,
-                         const LimitedDrives<R>* drives, In<R> push, In<R> found, Out<R> velocity) {
+                         const LimitedDrives<R>* drives, In<R> push, In<R> found, bool responds, Out<R> velocity) {
   check_sizes(data, model_.nv, "velocity", velocity, "joint_force", joint_force, "joint_inertia", joint_inertia);
   check_sizes(data, 1, "found", found);
   check_size("packs", tables_->packs.size(), std::size_t(data.packs()));
@@ -336,14 +339,14 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> 
   step.tolerance = R(std::max(options_.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
   step.all_iterations = options_.solve.max_iterations;
   step.most_iterations = std::min(step.all_iterations, kMostIterations);
-  step.contacts = tables_->geometry != nullptr;
+  step.contacts = tables_->geometry != nullptr, step.responds = responds;
   if (drives) {
     check_sizes(data, model_.nv, "push", push);
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.plain = drives->plain;
   }
-  if (tables_->nbilateral > 0 || rewinds_) before_ = memory_;
+  if (tables_->nbilateral > 0) before_ = memory_;
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
   for (int p = 0; p < data.packs(); ++p) {
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;

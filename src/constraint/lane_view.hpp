@@ -2,6 +2,8 @@
 // kernels' precision, the same for all worlds.
 #pragma once
 
+#include <cstdint>
+
 #include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/model/view.hpp"
@@ -89,15 +91,16 @@ struct LaneModel {
   const R* range;        ///< [nlimit][4] low, high, and HalfTurn of high
   const int* limit_law;  ///< [nlimit] index in `law`; -1: none
   const LaneSolverLaw<R>* law;
-  const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
-  const int* loss_joint;  ///< [nloss]
-  const R* loss;          ///< [nloss] [N | N m]
-  int npath, nalone;      ///< rows along generalised directions; the first nalone act on one hinge or slide each
-  int path_numbers;       ///< of all paths
-  int path_dofs;          ///< entries at DoFs of all paths
-  const LanePath* path;   ///< [npath]
-  const int* path_dof;    ///< [path_dofs]
-  const int* dof_link;    ///< [nv]
+  const int* loss_dof;        ///< [nloss] DoFs with dry friction, not of a free joint
+  const int* loss_joint;      ///< [nloss]
+  const R* loss;              ///< [nloss] [N | N m]
+  int npath, nalone;          ///< rows along generalised directions; the first nalone act on one hinge or slide each
+  int path_numbers;           ///< of all paths
+  int path_dofs;              ///< entries at DoFs of all paths
+  const LanePath* path;       ///< [npath]
+  const int* path_dof;        ///< [path_dofs]
+  const int* dof_link;        ///< [nv]
+  const std::uint8_t* spins;  ///< [nlink] spinning_links() that respond; null: none
   const Vec3d*
       parting;     ///< [pair] for collide: separating direction of the last world, in the frame of the first shape
   void* geometry;  ///< for collide
@@ -121,6 +124,7 @@ struct LaneStep {
   const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
   const R* drive_kd;    ///< [nv]
   bool plain, contacts;
+  bool responds;  ///< what spins responds to the terms
 };
 
 /// Sizes of the kernels' memory, in bytes.

@@ -57,24 +57,6 @@ void SpinResponse<R>::begin() {
   some_ = false;
 }
 
-/// Whether something may spin fast enough in a pack with these rates.
-template <class R>
-bool SpinResponse<R>::spins(const Model& model, const R* qvel, double h) const {
-  const std::size_t w = std::size_t(elsewhere_.width());
-  const R least = R(0.99 * kLeastSpin / h);
-  for (std::size_t j = 0; j < spins_.size(); ++j) {
-    if (!spins_[j]) continue;
-    const Joint& joint = model.joints[j];
-    const R* const rate = qvel + std::size_t(joint.qvel + joint.nv() - (spins_[j] == kLoneLink ? 3 : 1)) * w;
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      R square = rate[lane] * rate[lane];
-      if (spins_[j] == kLoneLink) square += rate[w + lane] * rate[w + lane] + rate[2 * w + lane] * rate[2 * w + lane];
-      if (square > least * least) return true;
-    }
-  }
-  return false;
-}
-
 template <class R>
 bool SpinResponse<R>::correct(const Model& model, const BasicData<R>& data, double h, In<R> known, Out<R> free,
                               In<R> next, In<R> inertia) {
@@ -85,7 +67,6 @@ bool SpinResponse<R>::correct(const Model& model, const BasicData<R>& data, doub
   bool some = false;
   for (std::size_t p = 0; p < std::size_t(data.packs()); ++p) {
     const std::size_t v = p * nv;
-    if (!spins(model, &data.qvel[v], h)) continue;
     kernel_table<R>(data.width())
         .spin_response(data.view(model, int(p)), elsewhere_.state(0), links_.data(), spins_.data(), R(h),
                        &data.qpos[p * nq], &data.qvel[v], &free[v], &next[v], &inertia[v], &known[p * w],

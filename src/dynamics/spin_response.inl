@@ -17,6 +17,21 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kStill = 1e-3;  ///< share of a rotor's spin that counts as its carrier's, which may stand still
 
+/// Whether something may spin fast enough in some lane.
+template <class T>
+bool some_spin(const ModelView<Real<T>>& m, const std::uint8_t* spins, const T* qvel, Real<T> h) {
+  const T least = T(Real<T>(0.99 * kLeastSpin) / h);
+  for (int i = 0; i < m.nlink; ++i) {
+    if (!spins[i]) continue;
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const bool alone = spins[i] == kLoneLink;
+    const T* const rate = qvel + link.qvel + qvel_count(link.joint) - (alone ? 3 : 1);
+    const T square = alone ? dot(get3(rate), get3(rate)) : rate[0] * rate[0];
+    if (any_lane(square > least * least)) return true;
+  }
+  return false;
+}
+
 /// Calls f(link, the link on which it acts, B, whether the lanes' spin matters, ω² with which a change is compared) for
 /// each spin. Uses the links' poses and velocities, and their changes, which their a holds.
 template <class T, class F>
@@ -65,6 +80,7 @@ void spin_response_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velo
   const T zero = T(Real<T>(0)), one = T(Real<T>(1)), *const none = nullptr;
   T *const d = scratch, *const p = d + m.nv, *const y = p + m.nv, *const B = y + m.nv;
   *moved = zero;
+  if (!some_spin(m, spins, qvel, h)) return;
   aba_outward(m, state, qpos, qvel, none);
   for (int i = 0; i < m.nlink; ++i) {
     all[i].theta_h = zero;

@@ -23,12 +23,13 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
 
 template <class R>
 LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
-                        std::span<const ForceSlot> slots, const RowStageOptions& options)
+                        std::span<const ForceSlot> slots, std::span<const std::uint8_t> spins,
+                        const RowStageOptions& options)
     : model_(model),
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(options.shapes(model)),
-      terms_(model, data, geometry_.get(), equalities, slots, options),
+      terms_(model, data, geometry_.get(), equalities, slots, spins, options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}
@@ -52,7 +53,7 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
 
 template <class R>
 void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                         ConstrainedDynamics<R>* loops, double loop_step, In<R> found, Out<R> velocity) {
+                         ConstrainedDynamics<R>* loops, double loop_step, In<R> found, bool responds, Out<R> velocity) {
   for (int pack = 0; loops && pack < data.packs(); ++pack) {
     loops->evaluate(data, loop_step, data.qpos, data.qvel, pack);
     const In<R> rate = loops->rate(pack), demand = loops->demand(pack);
@@ -65,7 +66,7 @@ void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const Spl
     drive_force<R>(model_, data, drives->limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target,
                    zero_, push_);
   }
-  terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found,
+  terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found, responds,
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
   for (int pack = 0; loops && pack < data.packs(); ++pack)

@@ -191,10 +191,11 @@ void Stepper<R>::make_rows(const BasicData<R>& data) {
   if (width_ == 1)
     rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   else
-    lane_rows_ =
-        std::make_unique<LaneStage<R>>(model_, data, loops_ ? &loops_->equalities() : nullptr,
-                                       servos_ ? servos_->slots() : std::span<const ForceSlot>(), options_.rows);
-  if (lane_rows_ && held_.spin) lane_rows_->terms().allow_rewind();
+    lane_rows_ = std::make_unique<LaneStage<R>>(
+        model_, data, loops_ ? &loops_->equalities() : nullptr,
+        servos_ ? servos_->slots() : std::span<const ForceSlot>(),
+        held_.spin ? std::span<const std::uint8_t>(held_.spin->links()) : std::span<const std::uint8_t>(),
+        options_.rows);
 }
 
 /// Sums all forces other than drives into data.tau; now_.user_tau keeps the user's.
@@ -522,7 +523,8 @@ bool Stepper<R>::balance_linkages(BasicData<R>& data, bool again) {
 /// @return whether the step has to be solved again, because bodies that spin answer to the forces of its terms
 template <class R>
 bool Stepper<R>::respond(BasicData<R>& data) {
-  if (!held_.spin || product_use() == ProductUse::never || (!now_.solves_terms && !loops_)) return false;
+  const bool elsewhere = now_.solves_terms ? lane_rows_ != nullptr : !loops_;  // in LaneTerms; nothing to respond to
+  if (!held_.spin || elsewhere || product_use() == ProductUse::never) return false;
   return held_.spin->correct(model_, data, options_.dt, next_.found, next_.free, next_.qvel, data.joint_inertia);
 }
 
@@ -577,7 +579,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
     begin_terms(data, h);
     for (int world = 0; now_.solves_rows && world < data.worlds(); ++world)
       lane_rows_->terms().push(world, servos_->rows(world));
-    lane_rows_->solve(data, step, limited, loops_.get(), loop_step(h), next_.found, next_.qvel);
+    lane_rows_->solve(data, step, limited, loops_.get(), loop_step(h), next_.found, product_use() != ProductUse::never,
+                      next_.qvel);
   } else {
     solve_rows(data, step, limited);
   }

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/sim/batch.hpp"
 #include "tarsus/sim/rigid_world.hpp"
@@ -34,7 +37,7 @@ struct Coin {
 
   /// @param beside more bodies  @param after what follows the bodies
   Model model(const char* beside = "", const char* after = "") const {
-    char text[1600];
+    char text[2400];
     std::snprintf(text, sizeof text, R"(<mujoco><worldbody><geom type="plane" size="9 9 1" friction="1 0 0"/>
       <body><freejoint/><inertial pos="0 0 0" mass="%.17g" diaginertia="%.17g %.17g %.17g"/>
       <geom type="cylinder" size="%.17g %.17g" friction="1 0 0"/></body>%s</worldbody>%s</mujoco>)",
@@ -119,6 +122,51 @@ TEST(SpinResponse, ACoinRollsBesideALoopAsItDoesAlone) {
     swings = std::max(swings, std::abs(both.qvel[6]));
   }
   EXPECT_GT(swings, 0.5);  // the loop moves
+}
+
+/// A coin, a box with a wheel and rolling friction, and an arm with a weak drive that meets the end of its range: every
+/// kind of row responds in lanes as in one world.
+TEST(SpinResponse, LanesRespondAsOneWorldDoes) {
+  const Coin coin{70 * kPi / 180, 4};
+  const char* const more = R"(
+    <body pos="1 0 .06"><freejoint/><geom type="box" size=".1 .08 .05" condim="6" friction=".8 .01 .001"/>
+      <body pos="0 0 .12"><joint axis=".2 0 1"/><geom type="cylinder" fromto="0 0 0 .002 0 .01" size=".06" mass=".5"/></body></body>
+    <body pos="2 0 .5"><joint axis="0 1 0" range="-10 10" limited="true" frictionloss=".01"/>
+      <geom type="capsule" fromto="0 0 0 .2 0 0" size=".02"/></body>)";
+  const char* const driven = R"(<actuator><position joint="swing" kp="5" forcerange="-.1 .1"/></actuator>)";
+  std::string text = more;
+  text.replace(text.rfind("<joint axis"), 6, "<joint name='swing'");
+  const Model model = coin.model(text.c_str(), driven);
+  StepOptions options{.dt = 1.0 / 240};
+  options.rows.contacts = options.rows.joints = true, options.rows.solve.tolerance = 1e-11;
+  const int worlds = 9;
+  Batch<double> batch(model, worlds, {.step = options});
+  std::vector<Data> data(worlds, Data(model));
+  std::vector<std::unique_ptr<Stepper<double>>> alone;
+  Random random(5);
+  const std::size_t nq = std::size_t(model.nq), nv = std::size_t(model.nv);
+  for (int world = 0; world < worlds; ++world) {
+    Data& d = data[std::size_t(world)];
+    AlignedVector<double> qpos, qvel;
+    coin.start(qpos, qvel);
+    std::copy(qpos.begin(), qpos.end(), d.qpos.begin()), std::copy(qvel.begin(), qvel.end(), d.qvel.begin());
+    for (std::size_t v = 6; v < nv; ++v) d.qvel[v] = random.uniform(-0.5, 0.5);
+    d.qvel[12] = random.uniform(100, 200), d.ctrl[0] = random.uniform(-1, 1);
+    std::copy(d.qpos.begin(), d.qpos.end(), batch.qpos().begin() + std::ptrdiff_t(nq) * world);
+    std::copy(d.qvel.begin(), d.qvel.end(), batch.qvel().begin() + std::ptrdiff_t(nv) * world);
+    batch.ctrl()[std::size_t(world)] = d.ctrl[0];
+    alone.push_back(std::make_unique<Stepper<double>>(model, d, options));
+  }
+  for (int i = 0; i < 120; ++i) {
+    ASSERT_EQ(batch.step(), 0);
+    for (int world = 0; world < worlds; ++world) {
+      Data& d = data[std::size_t(world)];
+      ASSERT_EQ(alone[std::size_t(world)]->step(d), 0);
+      for (std::size_t v = 0; v < nv; ++v)
+        ASSERT_NEAR(batch.qvel()[nv * std::size_t(world) + v], d.qvel[v], 1e-7 * (1 + std::abs(d.qvel[v])))
+            << "world " << world << ", step " << i << ", dof " << v;
+    }
+  }
 }
 
 /// In lanes too, and beside coins that lie or are thrown.

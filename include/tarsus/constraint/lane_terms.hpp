@@ -46,10 +46,11 @@ class LaneTerms {
 
   /// Allocates for the packs of `data`, which have more than one lane. geometry must outlive this object. equalities
   /// null: none.
-  /// @param slots of all force rows that may occur
+  /// @param slots of all force rows that may occur  @param spins [nlink] what responds (SpinResponse); empty: nothing
   /// @throws ValueError with refusal()
   LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-            const EqualitySet* equalities, std::span<const ForceSlot> slots, const TermOptions& options);
+            const EqualitySet* equalities, std::span<const ForceSlot> slots, std::span<const std::uint8_t> spins,
+            const TermOptions& options);
   ~LaneTerms();
 
   /// Writes v⁺ to `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what
@@ -57,8 +58,9 @@ class LaneTerms {
   /// @param joint_force, joint_inertia [pack][nv][lane] as for maba()
   /// @param push force of the limited drives at q̈ = 0; empty: no drive has a limit
   /// @param found [pack][lane] 1 where `velocity` comes in as v⁰, 0 where it comes in as qvel
+  /// @param responds whether what spins responds to the terms
   void solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia, const LimitedDrives<R>* drives,
-             In<R> push, In<R> found, Out<R> velocity);
+             In<R> push, In<R> found, bool responds, Out<R> velocity);
 
   /// Sets the equality constraints of a pack's next solve().
   /// @param rows directions as EqualitySet::evaluate() leaves them  @param target J v⁺ [rows][lane]
@@ -72,10 +74,8 @@ class LaneTerms {
   void push(int world, std::span<const ForceRow> rows);
   /// Impulse of the force row in a slot of that world over the last step [N s | N m s].
   double impulse(int world, int slot) const;
-  /// From the next step on, rewind() is possible without hold() too.
-  void allow_rewind() { rewinds_ = true; }
   /// Restores the warm-start cache as it was before the last solve(), so that the step can be solved again. Only after
-  /// hold() or allow_rewind().
+  /// hold().
   void rewind() { memory_.swap(before_); }
 
   /// StepTerms::turning_ranges() of all worlds [pack][nv][lane].
@@ -122,7 +122,6 @@ class LaneTerms {
   AlignedVector<R> path_, path_impulse_;  ///< [pack][path_numbers][lane], [pack][row][lane]
   std::vector<int> ntouch_;               ///< [pack]
   int rows_ = 0;
-  bool rewinds_ = false;
 };
 
 extern template class LaneTerms<double>;

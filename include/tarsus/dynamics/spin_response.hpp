@@ -52,11 +52,10 @@ class SpinResponse {
   /// @return whether some world has to be solved again. The others keep their change.
   bool correct(const Model& model, const BasicData<R>& data, double h, In<R> known, Out<R> free, In<R> next,
                In<R> inertia);
+  const std::vector<std::uint8_t>& links() const { return spins_; }
   In<R> change() const { return some_ ? In<R>(change_) : In<R>(); }  ///< of v⁰ [pack][nv][lane]; empty: none
 
  private:
-  bool spins(const Model& model, const R* qvel, double h) const;
-
   std::vector<std::uint8_t> spins_;
   bool some_ = false;
   BasicData<R> elsewhere_;

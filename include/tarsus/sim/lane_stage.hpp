@@ -18,18 +18,18 @@ class LaneStage {
   /// Reason why a step with these options cannot be taken in SIMD lanes; empty if it can.
   static std::string refusal(const Model& model, const RowStageOptions& options);
 
-  /// @param equalities null: none  @param slots of force rows
+  /// @param equalities null: none  @param slots of force rows  @param spins as for LaneTerms
   /// @throws ValueError as RowStageOptions::check(), and with the text of refusal(); InputError as ContactGeometry
   LaneStage(const Model& model, const BasicData<R>& data, const EqualitySet* equalities,
-            std::span<const ForceSlot> slots, const RowStageOptions& options);
+            std::span<const ForceSlot> slots, std::span<const std::uint8_t> spins, const RowStageOptions& options);
 
   /// Computes the velocity at the end of a step for every pack, under data's joint_force and joint_inertia. On entry
   /// data and `found` are as VelocityProducts::begin_step() leaves them, and `velocity` is qvel + h qacc.
   /// @param loops null: none; otherwise they are evaluated and receive the forces that they carried
-  /// @param loop_step the argument of ConstrainedDynamics::accelerate()
+  /// @param loop_step the argument of ConstrainedDynamics::accelerate()  @param responds as for LaneTerms::solve()
   /// @throws ValueError if limits_refusal() refuses the drives
   void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, ConstrainedDynamics<R>* loops,
-             double loop_step, In<R> found, Out<R> velocity);
+             double loop_step, In<R> found, bool responds, Out<R> velocity);
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// Stores the results of a world whose last step the scalar path took.
