@@ -75,7 +75,7 @@ class LaneSolver {
     for (int k = 0; k < kResponses && m_.spins && step_.responds; ++k) {
       const Mask<T> changed = problem_.respond(s_.x_best, met_, k == 0);
       if (!any_lane(changed)) break;
-      go_on_from_best(changed);
+      go_on_from_new_start(changed);
       look_again(changed & met_);
     }
     acted = best_residual_ < T(std::numeric_limits<R>::infinity());
@@ -411,8 +411,20 @@ class LaneSolver {
     if (anew)
       linear_solve(
           no_lanes<T>(), [](auto& t) { t.no_tangent(), t.base = t.at.now_y; }, [](auto&) {});
+    go_on_with(move(T(R(anew))));
+  }
+  /// Continues from the best iterate after a change of v⁰. Bilateral rows need a whole step: no residual and no search
+  /// sees them.
+  void go_on_from_new_start(Mask<T> lanes) {
+    if (!problem_.holds()) return go_on_from_best(lanes);
+    reopen(lanes);
+    linear_solve(
+        no_lanes<T>(), [&](auto& t) { natural_map<true>(t, t.at.now_u, t.at.now_y, live_); }, [](auto&) {});
+    go_on_with(move(one()));
+  }
+  void go_on_with(T residual) {
     const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // allow one more at least
-    go_down({step_.tolerance, step_.most_iterations, true, so_far, move(T(R(anew)))});
+    go_down({step_.tolerance, step_.most_iterations, true, so_far, residual});
   }
   /// Makes these lanes iterate again, from the best iterate.
   void reopen(Mask<T> lanes) {

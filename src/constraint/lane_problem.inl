@@ -121,6 +121,10 @@ class LaneProblem {
     }
     return changed;
   }
+  /// Whether there are bilateral rows.
+  bool holds() const {
+    return std::any_of(s_.row, s_.row + s_.nrow, [](const LaneJointRow<T>& row) { return row.bilateral(); });
+  }
   /// Turns the velocities into v⁺, and writes the warm-start cache and the report.
   void end(const LaneAnswer<T>& answer) {
     T* velocity = as_lanes(pack_.velocity);

@@ -37,7 +37,7 @@ struct Coin {
 
   /// @param beside more bodies  @param after what follows the bodies
   Model model(const char* beside = "", const char* after = "") const {
-    char text[2400];
+    char text[3200];
     std::snprintf(text, sizeof text, R"(<mujoco><worldbody><geom type="plane" size="9 9 1" friction="1 0 0"/>
       <body><freejoint/><inertial pos="0 0 0" mass="%.17g" diaginertia="%.17g %.17g %.17g"/>
       <geom type="cylinder" size="%.17g %.17g" friction="1 0 0"/></body>%s</worldbody>%s</mujoco>)",
@@ -124,16 +124,19 @@ TEST(SpinResponse, ACoinRollsBesideALoopAsItDoesAlone) {
   EXPECT_GT(swings, 0.5);  // the loop moves
 }
 
-/// A coin, a box with a wheel and rolling friction, and an arm with a weak drive that meets the end of its range: every
-/// kind of row responds in lanes as in one world.
+/// A coin, a box with a wheel and rolling friction, a gyroscope on a loop, and an arm with a weak drive that meets the
+/// end of its range: every kind of row responds in lanes as in one world.
 TEST(SpinResponse, LanesRespondAsOneWorldDoes) {
   const Coin coin{70 * kPi / 180, 4};
   const char* const more = R"(
     <body pos="1 0 .06"><freejoint/><geom type="box" size=".1 .08 .05" condim="6" friction=".8 .01 .001"/>
       <body pos="0 0 .12"><joint axis=".2 0 1"/><geom type="cylinder" fromto="0 0 0 .002 0 .01" size=".06" mass=".5"/></body></body>
+    <body name="top" pos="4 0 1"><freejoint/><geom type="capsule" fromto="0 0 0 0 0 .2" size=".01"/>
+      <body pos="0 0 .2"><joint axis="0 0 1"/><geom type="cylinder" size=".08 .01" mass=".5"/></body></body>
     <body pos="2 0 .5"><joint axis="0 1 0" range="-10 10" limited="true" frictionloss=".01"/>
       <geom type="capsule" fromto="0 0 0 .2 0 0" size=".02"/></body>)";
-  const char* const driven = R"(<actuator><position joint="swing" kp="5" forcerange="-.1 .1"/></actuator>)";
+  const char* const driven = R"(<equality><connect body1="top" anchor="0 0 0"/></equality>
+    <actuator><position joint="swing" kp="5" forcerange="-.1 .1"/></actuator>)";
   std::string text = more;
   text.replace(text.rfind("<joint axis"), 6, "<joint name='swing'");
   const Model model = coin.model(text.c_str(), driven);
@@ -151,7 +154,7 @@ TEST(SpinResponse, LanesRespondAsOneWorldDoes) {
     coin.start(qpos, qvel);
     std::copy(qpos.begin(), qpos.end(), d.qpos.begin()), std::copy(qvel.begin(), qvel.end(), d.qvel.begin());
     for (std::size_t v = 6; v < nv; ++v) d.qvel[v] = random.uniform(-0.5, 0.5);
-    d.qvel[12] = random.uniform(100, 200), d.ctrl[0] = random.uniform(-1, 1);
+    d.qvel[12] = random.uniform(100, 200), d.qvel[19] = random.uniform(100, 200), d.ctrl[0] = random.uniform(-1, 1);
     std::copy(d.qpos.begin(), d.qpos.end(), batch.qpos().begin() + std::ptrdiff_t(nq) * world);
     std::copy(d.qvel.begin(), d.qvel.end(), batch.qvel().begin() + std::ptrdiff_t(nv) * world);
     batch.ctrl()[std::size_t(world)] = d.ctrl[0];
