@@ -9,6 +9,7 @@
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/own_numbers.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/sensor.hpp"
 
 namespace tarsus {
