@@ -200,8 +200,7 @@ TARSUS_INLINE Sym3<T> inverse(const Sym3<T>& of) {
   const T det = mul_add(s.xx, xx, mul_add(s.xy, xy, s.xz * xz));
   return Sym3<T>{xx, xy, xz, yy, yz, zz} * (scale / det);
 }
-/// Inverse by cofactors: its columns are those of the adjugate. m must be symmetric and positive definite, up to the
-/// terms that velocities add.
+/// Inverse by cofactors: its columns are those of the adjugate. m must be invertible, with a diagonal of its magnitude.
 template <class T>
 TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
   const T size = inverse_scale(absolute(m.xx) + absolute(m.yy) + absolute(m.zz));
