@@ -393,26 +393,26 @@ void EqualitySet::evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R>
 
 template <class R>
 bool EqualitySet::geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next,
-                                    Out<R> inertia) const {
+                                    const HangingLinks<R>* hanging, Out<R> inertia) const {
   const std::size_t nv = std::size_t(model_->nv) * data.width(), nrow = std::size_t(rows_) * data.width();
   check_size("multipliers", multipliers.size(), data.packs() * nrow);
   for (const std::size_t size : {qvel.size(), next.size(), inertia.size()})
     check_size("qvel, next and inertia", size, data.packs() * nv);
-  std::fill(inertia.begin(), inertia.end(), R(0));
   bool some = false;
   for (int p = 0; p < data.packs(); ++p) {
     some |= constraint_table<R>(data.width())
                 .geometric_inertia(data.view(*model_, p), data.state(p), list<R>(), multipliers.data() + p * nrow, R(h),
                                    data.joint_inertia.data() + p * nv, qvel.data() + p * nv, next.data() + p * nv,
-                                   inertia.data() + p * nv);
+                                   hanging ? hanging->links().data() : nullptr, inertia.data() + p * nv);
   }
   return some;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                                      \
-  template void EqualitySet::add_blocks<R>(DelassusRows<R>&) const;                                                \
-  template bool EqualitySet::geometric_inertia<R>(BasicData<R>&, double, In<R>, In<R>, In<R>, Out<R>) const;       \
-  template void EqualitySet::evaluate<R>(const BasicData<R>&, int, In<R>, In<R>, DelassusRows<R>&, Out<R>, Out<R>, \
+#define TARSUS_INSTANTIATE(R)                                                                                         \
+  template void EqualitySet::add_blocks<R>(DelassusRows<R>&) const;                                                   \
+  template bool EqualitySet::geometric_inertia<R>(BasicData<R>&, double, In<R>, In<R>, In<R>, const HangingLinks<R>*, \
+                                                  Out<R>) const;                                                      \
+  template void EqualitySet::evaluate<R>(const BasicData<R>&, int, In<R>, In<R>, DelassusRows<R>&, Out<R>, Out<R>,    \
                                          Out<R>) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

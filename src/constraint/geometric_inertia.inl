@@ -5,17 +5,24 @@
 //
 // is a spring stiffness where the forces pull. A light arm of mass m and length l by which a heavy body hangs swings
 // at √(tension/(m l)), which long steps do not resolve. The implicit midpoint rule turns the spring into an
-// inertia h² k/4, with the force of the step's start, as for springs of the model (spring_rule.hpp). The inertia is
-// internal: momentum is conserved, and joints that no such force loads, wheels or fans, are unchanged. Decision 412.
+// inertia h² k/4, with the force of the step's start, as for springs of the model (spring_rule.hpp). Joints above and
+// below one another share their k (hanging.inl). The inertia is internal: momentum is conserved, and joints that no
+// such force loads, wheels or fans, are unchanged. Decisions 412 and 418.
 #pragma once
 
+#include <algorithm>
+
 #include "constraint/equality_fixed.inl"
+#include "constraint/hanging.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
 inline constexpr double kTurned = 0.2;       ///< [rad] change of a joint's rate times h above which forces turn
+inline constexpr double kLost = 1e3;         ///< [rad] the same, above which forces mean nothing
 inline constexpr double kUnresolved = 0.25;  ///< h² k/4 relative to the inertia that the joint carries: h ω = 1
+inline constexpr double kUnstable = 1;       ///< the same, h ω = 2
+inline constexpr double kChanged = 0.25;     ///< change of h² k/4 that needs another solve, relative to all inertia
 
 /// Sums over the links that a link carries: inertia in its Ic, the loops' forces in pA.f, Σ d fᵀ in IA.H.
 template <class T>
@@ -46,57 +53,83 @@ void put_loop_forces(const ModelView<Real<T>>& m, LinkState<T>* state, const Equ
   }
 }
 
-/// Lanes in which the rate of a joint with geometric stiffness changes enough to turn the loops' forces.
+/// Lanes in which the rate of a joint with geometric stiffness changes by more than `angle` over h.
 template <class T>
-TARSUS_INLINE Mask<T> turns_forces(const LinkConstants<Real<T>>& link, Real<T> h, const T* qvel, const T* next) {
+TARSUS_INLINE Mask<T> turns_by(double angle, const LinkConstants<Real<T>>& link, Real<T> h, const T* qvel,
+                               const T* next) {
   T square = T(Real<T>(0));
   for (int v = link.qvel; v < link.qvel + qvel_count(link.joint); ++v)
     square = mul_add(next[v] - qvel[v], next[v] - qvel[v], square);
-  return square * T(h * h) > T(Real<T>(kTurned * kTurned));
+  return square * T(h * h) > T(Real<T>(angle * angle));
 }
 
-/// Writes h² k/4 of each DoF to `inertia` [nv]: zero in lanes without a joint that turns the forces and has a k that
-/// steps of h do not resolve. Writes nothing if no lane has one.
-/// @param state poses; the rest is overwritten
-/// @param K [nv] joint inertia @return whether some lane has such inertia
+/// Writes h² k/4 of each DoF to `inertia` [nv] in lanes in which a joint turns the forces and has a k that steps of h
+/// do not resolve. Other lanes keep theirs, and so do those in which it differs little.
+/// @param state poses; the rest is overwritten  @param K [nv] joint inertia, with that in `inertia`
+/// @param links null: of each joint by itself
+/// @return whether some lane has a new inertia
 template <class T>
 bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
-                              const T* x2, Real<T> h, const T* K, const T* qvel, const T* next, T* inertia) {
+                              const T* x2, Real<T> h, const T* K, const T* qvel, const T* next,
+                              const HangingLink<Real<T>>* links, T* inertia) {
   using R = Real<T>;
-  const T zero = T(R(0));
-  const auto stiffens = [&](int i) { return turns_on_axis(m.link[i].joint) || turns_freely(m.link[i].joint); };
-  Mask<T> turned = zero > zero;
+  const T zero = T(R(0)), quarter = T(h * h / 4);
+  const auto stiffens = [&](int i) {
+    return turns_on_axis(m.link[i].joint) || turns_freely(m.link[i].joint) || (links && links[i].weight > 0);
+  };
+  Mask<T> turned = zero > zero, changed = turned, lost = turned;
   for (int i = 0; i < m.nlink; ++i) {
-    if (stiffens(i)) turned = turned | turns_forces<T>(m.link[i], h, qvel, next);
+    if (!stiffens(i)) continue;
+    turned = turned | turns_by<T>(kTurned, m.link[i], h, qvel, next);
+    lost = lost | turns_by<T>(kLost, m.link[i], h, qvel, next);
   }
-  if (!any_lane(turned)) return false;
+  const bool loose = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
+  if (!loose && !any_lane(turned)) return false;
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R), s.pA.f = zero3<T>();
     s.IA.H = {zero, zero, zero, zero, zero, zero, zero, zero, zero};
+    s.u.y = zero;  // Σ k w below
   }
   put_loop_forces(m, state, list, x2);
   turned = zero > zero;
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<R>& link = m.link[i];
-    const LinkState<T>& s = state[i];
-    T k = zero;
+    LinkState<T>& s = state[i];
+    const int rotation = link.qvel + (moves_freely(link.joint) ? 3 : 0);
+    T a = zero, with = zero;
     if (stiffens(i)) {
       const bool axial = turns_on_axis(link.joint);
       const Vec3<T> e = s.R.column_z();
-      const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, spring = axial ? all - dot(e, s.IA.H * e) : all;
+      const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, k = maximum(axial ? all - dot(e, s.IA.H * e) : all, zero);
       const T carried = axial ? dot(e, s.Ic.I * e) : (s.Ic.I.xx + s.Ic.I.yy + s.Ic.I.zz) * T(R(1.0 / 3));
-      k = maximum(spring * T(h * h / 4), zero);
-      turned = turned | ((k > (carried + K[link.qvel]) * T(R(kUnresolved))) & turns_forces<T>(link, h, qvel, next));
+      const T all_inertia = carried + K[rotation], swings = (all_inertia - inertia[rotation]) * T(R(kUnresolved));
+      turned = turned | ((k * quarter > swings) & turns_by<T>(kTurned, link, h, qvel, next));
+      a = k * quarter;
+      if (links) {
+        const T most = largest_stiffness(s.IA.H);
+        a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
+        if (links[i].loose) turned = turned | (a > swings * T(R(kUnstable / kUnresolved)));
+        with = mul_add(most, T(links[i].weight), s.u.y);
+      }
+      changed = changed | (absolute(a - inertia[rotation]) > all_inertia * T(R(kChanged)));
+    } else if (links) {
+      with = s.u.y;
     }
-    for (int v = link.qvel; v < link.qvel + qvel_count(link.joint); ++v) inertia[v] = k;
+    s.u.x = a;
     if (link.parent < 0) continue;
     LinkState<T>& parent = state[link.parent];
+    parent.u.y += with;
     parent.Ic = parent.Ic + shift_back(s.Ic, s.r), parent.pA.f += s.pA.f;
     parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
   }
-  for (int v = 0; v < m.nv; ++v) inertia[v] = select(turned, inertia[v], zero);
-  return any_lane(turned);
+  changed = changed & turned & !lost;
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<R>& link = m.link[i];
+    for (int v = link.qvel + (moves_freely(link.joint) ? 3 : 0); v < link.qvel + qvel_count(link.joint); ++v)
+      inertia[v] = select(changed, state[i].u.x, inertia[v]);
+  }
+  return any_lane(changed);
 }
 
 }  // namespace TARSUS_ISA

@@ -6,6 +6,7 @@
 #include "constraint/lane_view.hpp"
 #include "tarsus/constraint/capsules.hpp"
 #include "tarsus/constraint/contact_place.hpp"
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/math/kernels.hpp"
@@ -42,8 +43,12 @@
          equalities_kernel<T>)                                                                                         \
   KERNEL(bool, geometric_inertia,                                                                                      \
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,       \
-          const R* next, R* inertia),                                                                                  \
+          const R* next, const HangingLink<R>* links, R* inertia),                                                     \
          geometric_inertia_kernel<T>)                                                                                  \
+  KERNEL(bool, hanging_inertia,                                                                                        \
+         (const ModelView<R>&, void* state, const HangingLink<R>* links, R h, const R* qpos, const R* qvel, R* below,  \
+          R* inertia),                                                                                                 \
+         hanging_inertia_kernel<T>)                                                                                    \
   KERNEL(                                                                                                              \
       void, linkage_angles,                                                                                            \
       (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel, R* angle),  \

@@ -6,6 +6,7 @@
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
 #include "constraint/geometric_inertia.inl"
+#include "constraint/hanging.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
 #include "constraint/linkage_energy.inl"

@@ -20,12 +20,6 @@ template <class R>
 constexpr double kRounding = sizeof(R) == 8 ? 1e-7 : 1e-5;
 constexpr double kShare = 1e-2, kAgain = 1e-3;
 
-/// Whether a link closes to another, and not only a joint's coordinate to another's.
-static bool joins_links(EqualityKind kind) {
-  return kind == EqualityKind::connect || kind == EqualityKind::weld || kind == EqualityKind::distance ||
-         kind == EqualityKind::point_on_plane;
-}
-
 /// Whether the energy that the constraint takes and gives is known: it stores none and nothing moves it.
 static bool conserves(const Model& model, const Equality& e) {
   const auto driven = [&](int body) { return model.bodies[std::size_t(body)].mocap >= 0; };

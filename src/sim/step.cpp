@@ -177,6 +177,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       mark_round(model, spins, held);
       held_.spin.emplace(model, data, std::move(spins));
     }
+    held_.hanging.emplace(model, data, options.dt, loops_ ? equalities : nullptr);
+    if (!held_.hanging->any() && !loops_) held_.hanging.reset();
     if (options.rows.any()) make_rows(data);
     products_.emplace(model, data, std::move(held));
     next_.found.resize(data.size(1));
@@ -403,7 +405,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
   if (at_start) add_damping(data);
-  add_loop_inertia(data);
+  add_geometric_inertia(data);
   clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
   const bool implicit_products = dt > 0 && product_use() != ProductUse::never;
@@ -571,7 +573,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data);
-  add_loop_inertia(data);
+  add_geometric_inertia(data);
   if (rows_) rows_->terms().add_range_springs(data.joint_inertia, data.joint_force);
   clock_.lap(Stage::drive);
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
@@ -707,25 +709,30 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   }
 }
 
+constexpr int kStiffenings = 4;  ///< solves of a step after the first
+
 /// Whether the loops' forces rotate by more than the step resolves, so that it must be repeated.
 template <class R>
 bool Stepper<R>::stiffen_loops(BasicData<R>& data) {
   if (!loops_) return false;
-  now_.loop_inertia.resize(data.qvel.size());
+  if (now_.loop_inertia.empty()) now_.loop_inertia.assign(data.qvel.size(), R(0));
   return loops_->equalities().template geometric_inertia<R>(data, options_.dt, loops_->multiplier(), data.qvel,
-                                                            next_.qvel, now_.loop_inertia);
+                                                            next_.qvel, held_.hanging ? &*held_.hanging : nullptr,
+                                                            now_.loop_inertia);
 }
 
 template <class R>
-void Stepper<R>::add_loop_inertia(BasicData<R>& data) const {
-  for (std::size_t i = 0; i < now_.loop_inertia.size(); ++i) data.joint_inertia[i] += now_.loop_inertia[i];
+void Stepper<R>::add_geometric_inertia(BasicData<R>& data) const {
+  for (const AlignedVector<R>* inertia : {&now_.hanging_inertia, &now_.loop_inertia}) {
+    for (std::size_t i = 0; i < inertia->size(); ++i) data.joint_inertia[i] += (*inertia)[i];
+  }
 }
 
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
   const auto solve = [&] {
-    if (options_.rows.any() || (loops_ && drives.limited()) || now_.solves_rows) {
+    if (options_.rows.any() || ((loops_ || held_.hanging) && drives.limited()) || now_.solves_rows) {
       if (!rows_ && !lane_rows_) make_rows(data);
       now_.solves_terms = true;
       if (rows_) rows_->terms().turning_ranges(options_.dt, data.qpos, data.qvel, now_.turning);
@@ -740,14 +747,15 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     if (now_.solves_terms && lane_rows_) lane_rows_->terms().rewind();
     solve();
   };
-  now_.loop_inertia.clear(), now_.turning.clear();
+  now_.loop_inertia.clear(), now_.hanging_inertia.clear(), now_.turning.clear();
+  if (held_.hanging && !explicit_forces()) held_.hanging->find(model_, data, now_.hanging_inertia);
   if (held_.spin) held_.spin->begin();
   if (balances())
     held_.linkages->begin(data, options_.dt, *loops_);
   else if (loops_)
     loops_->look_ahead({});
   solve();
-  if (stiffen_loops(data)) solve_again();
+  for (int k = 0; k < kStiffenings && stiffen_loops(data); ++k) solve_again();
   for (int k = 0; k < kResponses && respond(data); ++k) {
     if (solve_responses(data))
       end_terms(data, drives, qpos_target, qvel_target);

@@ -25,6 +25,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 
 namespace tarsus {
@@ -48,6 +49,12 @@ struct UserRows {
                      std::span<double> J, std::span<double> Jdot_v)>
       evaluate;
 };
+
+/// Whether a link closes to another, and not only a joint's coordinate to another's.
+inline bool joins_links(EqualityKind kind) {
+  return kind == EqualityKind::connect || kind == EqualityKind::weld || kind == EqualityKind::distance ||
+         kind == EqualityKind::point_on_plane;
+}
 
 struct Equality {
   std::string name{};
@@ -136,9 +143,13 @@ class EqualitySet {
   /// Joint inertia for the part of the turning of the rows' forces with the links that a step of h seconds from qvel to
   /// `next` does not resolve (src/constraint/geometric_inertia.inl). data holds the poses and the step's joint_inertia;
   /// its factors are overwritten.
-  /// @param multipliers x₂ of constrained_dynamics.hpp, of all worlds  @return whether any world has such inertia
+  /// @param multipliers x₂ of constrained_dynamics.hpp, of all worlds
+  /// @param hanging null: of each joint by itself, as if the others stood still
+  /// @param inertia of the step's last solve, which joint_inertia contains; corrected
+  /// @return whether some world's is new
   template <class R>
-  bool geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next, Out<R> inertia) const;
+  bool geometric_inertia(BasicData<R>& data, double h, In<R> multipliers, In<R> qvel, In<R> next,
+                         const HangingLinks<R>* hanging, Out<R> inertia) const;
 
  private:
   int add(Equality equality, const EqualityConstants<double>& constants);

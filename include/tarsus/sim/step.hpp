@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/constraint/linkages.hpp"
 #include "tarsus/dynamics/spin_response.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
@@ -183,8 +184,9 @@ class Stepper {
     bool solves_rows = false;                  ///< it has force rows
     bool solves_terms = false;                 ///< it is solved as one problem of terms
     Limits limits = Limits::none;
-    AlignedVector<R> loop_inertia;  ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
-    AlignedVector<R> turning;       ///< [pack][nv][lane] StepTerms::turning_ranges()
+    AlignedVector<R> hanging_inertia;  ///< [pack][nv][lane] HangingLinks::find(), or empty
+    AlignedVector<R> loop_inertia;     ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
+    AlignedVector<R> turning;          ///< [pack][nv][lane] StepTerms::turning_ranges()
     AlignedVector<R> force;     ///< [pack][nv][lane] of the drives and springs, where data.joint_force is M̂ q̈ + C
     AlignedVector<R> user_tau;  ///< data.tau, while data.tau holds the sum of all applied forces
   };
@@ -199,7 +201,8 @@ class Stepper {
   struct Held {
     std::optional<EqualitySet> own;  ///< the model's equalities, if the options have no others
     std::optional<Linkages<R>> linkages;
-    std::optional<SpinResponse<R>> spin;  ///< empty: nothing spins
+    std::optional<HangingLinks<R>> hanging;  ///< empty: no chain of links is too light for the step
+    std::optional<SpinResponse<R>> spin;     ///< empty: nothing spins
   };
   struct Alone;
   struct Singles {
@@ -236,7 +239,7 @@ class Stepper {
   BilateralRows<R> bilateral_rows(const BasicData<R>& data) const;
   bool solve_responses(BasicData<R>& data);
   void change_free(BasicData<R>& data, double h) const;
-  void add_loop_inertia(BasicData<R>& data) const;
+  void add_geometric_inertia(BasicData<R>& data) const;
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   bool within_lane(In<R> values, int n, int world, R limit) const;
