@@ -18,7 +18,7 @@ constexpr double kResolved = 1.44;  ///< (h ω)² of the fastest swing that step
 constexpr double kHeavy = 0.25;     ///< ¼ h² a relative to the inertia of the joint above which something hangs on it
 constexpr int kIterations = 20;     ///< for ω: a lower bound of it, within a tenth
 
-/// A model in its reference pose.
+/// A model in its reference pose, and what its equality constraints join.
 struct Rest {
   Rest(const Model& model, const EqualitySet* equalities)
       : model(&model), view(model.view<double>()), data(model), n(std::size_t(model.njoint())) {
@@ -139,6 +139,8 @@ template <class R>
 HangingLinks<R>::HangingLinks(const Model& model, const BasicData<R>& data, double h, const EqualitySet* equalities)
     : links_(std::size_t(model.njoint())), h_(R(h)) {
   Rest rest(model, equalities);
+  const bool some = std::any_of(rest.swings.begin(), rest.swings.end(), [](char s) { return s != 0; });
+  if (!some && !equalities) return;
   std::vector<double> inertia(std::size_t(model.nv)), fastest(rest.n);
   for (std::size_t i = 0; i < rest.n; ++i) {  // joints that do not bear what hangs stand still
     const LinkConstants<double>& link = rest.view.link[i];
@@ -149,7 +151,7 @@ HangingLinks<R>::HangingLinks(const Model& model, const BasicData<R>& data, doub
   }
   factor<double>(model, rest.data, {}, inertia);
   const double gravity = norm(load3<double>(rest.view.gravity));
-  for (int axis = 0; axis < 3; ++axis) {
+  for (int axis = 0; some && axis < 3; ++axis) {
     Vec3d g{};
     g[axis] = gravity;
     const std::vector<double> now = fastest_swings(model, rest, g);
@@ -163,8 +165,8 @@ HangingLinks<R>::HangingLinks(const Model& model, const BasicData<R>& data, doub
     const double own = rest.view.armature[link.qvel];
     const Sym3<double>& I = rest.carried[i].I;
     const bool hangs = rest.swings[i] && h * h * fastest[std::size_t(link.root)] > kResolved;
-    const double inertia_here = (I.xx + I.yy + I.zz) / 3 + own;
-    const double weight = rest.turns[i] && inertia_here > 0 ? 1 / std::sqrt(inertia_here) : 0;
+    const double mean = (I.xx + I.yy + I.zz) / 3 + own;
+    const double weight = rest.turns[i] && mean > 0 ? 1 / std::sqrt(mean) : 0;
     above[i] = weight + (link.parent >= 0 ? above[std::size_t(link.parent)] : 0);
     links_[i] = {hangs, loose[std::size_t(link.root)] != 0, R(weight), R(above[i]),
                  R(kHeavy * (reference[i].joint + own))};
