@@ -755,7 +755,10 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   else if (loops_)
     loops_->look_ahead({});
   solve();
-  for (int k = 0; k < kStiffenings && stiffen_loops(data); ++k) solve_again();
+  const auto spent = [&] {  // further corrections of the inertia share the iterations of the step
+    return now_.solves_terms && rows_ && rows_->report().iterations >= options_.rows.solve.max_iterations;
+  };
+  for (int k = 0; k < kStiffenings && !(k > 0 && spent()) && stiffen_loops(data); ++k) solve_again();
   for (int k = 0; k < kResponses && respond(data); ++k) {
     if (solve_responses(data))
       end_terms(data, drives, qpos_target, qvel_target);

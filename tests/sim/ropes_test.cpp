@@ -80,7 +80,7 @@ Vec3d tip(const Model& model, Data& data) {
 }
 
 /// Near the vertical the inertia is no less than h²/4 times the second derivatives of the potential, in any direction
-/// of the joints' space, and for the first joint, which carries all, not much larger than its own.
+/// of the joints' space, and in some direction at most six times as much.
 TEST(Ropes, TheInertiaIsNoLessThanTheStiffnessOfGravity) {
   const double h = 1.0 / 30, by = 1e-3;
   for (const std::string& joint :

@@ -201,7 +201,7 @@ class Stepper {
   struct Held {
     std::optional<EqualitySet> own;  ///< the model's equalities, if the options have no others
     std::optional<Linkages<R>> linkages;
-    std::optional<HangingLinks<R>> hanging;  ///< empty: no chain of links is too light for the step
+    std::optional<HangingLinks<R>> hanging;  ///< empty: no loops, and no chain of links too light for the step
     std::optional<SpinResponse<R>> spin;     ///< empty: nothing spins
   };
   struct Alone;
