@@ -18,11 +18,10 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kTurned = 0.2;       ///< [rad] change of a joint's rate times h above which forces turn
-inline constexpr double kLost = 1e3;         ///< [rad] the same, above which forces mean nothing
-inline constexpr double kUnresolved = 0.25;  ///< h² k/4 relative to the inertia that the joint carries: h ω = 1
-inline constexpr double kUnstable = 1;       ///< the same, h ω = 2
-inline constexpr double kChanged = 0.25;     ///< change of h² k/4 that needs another solve, relative to all inertia
+inline constexpr double kTurned = 0.2;    ///< [rad] change of a joint's rate times h above which forces turn
+inline constexpr double kLost = 1e3;      ///< [rad] the same, above which forces mean nothing
+inline constexpr double kUnstable = 1;    ///< the same, h ω = 2
+inline constexpr double kChanged = 0.25;  ///< change of h² k/4 that needs another solve, relative to all inertia
 
 /// Sums over the links that a link carries: inertia in its Ic, the loops' forces in pA.f, Σ d fᵀ in IA.H.
 template <class T>
@@ -119,9 +118,8 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     s.u.x = a;
     if (link.parent < 0) continue;
     LinkState<T>& parent = state[link.parent];
-    parent.u.y += with;
-    parent.Ic = parent.Ic + shift_back(s.Ic, s.r), parent.pA.f += s.pA.f;
-    parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
+    parent.Ic = parent.Ic + shift_back(s.Ic, s.r);
+    add_to_parent(s, with, parent);
   }
   changed = changed & turned & !lost;
   for (int i = 0; i < m.nlink; ++i) {

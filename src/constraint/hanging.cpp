@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kLight = 0.1;      ///< share of a flying tree that may hang on the rest of it
 constexpr double kResolved = 1.44;  ///< (h ω)² of the fastest swing that steps resolve
-constexpr double kHeavy = 0.25;     ///< ¼ h² a relative to the inertia of the joint above which something hangs on it
 constexpr int kIterations = 20;     ///< for ω: a lower bound of it, within a tenth
 
 /// A model in its reference pose, and what its equality constraints join.
@@ -136,7 +135,7 @@ std::vector<double> fastest_swings(const Model& model, Rest& rest, const Vec3d& 
 }  // namespace
 
 template <class R>
-HangingLinks<R>::HangingLinks(const Model& model, const BasicData<R>& data, double h, const EqualitySet* equalities)
+HangingLinks<R>::HangingLinks(const Model& model, double h, const EqualitySet* equalities)
     : links_(std::size_t(model.njoint())), h_(R(h)) {
   Rest rest(model, equalities);
   const bool some = std::any_of(rest.swings.begin(), rest.swings.end(), [](char s) { return s != 0; });
@@ -169,10 +168,9 @@ HangingLinks<R>::HangingLinks(const Model& model, const BasicData<R>& data, doub
     const double weight = rest.turns[i] && mean > 0 ? 1 / std::sqrt(mean) : 0;
     above[i] = weight + (link.parent >= 0 ? above[std::size_t(link.parent)] : 0);
     links_[i] = {hangs, loose[std::size_t(link.root)] != 0, R(weight), R(above[i]),
-                 R(kHeavy * (reference[i].joint + own))};
+                 R(kUnresolved * (reference[i].joint + own))};
     some_ = some_ || hangs;
   }
-  if (some_) below_.resize(std::size_t(data.width()) * rest.n);
 }
 
 template <class R>
@@ -186,7 +184,7 @@ void HangingLinks<R>::find(const Model& model, BasicData<R>& data, AlignedVector
     R* const own = &inertia[p * nv];
     const bool here = constraint_table<R>(data.width())
                           .hanging_inertia(data.view(model, int(p)), data.state(int(p)), links_.data(), h_,
-                                           &data.qpos[p * nq], &data.qvel[p * nv], below_.data(), own);
+                                           &data.qpos[p * nq], &data.qvel[p * nv], own);
     if (!here) std::fill_n(own, nv, R(0));
     some = some || here;
   }

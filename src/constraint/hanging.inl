@@ -26,6 +26,13 @@ TARSUS_INLINE T largest_stiffness(const Mat3<T>& S) {
   return maximum(S.xx + S.yy + S.zz + square_root(square), T(Real<T>(0))) * T(Real<T>(0.5));
 }
 
+/// Adds the sums over what link s carries to its parent's.  @param with Σ k w of the joint of s and those below it
+template <class T>
+TARSUS_INLINE void add_to_parent(const LinkState<T>& s, T with, LinkState<T>& parent) {
+  parent.u.y += with, parent.pA.f += s.pA.f;
+  parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
+}
+
 /// ¼ h² a of a joint.  @param e axis of a hinge  @param f the sum of the forces  @param k largest_stiffness()
 /// @param below Σ k w below it
 template <class T>
@@ -39,11 +46,11 @@ TARSUS_INLINE T row_inertia(const HangingLink<Real<T>>& link, bool axial, const 
 }
 
 /// Writes ¼ h² a_i of each joint to `inertia` [nv]: zero in lanes in which steps of h resolve how the links swing.
-/// @param state overwritten  @param links [nlink]  @param below [nlink] scratch
+/// @param state overwritten  @param links [nlink]
 /// @return whether some lane has such inertia. If not, `inertia` is scratch.
 template <class T>
 bool hanging_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const HangingLink<Real<T>>* links,
-                            Real<T> h, const T* qpos, const T* qvel, T* below, T* inertia) {
+                            Real<T> h, const T* qpos, const T* qvel, T* inertia) {
   using R = Real<T>;
   const T zero = T(R(0)), one = T(R(1)), *const none = nullptr;
   aba_outward(m, state, qpos, qvel, none);
@@ -51,24 +58,21 @@ bool hanging_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, co
     LinkState<T>& s = state[i];
     const RigidInertia<T> I = link_inertia(m, i, s.R);
     s.pA.f = -s.pA.f, s.IA.H = outer(I.h * select(I.mass > zero, one / I.mass, zero), s.pA.f);
-    below[i] = zero;
+    s.u.y = zero;  // Σ k w below
   }
   Mask<T> hangs = one < zero;
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<R>& link = m.link[i];
     const LinkState<T>& s = state[i];
-    T a = zero, with = below[i];
+    T a = zero, with = s.u.y;
     if (links[i].hangs) {
       const T k = largest_stiffness(s.IA.H);
-      a = row_inertia(links[i], turns_on_axis(link.joint), s.R.column_z(), s.pA.f, k, below[i], h);
+      a = row_inertia(links[i], turns_on_axis(link.joint), s.R.column_z(), s.pA.f, k, s.u.y, h);
       hangs = hangs | (a > T(links[i].most));
-      with = mul_add(k, T(links[i].weight), with);
+      with = mul_add(k, T(links[i].weight), s.u.y);
     }
     for (int v = link.qvel; v < link.qvel + qvel_count(link.joint); ++v) inertia[v] = a;
-    if (link.parent < 0) continue;
-    LinkState<T>& parent = state[link.parent];
-    below[link.parent] += with, parent.pA.f += s.pA.f;
-    parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
+    if (link.parent >= 0) add_to_parent(s, with, state[link.parent]);
   }
   for (int v = 0; v < m.nv; ++v) inertia[v] = select(hangs, inertia[v], zero);
   return any_lane(hangs);

@@ -45,10 +45,10 @@
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,       \
           const R* next, const HangingLink<R>* links, R* inertia),                                                     \
          geometric_inertia_kernel<T>)                                                                                  \
-  KERNEL(bool, hanging_inertia,                                                                                        \
-         (const ModelView<R>&, void* state, const HangingLink<R>* links, R h, const R* qpos, const R* qvel, R* below,  \
-          R* inertia),                                                                                                 \
-         hanging_inertia_kernel<T>)                                                                                    \
+  KERNEL(                                                                                                              \
+      bool, hanging_inertia,                                                                                           \
+      (const ModelView<R>&, void* state, const HangingLink<R>* links, R h, const R* qpos, const R* qvel, R* inertia),  \
+      hanging_inertia_kernel<T>)                                                                                       \
   KERNEL(                                                                                                              \
       void, linkage_angles,                                                                                            \
       (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel, R* angle),  \

@@ -177,7 +177,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       mark_round(model, spins, held);
       held_.spin.emplace(model, data, std::move(spins));
     }
-    held_.hanging.emplace(model, data, options.dt, loops_ ? equalities : nullptr);
+    held_.hanging.emplace(model, options.dt, loops_ ? equalities : nullptr);
     if (!held_.hanging->any() && !loops_) held_.hanging.reset();
     if (options.rows.any()) make_rows(data);
     products_.emplace(model, data, std::move(held));

@@ -90,7 +90,7 @@ TEST(Ropes, TheInertiaIsNoLessThanTheStiffnessOfGravity) {
       const Model model = rope(12, load, Rope::tree, joint);
       const std::size_t nv = std::size_t(model.nv);
       Data data(model), workspace(model);
-      HangingLinks<double> hanging(model, data, h, nullptr);
+      HangingLinks<double> hanging(model, h, nullptr);
       ASSERT_TRUE(hanging.any());
       Random random(3);
       std::vector<double> turn(nv), moved(std::size_t(model.nq)), still(nv);
@@ -284,11 +284,11 @@ TEST(Ropes, HangInLanesAsAlone) {
 TEST(Ropes, OnlyWhatHangsHasTheInertia) {
   for (const char* name : {"humanoid", "dog", "snake72"}) {
     const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml"));
-    EXPECT_FALSE(HangingLinks<double>(model, Data(model), 1.0 / 60, nullptr).any()) << name;
+    EXPECT_FALSE(HangingLinks<double>(model, 1.0 / 60, nullptr).any()) << name;
   }
   const Model model = rope(40);
   Data data(model);
-  HangingLinks<double> hanging(model, data, 1.0 / 60, nullptr);
+  HangingLinks<double> hanging(model, 1.0 / 60, nullptr);
   AlignedVector<double> inertia;
   hanging.find(model, data, inertia);
   EXPECT_FALSE(inertia.empty());

@@ -11,6 +11,8 @@
 
 namespace tarsus {
 
+inline constexpr double kUnresolved = 0.25;  ///< ¼ h² k relative to the inertia that a joint carries: h ω = 1
+
 template <class R>
 struct HangingLink {
   bool hangs;  ///< what hangs on the joint may be too heavy for it
@@ -26,7 +28,7 @@ template <class R>
 class HangingLinks {
  public:
   /// @param equalities null: none
-  HangingLinks(const Model& model, const BasicData<R>& data, double h, const EqualitySet* equalities);
+  HangingLinks(const Model& model, double h, const EqualitySet* equalities);
 
   /// Whether something may hang on a chain too light for the step. If not, find() does nothing.
   bool any() const { return some_; }
@@ -40,7 +42,6 @@ class HangingLinks {
   std::vector<HangingLink<R>> links_;
   R h_;
   bool some_ = false;
-  AlignedVector<R> below_;  ///< scratch of the kernel
 };
 
 extern template class HangingLinks<double>;
