@@ -2,8 +2,9 @@
 
 Both engines hold every joint by the same PD gains and force limits towards the same targets: tarsus by stable PD, MuJoCo by position
 actuators (a ball joint gets three). mujoco.rollout abandons a world at its first unstable step, after which it would time no steps.
-Therefore a step of MuJoCo consists of substeps: for each integrator the smallest number with which all worlds complete the run. The
-fastest integrator is used.
+Therefore a step of MuJoCo consists of substeps: for each integrator the smallest number with which all worlds complete the run, and the
+smallest with which their mean energy is also right after each round: within ERROR of that of implicitfast with REFERENCE substeps. Of
+either kind the fastest integrator is used. Where they differ, the scene has two lines. The energy error of tarsus is measured likewise.
 Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
 folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines.
 Each scene first settles. A standing scene restarts from its initial state before each round, since neither engine stands for ever.
@@ -39,7 +40,7 @@ HOLD = 0.1  # [s] duration of each random target
 SAMPLE = 64  # worlds in which penetration and energy are measured
 TRIED = 256  # worlds in which MuJoCo's number of substeps is chosen
 INTEGRATORS = {name: getattr(mujoco.mjtIntegrator, f"mjINT_{name.upper()}") for name in ("implicitfast", "euler", "discrete", "implicit")}
-MOST_STEPS = 64
+MOST_STEPS, REFERENCE, ERROR = 64, ("implicitfast", 64), 0.2
 clock = time.perf_counter
 
 
@@ -128,11 +129,14 @@ class Ours:
                  "unsolved": r["unsolved"].mean()}
         self.worst = {key: max(float(value), self.worst.get(key, 0.0)) for key, value in worst.items()}
 
+    def energy(self):
+        """[J] mean of the sample"""
+        return float(self.batch.measure(["energy"])["energy"][:SAMPLE].sum(axis=1).mean())
+
     def quality(self):
         r = self.batch.reports
         return self.worst | {"worlds_a_call": self.batch.width, "contacts": float(r["contacts"].mean()), "iterations": float(r["iterations"].mean()),
-                             "bad_worlds": int((self.batch.status != 0).sum()),
-                             "energy_J": float(self.batch.measure(["energy"])["energy"][:SAMPLE].sum(axis=1).mean())}
+                             "bad_worlds": int((self.batch.status != 0).sum()), "energy_J": self.energy()}
 
 
 class Theirs:
@@ -170,7 +174,7 @@ class Theirs:
         return float((np.abs(self.state[:, 0] - self.time) > 1e-6).mean())
 
     def look(self):
-        self.energy, self.contacts, self.bad = [], [], 0
+        self.energies, self.contacts, self.bad = [], [], 0
         data = mujoco.MjData(self.model)
         for state in self.state[:SAMPLE]:
             mujoco.mj_setState(self.model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -181,41 +185,78 @@ class Theirs:
             self.deepest = max(self.deepest, -min((float(c.dist) for c in data.contact), default=0.0))
             last = max(int(data.solver_niter[0]) - 1, 0)
             self.gradient = max(self.gradient, float(data.solver[last].gradient))
-            self.energy.append(float(data.energy.sum())), self.contacts.append(int(data.ncon))
+            self.energies.append(float(data.energy.sum())), self.contacts.append(int(data.ncon))
+
+    def energy(self):
+        """[J] mean of the sample when last looked at"""
+        return float(np.mean(self.energies))
 
     def quality(self):
         return {"penetration_m": self.deepest, "solver_gradient": self.gradient, "contacts": float(np.mean(self.contacts)),
-                "bad_worlds": self.bad, "energy_J": float(np.mean(self.energy)), "steps": self.steps, "left": self.left()}
+                "bad_worlds": self.bad, "energy_J": self.energy(), "steps": self.steps, "left": self.left()}
+
+
+def rounds(scene):
+    """(number for the targets, steps) of what settles a scene and of each round after it"""
+    stands = scene.amplitude == 0
+    return [(-1, SETTLE[stands])] + [(round, STEPS) for round in range(1 if stands else ROUNDS)]
+
+
+def energies(scene, worlds, integrator, steps, most=np.inf, right=None):
+    """(seconds, mean energies [J] after settling and after each round) of MuJoCo; None for them where it abandons a world, takes longer
+    than `most`, or has an energy that is not the right one."""
+    side, seconds, found = Theirs(scene, worlds, 1, integrator, steps), 0.0, []
+    for round, count in rounds(scene):
+        seconds += side.run(scene.targets(worlds, count, round)[1])
+        if side.left() > 0 or seconds > most:
+            return seconds, None
+        side.look()
+        found.append(side.energy())
+        if right is not None and error(np.array(found), right) > ERROR:
+            return seconds, None
+    return seconds, np.array(found)
+
+
+def error(found, right):
+    """The largest relative error of energies."""
+    both = min(len(found), len(right))
+    return float(np.max(np.abs(found[:both] - right[:both]) / np.abs(right[:both])))
 
 
 def best_steps(scene, worlds):
-    """(integrator, substeps) of least time, where each integrator has the smallest number of substeps with which all worlds complete the
-    run."""
-    stands, best = scene.amplitude == 0, (np.inf,)
+    """({"completes" or "right": (integrator, substeps) of least time}, the right energies [J])"""
+    right = energies(scene, min(worlds, SAMPLE), *REFERENCE)[1]
+    if right is None:
+        raise RuntimeError(f"{scene.name}: MuJoCo leaves worlds on their way with {REFERENCE}")
+    best = {"completes": (np.inf,), "right": (np.inf,)}
     for integrator in INTEGRATORS:
-        steps = 1
-        while steps <= MOST_STEPS:
-            side = Theirs(scene, worlds, 1, integrator, steps)
-            seconds = left = 0.0
-            for round, count in [(-1, SETTLE[stands])] + [(round, STEPS) for round in range(1 if stands else ROUNDS)]:
-                seconds += side.run(scene.targets(worlds, count, round)[1])
-                left = side.left()
-                if left > 0 or seconds > best[0]:
-                    break
-            if left == 0:
-                best = min(best, (seconds, integrator, steps))
+        completes = False
+        for steps in range(1, MOST_STEPS + 1):
+            seconds, found = energies(scene, worlds, integrator, steps, best["right"][0], right if completes else None)
+            one = (seconds, integrator, steps)
+            if found is not None and not completes:
+                completes, best["completes"] = True, min(best["completes"], one)
+            is_right = found is not None and error(found, right) <= ERROR
+            best["right"] = min(best["right"], one) if is_right else best["right"]
+            if is_right or seconds > best["right"][0]:
                 break
-            steps += 1
-    if len(best) == 1:
-        raise RuntimeError(f"{scene.name}: MuJoCo leaves worlds on their way at {MOST_STEPS} steps in one of ours")
-    return best[1:]
+    if len(best["right"]) == 1:
+        raise RuntimeError(f"{scene.name}: MuJoCo's energies are not right with {MOST_STEPS} steps in one of ours")
+    return {kind: chosen[1:] for kind, chosen in best.items()}, right
 
 
-def measure(scene, worlds, threads, integrator, steps):
+def keep(sides, found):
+    """Looks at all sides and keeps their energies."""
+    for name, side in sides.items():
+        side.look()
+        found[name].append(side.energy())
+
+
+def measure(scene, worlds, threads, integrator, steps, right):
     sides = {"mujoco": Theirs(scene, worlds, threads, integrator, steps)}
     for dtype in ("float64", "float32"):
         sides[dtype] = Ours(scene, worlds, threads, dtype)
-    times = {side: [] for side in sides}
+    times, found = {side: [] for side in sides}, {side: [] for side in sides}
     stands = scene.amplitude == 0  # but not for ever, so each round restarts
 
     def run(steps, round):
@@ -227,14 +268,15 @@ def measure(scene, worlds, threads, integrator, steps):
             for side in sides.values():
                 side.reset()
             run(SETTLE[stands], -1)
+            keep(sides, found)
         for name, each in run(STEPS, round).items():
             times[name].append(each)
-        for side in sides.values():
-            side.look()
+        keep(sides, found)
     line = {"scene": scene.name, "dof": scene.tarsus.nv, "worlds": worlds, "threads": threads, "dt": scene.dt,
             "isa": tarsus.isa_level(), "mujoco_version": mujoco.__version__, "integrator": integrator}
     for name, side in sides.items():
-        line[name] = {"us": float(min(times[name])), "median_us": float(np.median(times[name]))} | side.quality()
+        line[name] = {"us": float(min(times[name])), "median_us": float(np.median(times[name])),
+                      "energy_error": error(np.array(found[name]), right)} | side.quality()
     for dtype in ("float64", "float32"):
         line[f"ratio_{dtype}"] = line["mujoco"]["us"] / line[dtype]["us"]
     return line
@@ -270,25 +312,31 @@ def main():
         for name, scene, key in (("cassie on its motors, random", "agility_cassie/scene.xml", 0),
                                  ("panda and cube on servos", "franka_emika_panda/mjx_single_cube.xml", "pickup")):
             recipes.append((name, arguments.menagerie / scene, 0.005, None, None, None, 0.4, key))
-    head = f"{'scene':<26}{'threads':>8}{'MuJoCo':>15}{'left':>6}{'µs':>8}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
-    print(head + f"{'residual m/s':>20}{'penetration mm, ours/MuJoCo':>30}{'energy J, ours/MuJoCo':>25}{'threads give':>14}",
+    head = f"{'scene':<26}{'threads':>8}{'MuJoCo':>16}{'left':>6}{'µs':>8}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
+    print(head + f"{'residual m/s':>20}{'penetration mm, ours/MuJoCo':>30}{'energy J, ours/MuJoCo':>25}{'error %':>15}{'threads give':>14}",
           file=sys.stderr)
     for recipe in recipes:
         if arguments.scenes not in recipe[0]:
             continue
-        scene, first = Scene(*recipe), None
-        chosen = best_steps(scene, min(arguments.worlds, TRIED))
-        for threads in arguments.threads:
-            r = measure(scene, arguments.worlds, threads, *chosen)
-            first = first or r
-            for side in ("mujoco", "float64", "float32"):
-                r[f"scaling_{side}"] = first[side]["us"] / r[side]["us"]
-            print(json.dumps(r), flush=True)
-            d, f, m = r["float64"], r["float32"], r["mujoco"]
-            print(f"{r['scene']:<26}{threads:>8}{r['integrator']:>13}{m['steps']:>2}{m['left']:>6.3f}{m['us']:>8.2f}{d['us']:>10.2f}{r['ratio_float64']:>7.1f}{f['us']:>10.2f}"
-                  f"{r['ratio_float32']:>7.1f}{d['contacts']:>10.1f}{d['residual_m_per_s']:>10.1e}{f['residual_m_per_s']:>10.1e}"
-                  f"{d['penetration_m'] * 1e3:>20.2f}/{m['penetration_m'] * 1e3:<9.2f}{d['energy_J']:>14.1f}/{m['energy_J']:<10.1f}"
-                  f"{r['scaling_float64']:>7.2f}{r['scaling_float32']:>7.2f}", file=sys.stderr)
+        scene = Scene(*recipe)
+        best, right = best_steps(scene, min(arguments.worlds, TRIED))
+        for kind in ("completes", "right") if best["completes"] != best["right"] else ("right",):
+            first = None
+            for threads in arguments.threads:
+                r = {"kind": kind} | measure(scene, arguments.worlds, threads, *best[kind], right)
+                first = first or r
+                for side in ("mujoco", "float64", "float32"):
+                    r[f"scaling_{side}"] = first[side]["us"] / r[side]["us"]
+                print(json.dumps(r), flush=True)
+                show(r, threads)
+
+
+def show(r, threads):
+    d, f, m = r["float64"], r["float32"], r["mujoco"]
+    print(f"{r['scene']:<26}{threads:>8}{r['integrator']:>13}{m['steps']:>3}{m['left']:>6.3f}{m['us']:>8.2f}{d['us']:>10.2f}{r['ratio_float64']:>7.1f}"
+          f"{f['us']:>10.2f}{r['ratio_float32']:>7.1f}{d['contacts']:>10.1f}{d['residual_m_per_s']:>10.1e}{f['residual_m_per_s']:>10.1e}"
+          f"{d['penetration_m'] * 1e3:>20.2f}/{m['penetration_m'] * 1e3:<9.2f}{d['energy_J']:>14.1f}/{m['energy_J']:<10.1f}"
+          f"{d['energy_error'] * 100:>8.0f}/{m['energy_error'] * 100:<6.0f}{r['scaling_float64']:>7.2f}{r['scaling_float32']:>7.2f}", file=sys.stderr)
 
 
 if __name__ == "__main__":
