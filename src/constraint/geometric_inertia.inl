@@ -20,7 +20,7 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kTurned = 0.2;    ///< [rad] change of a joint's rate times h above which forces turn
 inline constexpr double kLost = 1e3;      ///< [rad] the same, above which forces mean nothing
-inline constexpr double kUnstable = 1;    ///< the same, h ω = 2
+inline constexpr double kSwings = 0.36;   ///< h² k/4 relative to that inertia above which loads swing: h ω = 1.2
 inline constexpr double kChanged = 0.25;  ///< change of h² k/4 that needs another solve, relative to all inertia
 
 /// Sums over the links that a link carries: inertia in its Ic, the loops' forces in pA.f, Σ d fᵀ in IA.H.
@@ -108,7 +108,7 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
       if (links) {
         const T most = largest_stiffness(s.IA.H);
         a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
-        if (links[i].loose) turned = turned | (a > swings * T(R(kUnstable / kUnresolved)));
+        if (links[i].loose) turned = turned | (a > swings * T(R(kSwings / kUnresolved)));
         with = mul_add(most, T(links[i].weight), s.u.y);
       }
       changed = changed | (absolute(a - inertia[rotation]) > all_inertia * T(R(kChanged)));

@@ -64,9 +64,11 @@ class LaneSolver {
   /// Call when no lane waits. Verifies the results, solves softer problems for lanes that failed, and writes the
   /// results.
   void end() {
-    Mask<T> acted;
+    Mask<T> acted, looked = no_lanes<T>();  // a lane is looked at once, whatever lanes beside it need
     for (bool hardened = false;; hardened = true) {
-      look_again(met_);
+      const Mask<T> fresh = met_ & ~looked;
+      look_again(fresh);
+      looked = looked | fresh;
       acted = best_residual_ < T(std::numeric_limits<R>::infinity());
       const Mask<T> missed = ~met_ & acted;
       if (hardened || !any_lane(missed)) break;
@@ -454,11 +456,16 @@ class LaneSolver {
     keep(live_);
   }
 
-  /// Raises R of all rows to at least `share` of the inverse mass.
-  void set_stage(R share) {
-    const auto soft = [&](const LaneMetric<T>& m) { return maximum(m.own_R, m.inverse_mass * T(share)); };
-    const auto set = [&](LaneMetric<T>& metric, Mask<T> live) { metric.set(soft(metric), live); };
-    s_.every_contact([&](LaneContact<T>& c) { c.set(soft(c.normal), soft(c.tangent), c.live); });
+  /// Raises R of all rows to at least `share` of the inverse mass, in some lanes.
+  void set_stage(R share, Mask<T> lanes) {
+    const auto set = [&](LaneMetric<T>& metric, Mask<T> live, R part = 1) {
+      LaneMetric<T> to = metric;
+      to.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live, part);
+      metric.R = select(lanes, to.R, metric.R), metric.iR = select(lanes, to.iR, metric.iR);
+      metric.rho = select(lanes, to.rho, metric.rho), metric.irho = select(lanes, to.irho, metric.irho);
+    };
+    s_.every_contact(
+        [&](LaneContact<T>& c) { set(c.normal, c.live, kSlidingPart<R>), set(c.tangent, c.live, kSlidingPart<R>); });
     for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
     for (int i = 0; i < s_.nrow; ++i) {
       if (!s_.row[i].bilateral()) set(s_.row[i].metric, s_.row[i].live);
@@ -479,7 +486,7 @@ class LaneSolver {
         t.at.next_y = gamma;
         t.at.next_u = times_R(t, before_projection(t, t.at.now_u) - gamma);
       });
-      set_stage(share);
+      set_stage(share, missed);
       s_.each_term([&](auto& t) { t.at.now_y = select(going, t.at.next_y + times_iR(t, t.at.next_u), t.at.now_y); });
       const bool own = share == 0;
       const Mask<T> met = descend(own ? step_.tolerance : R(1e-3), own ? 10 : 12, own);
@@ -487,7 +494,7 @@ class LaneSolver {
       going = going & met & (iterations_ < most());
       if (!any_lane(going)) break;
     }
-    set_stage(0);
+    set_stage(0, missed);
   }
 
   const LanePack<R>& pack_;

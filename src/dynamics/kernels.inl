@@ -4,6 +4,7 @@
 #include "dynamics/coupled.inl"
 #include "dynamics/crba.inl"
 #include "dynamics/dense.inl"
+#include "dynamics/free_flight.inl"
 #include "dynamics/integrate.inl"
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/kinematics.inl"

@@ -1,16 +1,20 @@
 #include "tarsus/dynamics/velocity_products.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "dynamics/kernel_table.hpp"
 
 namespace tarsus {
 
+/// Numbers of scratch that the kernels of free_flight.inl need.
+static std::size_t free_flight_scratch(int nq, int nlink) { return std::size_t(nq) + 15 * std::size_t(nlink); }
+
 template <class R>
 VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> held)
     : held_(std::move(held)),
       links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
-      scratch_(7 * std::size_t(model.nv) * data.width()) {
+      scratch_(std::max(7 * std::size_t(model.nv), free_flight_scratch(model.nq, model.njoint())) * data.width()) {
   if (!held_.empty()) check_size("held", held_.size(), std::size_t(model.njoint()));
 }
 
@@ -76,6 +80,25 @@ void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h
                        use == Use::never, held(), scratch_.data(), qpos.data() + q, qvel.data() + v,
                        joint_force.data() + v, joint_inertia.data() + v, stiff.empty() ? nullptr : stiff.data() + v,
                        qacc.data() + v, &found[std::size_t(pack * data.width())]);
+  }
+}
+
+template <class R>
+void VelocityProducts<R>::leave_pose(const Model& model, BasicData<R>& data, R h) {
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
+    kernel_table<R>(data.width())
+        .leave_pose(data.view(model, pack), data.state(pack), h, &data.qpos[q], scratch_.data(), &data.qvel[v]);
+  }
+}
+
+template <class R>
+void VelocityProducts<R>::reach_pose(const Model& model, BasicData<R>& data, R h, Out<R> next_qpos, Out<R> next_qvel) {
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
+    kernel_table<R>(data.width())
+        .reach_pose(data.view(model, pack), data.state(pack), h, &data.qpos[q], scratch_.data(), &next_qpos[q],
+                    &next_qvel[v]);
   }
 }
 

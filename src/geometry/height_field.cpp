@@ -241,6 +241,8 @@ void Terrain::add(const ContactPoint& p) {
 
 }  // namespace
 
+constexpr std::uint32_t kNextOfOneNumber = 1u << 16;  // no shape has so many features
+
 void height_field_pair(const Body& a, const Body& b, ContactList& out) {
   const Mat3d& r = a.pose.rotation;
   const ShapePose local{a.to_local(b.position()), transpose(r) * b.pose.rotation};
@@ -250,7 +252,10 @@ void height_field_pair(const Body& a, const Body& b, ContactList& out) {
   ContactList& points = terrain.points();
   for (int k = 0; k < points.size(); ++k) {
     const ContactPoint& p = points[k];
-    out.add(a.to_world(mul_add(p.normal, -p.distance / 2, p.position)), r * p.normal, p.distance, p.feature);
+    // Each triangle numbers its own points: those with one number become its first, second and so on.
+    std::uint32_t feature = p.feature;
+    for (int i = 0; i < k; ++i) feature += points[i].feature == p.feature ? kNextOfOneNumber : 0;
+    out.add(a.to_world(mul_add(p.normal, -p.distance / 2, p.position)), r * p.normal, p.distance, feature);
   }
 }
 

@@ -191,7 +191,9 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
   for (int lane = 0; lane < count; ++lane) {
     const int world = first + lane;
     Task::Score score = thread.scores[lane];
-    if (!std::isfinite(R(score.reward))) thread.memory[lane] = nullptr;  // the action or the state is too large
+    const bool finite = std::isfinite(R(score.reward)) &&
+                        std::ranges::all_of(row(terms_, nterm_, world), [](R x) { return std::isfinite(x); });
+    if (!finite) thread.memory[lane] = nullptr;  // the action or the state is too large
     ended_.bad[world] = !starts_[world] && !thread.memory[lane];
     if (!thread.memory[lane]) {
       score = {};

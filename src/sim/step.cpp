@@ -321,7 +321,7 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
   if (options_.screen) screen(data, target, qvel_target);
   make_unit(data);
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = now_.solves_terms = false;
-  now_.limits = Limits::none;
+  now_.limits = Limits::none, now_.solved_qvel.clear();
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
     now_.user_tau.assign(data.tau.begin(), data.tau.end());
@@ -334,7 +334,7 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
   if (options_.integrator == Integrator::rk4)
     rk4(data, *drives, target, qvel_target);
   else
-    euler(data, *drives, target, qvel_target);
+    move(data, *drives, target, qvel_target);
   if (servos_) std::copy(now_.user_tau.begin(), now_.user_tau.end(), data.tau.begin());
   if (lane_rows_ && now_.solves_terms && options_.again) step_again(data, given, qpos_target, qvel_target);
   data.time += options_.dt;
@@ -343,6 +343,29 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
     servos_->advance(data, options_.dt, [&](int world) { return status_[world] == WorldStatus::ok; });
   clock_.lap(Stage::check);
   return bad;
+}
+
+/// euler() between velocities that belong to the poses with them.
+template <class R>
+void Stepper<R>::move(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+  const auto drives_a_root = [&] {
+    return std::any_of(model_.joints.begin(), model_.joints.end(), [&](const Joint& joint) {
+      const auto gain = [&](const std::vector<double>& of) {
+        return std::any_of(&of[joint.qvel], &of[joint.qvel] + 6, [](double x) { return x != 0; });
+      };
+      return moves_freely(joint.type) && (gain(drives.kp) || gain(drives.kd));
+    });
+  };
+  const bool closes = loops_ && options_.loops == LoopMode::shake;
+  if (product_use() == ProductUse::never || closes || drives_a_root())
+    return euler(data, drives, qpos_target, qvel_target);
+  now_.given_qvel.assign(data.qvel.begin(), data.qvel.end());
+  products_->leave_pose(model_, data, R(options_.dt));
+  euler(data, drives, qpos_target, qvel_target);
+  now_.solved_qvel.assign(next_.qvel.begin(), next_.qvel.end());
+  products_->reach_pose(model_, data, R(options_.dt), next_.qpos, next_.qvel);
+  std::copy(now_.given_qvel.begin(), now_.given_qvel.end(), data.qvel.begin());
+  clock_.lap(Stage::integrate);
 }
 
 /// Marks the worlds whose inputs are not finite.

@@ -24,6 +24,10 @@ TARSUS_INLINE T tiny() {
   return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
 }
 
+/// Factor of the inverse mass in a contact's ρ.
+template <class R>
+inline constexpr R kSlidingPart = sizeof(R) == 8 ? R(kSlidingShare) : R(1);
+
 /// Compliance R and metric ρ of a row's natural map, with their inverses, at the present stage; own_R is the problem's
 /// R.
 template <class T>
@@ -50,8 +54,7 @@ struct SlidingRows {
   Vec3<T> base;    ///< γ̄
   T given_normal;  ///< bounds friction in steps with fixed friction discs
 
-  TARSUS_INLINE void set(T normal_R, T tangent_R, Mask<T> live,
-                         Real<T> share = sizeof(Real<T>) == 8 ? Real<T>(kSlidingShare) : Real<T>(1)) {
+  TARSUS_INLINE void set(T normal_R, T tangent_R, Mask<T> live, Real<T> share = kSlidingPart<Real<T>>) {
     normal.set(normal_R, live, share), tangent.set(tangent_R, live, share);
   }
   void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }

@@ -114,7 +114,7 @@ Miss loops_missed(const Model& model, const EqualitySet& set, const Data& data, 
                   const ConstrainedDynamics<double>& loops) {
   const DenseSystem system = dense_system(model, set, before, data.joint_inertia, dt, 0, loops.ahead());
   const Eigen::VectorXd v0 = Eigen::Map<const Eigen::VectorXd>(before.qvel.data(), model.nv) / dt,
-                        a = Eigen::Map<const Eigen::VectorXd>(data.qvel.data(), model.nv) / dt - v0,
+                        a = Eigen::Map<const Eigen::VectorXd>(data.qacc.data(), model.nv),
                         x2 = Eigen::Map<const Eigen::VectorXd>(loops.multiplier().data(), set.rows());
   Eigen::MatrixXd A = system.J * spd_solve(system.M, system.J.transpose());
   A.diagonal() += system.sigma;
@@ -170,6 +170,8 @@ void run(unsigned seed, const Hardness& hardness, Tally& tally) {
     tally.rows_open += rows.status != StepStatus::converged;
     tally.rows = std::max(tally.rows, rows.residual);
     if (!stepper.loops() || options.loops != LoopMode::spook) continue;
+    const In<double> solved = stepper.solved_qvel(data);
+    for (int v = 0; v < model.nv; ++v) before.qvel[v] = solved[v] - options.dt * data.qacc[v];
     const Miss miss = loops_missed(model, set, data, before, options.dt, *stepper.loops());
     const KktStatus status = stepper.loops()->status(0);
     tally.unsettled += status > (miss.speed > 0.9e-5 ? KktStatus::inconsistent : KktStatus::redundant);

@@ -55,6 +55,13 @@ class VelocityProducts {
   void begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel, In<R> joint_force,
                   In<R> joint_inertia, Out<R> qacc, Out<R> found, In<R> stiff = {});
 
+  /// Changes data.qvel, which is the velocity at data.qpos, to that with which a step of h seconds begins: the numbers
+  /// for data.qpos ⊟ h v with its momentum. Only the linear velocity of free joints differs, where their trees turn.
+  void leave_pose(const Model& model, BasicData<R>& data, R h);
+  /// Changes the result of a step of h seconds from data.qpos: next_qvel, numbers for data.qpos, to the velocity at
+  /// next_qpos, and next_qpos so that centres of mass move by h times their velocity. Trees on free joints only.
+  void reach_pose(const Model& model, BasicData<R>& data, R h, Out<R> next_qpos, Out<R> next_qvel);
+
  private:
   const std::uint8_t* held() const { return held_.empty() ? nullptr : held_.data(); }
 

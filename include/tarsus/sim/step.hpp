@@ -172,6 +172,11 @@ class Stepper {
   /// The state at the start of the last step, laid out as in data.
   In<R> start_qpos() const { return next_.qpos; }
   In<R> start_qvel() const { return next_.qvel; }
+  /// The velocity for which the laws of the last step hold with the rows and masses of start_qpos(), as data.
+  /// data.qvel is the same motion at data.qpos: it differs in the linear velocity of free joints whose trees turn.
+  In<R> solved_qvel(const BasicData<R>& data) const {
+    return now_.solved_qvel.empty() ? In<R>(data.qvel) : In<R>(now_.solved_qvel);
+  }
   /// Force exerted on each link over the last step by everything fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> force) const;
   /// The same for all worlds in the layout of packs, [pack][nlink][3][lane]; empty if worlds are stepped individually.
@@ -187,8 +192,10 @@ class Stepper {
     AlignedVector<R> hanging_inertia;  ///< [pack][nv][lane] HangingLinks::find(), or empty
     AlignedVector<R> loop_inertia;     ///< [pack][nv][lane] EqualitySet::geometric_inertia(), or empty
     AlignedVector<R> turning;          ///< [pack][nv][lane] StepTerms::turning_ranges()
-    AlignedVector<R> force;     ///< [pack][nv][lane] of the drives and springs, where data.joint_force is M̂ q̈ + C
-    AlignedVector<R> user_tau;  ///< data.tau, while data.tau holds the sum of all applied forces
+    AlignedVector<R> force;  ///< [pack][nv][lane] of the drives and springs, where data.joint_force is M̂ q̈ + C
+    AlignedVector<R> solved_qvel;  ///< see solved_qvel(); empty: that is data.qvel
+    AlignedVector<R> given_qvel;   ///< data.qvel, while data.qvel holds that with which the step begins
+    AlignedVector<R> user_tau;     ///< data.tau, while data.tau holds the sum of all applied forces
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
@@ -218,6 +225,7 @@ class Stepper {
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void make_unit(BasicData<R>& data);
+  void move(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
