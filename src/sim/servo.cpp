@@ -236,24 +236,28 @@ void Servos<R>::settle(const BasicData<R>& data) {
   for (int v = 0; v < model_.nv; ++v) {
     if (joined_[v].count == 0) continue;
     const Joint& joint = model_.joints[model_.dof_joint[v]];
-    const bool limited = joint.force_limited && joint.nv() == 1, servo = joined_[v].servo;
+    const bool limited = joint.force_limited && joint.nv() == 1;
     const double low = limited ? joint.force_range[0] : -kInfinity, high = limited ? joint.force_range[1] : kInfinity;
     const double kp = drives_.kp[v], kd = drives_.kd[v];
+    const bool drive = joined_[v].servo && (kp > 0 || kd > 0);  // a damper at control 0 is a force as others
     for (int world = 0; world < packs_ * width_; ++world) {
       const std::size_t place = at(model_.nv, v, world);
       const R rows = row_force_[place];
-      tau_[place] += servo ? fixed_[place] : std::clamp(fixed_[place] + rows, R(low), R(high)) - rows;
-      if (!servo) continue;
+      if (!drive) {
+        const R force = fixed_[place] + std::clamp(servo_[place], R(joined_[v].low), R(joined_[v].high));
+        tau_[place] += std::clamp(force + rows, R(low), R(high)) - rows;
+        continue;
+      }
+      tau_[place] += fixed_[place];
       if (kp > 0)
         qpos_target_[at(model_.nq, joint.qpos, world)] = servo_[place] / (R(kp) * own(&WorldTable<R>::kp, v, world));
-      qvel_target_[place] = kp == 0 && kd > 0 ? servo_[place] / (R(kd) * own(&WorldTable<R>::kd, v, world)) : R(0);
-      if (kp == 0 && kd == 0) tau_[place] += std::clamp(servo_[place], R(joined_[v].low), R(joined_[v].high));
+      qvel_target_[place] = kp == 0 ? servo_[place] / (R(kd) * own(&WorldTable<R>::kd, v, world)) : R(0);
     }
-    if (!servo || drives_.force_limit.empty()) continue;
+    if (!joined_[v].servo || drives_.force_limit.empty()) continue;
     // Lanes share the limits, so there the joint's range bounds only its servos.
     const double fixed = width_ == 1 ? double(fixed_[v] + row_force_[v]) : 0;
-    drives_.force_floor[v] = std::clamp(joined_[v].low, low - fixed, high - fixed);
-    drives_.force_limit[v] = std::clamp(joined_[v].high, low - fixed, high - fixed);
+    drives_.force_floor[v] = drive ? std::clamp(joined_[v].low, low - fixed, high - fixed) : -kInfinity;
+    drives_.force_limit[v] = drive ? std::clamp(joined_[v].high, low - fixed, high - fixed) : kInfinity;
   }
 }
 

@@ -1359,6 +1359,30 @@ def test_servos_are_held_each_and_together(name, dt):
             assert low - slack <= data.qacc[0] <= high + slack
 
 
+@pytest.mark.parametrize("damper", ["<damper joint='j' kv='2' ctrlrange='0 1'/>", "<general joint='j' gaintype='affine' gainprm='0 0 -2'/>"])
+@pytest.mark.parametrize("other", [
+    "<motor joint='j' gear='9'/>", "<muscle joint='j' lengthrange='-1 1' force='9'/>", "<position tendon='t' kp='10'/>", "<pid tendon='t' kp='10' ki='2'/>",
+    "<position site='t' refsite='w' gear='0 0 0 0 1 0' kp='10'/>", "<position cranksite='t' slidersite='w' cranklength='1' kp='90'/>"])  # fmt: skip
+def test_servos_without_gains_leave_joints_their_ranges(other, damper):
+    """At control 0 a damper has no gain; the joint's range bounds what else acts on it."""
+    text = UNIT.format(dt=1e-4, joint="actuatorfrcrange='-.1 .2'", tendon="", actuators=other + damper)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, batch, found = mujoco.MjData(theirs), tarsus.Batch(ours, 2), []
+    for options in ({}, {"joint_limits": False, "contacts": False}):
+        data = tarsus.Data(ours)
+        data.qpos[:], data.qvel[:], data.ctrl[0] = 0.3, 0.5, 1
+        stepper = tarsus.Stepper(data, **options)
+        for _ in range(500):
+            assert stepper.step() == 0
+        found.append(data.qvel[0])
+    for each in (d, batch):
+        each.qpos[:], each.qvel[:], each.ctrl[..., 0] = 0.3, 0.5, 1
+    for _ in range(500):
+        mujoco.mj_step(theirs, d)
+        batch.step()
+    assert np.allclose([*found, *batch.qvel[:, 0]], d.qvel[0], atol=1e-4), (found, batch.qvel, d.qvel)
+
+
 #: Servos that turn a ball joint by its angle, and laws that MuJoCo does not treat as position servos.
 TURNING = ["position kp='10'", "position kp='10' kv='2' gear='.5 .5 0'", "general biastype='affine' gainprm='10' biasprm='3 -10 -2' gear='0 2 0'",
            "general biastype='affine' gainprm='-10' biasprm='0 10 0'", "general biastype='affine' gainprm='10' biasprm='0 -5 0'",

@@ -89,6 +89,20 @@ TEST(Servo, JointRangesBoundServosAndMotorsTogether) {
   expect_near(run(model, {1, 3}, 100, {.dt = kStep}), expected, 1e-9);
 }
 
+TEST(Servo, JointRangesBoundMotorsBesideServosWithoutGains) {
+  const std::string tendon = "<tendon><fixed name='t'><joint joint='j' coef='1.5'/></fixed></tendon>";
+  for (const std::string other : {"<motor joint='j'/>", "<position tendon='t' kp='500'/>"}) {
+    const Model alone = arm(tendon + actuators(other + "<motor joint='j'/>"), "actuatorfrcrange='-5 5'"),
+                beside = arm(tendon + actuators(other + "<damper joint='j' kv='2' ctrlrange='0 1'/>"),
+                             "actuatorfrcrange='-5 5'");
+    for (const bool limits : {false, true}) {
+      StepOptions options = kPlain;
+      options.rows.joints = limits;
+      expect_near(run(beside, {9, 0}, 100, options), run(alone, {9, 0}, 100, options), 1e-9);
+    }
+  }
+}
+
 TEST(Servo, OnATendonOfOneJointIsOneOnTheJoint) {
   const std::string tendon = "<tendon><fixed name='t'><joint joint='j' coef='1.5'/></fixed></tendon>";
   const std::string law = "kp='2000' kv='40' forcerange='-30 30'/>";
