@@ -308,13 +308,13 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       if (actuation_.actuators()[i].motor)
         motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
     }
+    if (step.damping) add_polynomial_rows(world, step);
     if (step.implicit) {
-      add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
       add_drag_rows(world);  // last, because their number varies between steps
       continue;
     }
-    add(tau_, passive.polynomial_force());
+    if (!step.damping) add(tau_, passive.polynomial_force());
     if (step.actuators) add(tau_, actuation_.actuator_force());
     for (int t = 0; t < actuation_.tendons().size(); ++t)
       add_along(tau_, actuation_.tendons()[t].dofs, tendon_arm(world, t), passive.tendon_force()[t], world);
@@ -397,16 +397,20 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
 
 /// Adds the rows of polynomial springs and dampers of joints.
 template <class R>
-void Servos<R>::add_polynomial_rows(int world, double dt) {
+void Servos<R>::add_polynomial_rows(int world, const ServoStep& step) {
   static constexpr double kUnit = 1;
   int slot = actuator_slot() + 2 * actuation_.actuators().size();
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
-      const double stiffness = p.stiffness_at(x);
+      const double stiffness = step.implicit ? p.stiffness_at(x) : 0, damping = p.damping_at(speed);
+      if (!step.implicit && damping == 0) {
+        tau_[at(model_.nv, p.dofs[k], world)] += R(p.force(x, speed)), ++slot;
+        continue;
+      }
       ForceRow& row =
-          rows_.of[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
-                                               spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
+          rows_.of[world].emplace_back(falling(p.force(x, speed), stiffness, damping, speed, step.dt,
+                                               spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], step.dt)));
       row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1}, row.slot = slot++;
     }
   }

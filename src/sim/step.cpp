@@ -204,8 +204,9 @@ void Stepper<R>::make_rows(const BasicData<R>& data) {
 /// Sums all forces other than drives into data.tau; now_.user_tau keeps the user's.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
-  const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
-  servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
+  const bool euler = options_.integrator != Integrator::rk4, implicit = euler && !explicit_forces();
+  servos_->prepare(data,
+                   {options_.dt, implicit, euler, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
                    qpos, qvel, now_.user_tau);
   // A world's step in SIMD lanes must not depend on the other lanes.
   now_.solves_rows = width_ == 1 ? servos_->has_rows() : servos_->may_have_rows();
@@ -477,7 +478,7 @@ void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
   }
 }
 
-/// In MuJoCo's Euler step only the joints' damping is implicit.
+/// In MuJoCo's Euler step only the joints' damping is implicit; polynomials are rows.
 template <class R>
 void Stepper<R>::add_damping(BasicData<R>& data) const {
   for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {

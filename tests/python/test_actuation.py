@@ -733,6 +733,38 @@ def test_explicit_steps_of_muscles_are_mujocos():
     assert np.abs(d.qpos).max() > 0.1
 
 
+@pytest.mark.parametrize("damping", [".4 .3 .8", "0 0 5", ".5"])
+def test_explicit_steps_of_damping_polynomials_are_mujocos(damping):
+    """Also in lanes, under factors of each world, and beside ranges."""
+    text = f"""<mujoco><option timestep="0.002"/><default><joint damping="{damping}"/></default><worldbody>
+        <body><joint type="ball"/><geom size=".1" pos=".1 0 0" mass=".5"/>
+          <body pos=".3 0 0"><joint axis="0 1 0" range="-170 170"/><geom size=".1" pos=".2 0 0" mass=".5"/>
+            <body pos=".3 0 0"><joint type="slide" axis="0 0 1"/><geom size=".1" mass=".5"/></body></body></body></worldbody></mujoco>"""
+    ours, velocity = tarsus.Model.from_xml_string(text), np.array([5, -2, 3, 6, -4.0])
+    batch = tarsus.Batch(ours, 3, actuation="explicit", contacts=False)
+    factors = np.array([1, 0.5, 2.0])
+    batch.set_parameters(damping_scale=np.repeat(factors[:, None], ours.njoint, 1))
+    batch.qvel[:] = velocity
+    for _ in range(20):
+        batch.step()
+    for world, factor in enumerate(factors):
+        theirs = mujoco.MjModel.from_xml_string(text)
+        theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        theirs.dof_damping[:] *= factor
+        theirs.dof_dampingpoly[:] *= factor
+        d = mujoco.MjData(theirs)
+        d.qvel[:] = velocity
+        if factor == 1:
+            data = tarsus.Data(ours)
+            set_state(data, d)
+            stepper = tarsus.Stepper(data, contacts=False, joint_limits=False, actuation="explicit")
+        for _ in range(20):
+            mujoco.mj_step(theirs, d)
+            assert factor != 1 or stepper.step() == 0
+        assert np.allclose(batch.qvel[world], d.qvel, rtol=0, atol=1e-10), factor
+        assert factor != 1 or np.allclose(data.qvel, d.qvel, rtol=0, atol=1e-10)
+
+
 # -- packs of worlds ----------------------------------------------------------------------------------------------------
 
 #: One actuator or passive part at a time, with sensors of every kind that does not depend on contacts.

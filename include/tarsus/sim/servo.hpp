@@ -28,7 +28,8 @@ namespace tarsus {
 /// Selects which actuator and passive forces a step includes, and how.
 struct ServoStep {
   double dt = 0;            ///< [s] > 0
-  bool implicit = true;     ///< false: all forces are evaluated at the start of the step
+  bool implicit = true;     ///< false: all forces are evaluated at the start of the step, except for
+  bool damping = true;      ///< polynomial dampers of joints; false: these too
   bool actuators = true;    ///< false: only passive forces
   bool row_limits = false;  ///< includes ranges and dry friction of tendons
   bool contacts = false;    ///< contacts are on, which adhesion needs
@@ -104,7 +105,7 @@ class Servos {
   void add_tendon_rows(int world, const ServoStep& step);
   double tendon_return(int world, int tendon) const;
   void add_tendon_limits(int world, double dt, int tendon);
-  void add_polynomial_rows(int world, double dt);
+  void add_polynomial_rows(int world, const ServoStep& step);
   void find_drags(const BasicData<R>& data, int world, double dt);
   void mend_lift(const BasicData<R>& data, int world, double dt);
   void find_arm(const Immersion& body, const Vec3d& at, const Force<double>& force);
