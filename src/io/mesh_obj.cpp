@@ -1,9 +1,9 @@
-// Wavefront OBJ. Only v and f are read; normals, textures, groups and materials are ignored.
+// Wavefront OBJ. Only v, f, o and g are read; normals, textures and materials are ignored.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
+#include <set>
 
 #include "mesh_formats.hpp"
 #include "tarsus/io/text_number.hpp"
@@ -22,7 +22,8 @@ struct ObjParser {
   VertexMerger merger{mesh.vertices};
   std::vector<int> index;  // OBJ's vertex number - 1 → merged vertex
   std::vector<int> polygon;
-  int line = 0, objects = 0;
+  int line = 0;
+  std::array<int, 2> object{};  // numbers of the object and of the group so far
   std::size_t unsupported = 0;
   int unsupported_line = 0;
   std::string unsupported_word;
@@ -65,7 +66,7 @@ struct ObjParser {
     } else {
       fan();
     }
-    mesh.object.resize(mesh.triangles.size(), objects);
+    mesh.object.resize(mesh.triangles.size(), object);
   }
 
   void fan() {
@@ -124,7 +125,8 @@ struct ObjParser {
     const std::string_view w = words[0];
     if (w == "v") return vertex(words);
     if (w == "f") return face(words);
-    if (w == "o") ++objects;
+    if (w == "o") ++object[0];
+    if (w == "g") ++object[1];
     if (std::find(std::begin(kPassedOver), std::end(kPassedOver), w) != std::end(kPassedOver)) return;
     if (unsupported++ == 0) {
       unsupported_line = line;
@@ -155,14 +157,14 @@ MeshData parse_obj(std::string_view text, const std::string& name) {
   MeshData& mesh = parser.mesh;
   if (!joined.empty()) parser.fail("the file ends inside a continued line");
   if (mesh.vertices.empty()) parser.fail("the OBJ file has no vertex");
-  const auto& object = mesh.object;
-  if (std::adjacent_find(object.begin(), object.end(), std::not_equal_to<>()) == object.end()) {
+  const std::set<std::array<int, 2>> parts(mesh.object.begin(), mesh.object.end());
+  if (parts.size() < 2) {
     mesh.object.clear();
   } else {
     mesh.diagnostics.push_back(
         {Severity::note,
          {name, 0, 0, {}},
-         fmt::format("its {} objects are read as one mesh, with the mass of all of them", parser.objects)});
+         fmt::format("its {} objects or groups are read as one mesh, with the mass of all of them", parts.size())});
   }
   if (parser.unsupported > 0) {
     mesh.diagnostics.push_back({Severity::warning,

@@ -204,6 +204,8 @@ TEST(MeshFile, SaysWhatItChose) {
   EXPECT_NE(odd.diagnostics[1].message.find("1 triangles with two equal corners"), std::string::npos);
   const MeshData two = parse_mesh(kObj + "o second\nf 1 3 2\n", MeshFormat::obj, "m");
   EXPECT_NE(two.diagnostics.at(0).message.find("2 objects"), std::string::npos);
+  const MeshData grouped = parse_mesh("g first\n" + kObj + "g second\nf 1 3 2\n", MeshFormat::obj, "m");
+  EXPECT_NE(grouped.diagnostics.at(0).message.find("2 objects or groups"), std::string::npos);
 }
 
 TEST(MeshFile, RefusesBadMsh) {

@@ -406,29 +406,39 @@ TEST(Mjcf, ShapesAreFittedToMeshesAsMujocoFitsThem) {
 }
 
 // Two corners of unit cubes, 1/6 m³ each, the second 3 m away: closed forms.
-TEST(Mjcf, EveryObjectOfAnObjFileWeighsItsOwn) {
+TEST(Mjcf, EveryObjectAndGroupOfAnObjFileWeighsItsOwn) {
   const test::TemporaryFolder own;
   const std::filesystem::path folder = own.path() / "tarsus_mjcf_test_objects";
   std::filesystem::create_directories(folder);
-  const std::string first = "o a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n";
-  const std::string second = "o b\nv 3 0 0\nv 4 0 0\nv 3 1 0\nv 3 0 1\nf 5 7 6\nf 5 6 8\nf 6 7 8\nf 5 8 7\n";
-  for (const char* inertia : {"legacy", "exact"}) {
-    std::ofstream(folder / "two.obj") << first + second;
-    std::ofstream(folder / "m.xml") << std::string("<mujoco><asset><mesh name='m' file='two.obj' inertia='") + inertia +
+  const auto read = [&](const std::string& obj, const std::string& inertia = "legacy") {
+    std::ofstream(folder / "two.obj") << obj;
+    std::ofstream(folder / "m.xml") << "<mujoco><asset><mesh name='m' file='two.obj' inertia='" + inertia +
                                            "'/></asset><worldbody><body><freejoint/><geom type='mesh' "
                                            "mesh='m'/></body></worldbody></mujoco>";
-    const InertialSpec inertial = *read_mjcf(folder / "m.xml").bodies[1].inertial;
-    EXPECT_NEAR(inertial.mass, 1000.0 / 3, 1e-9) << inertia;
-    expect_near(inertial.com, {1.75, 0.25, 0.25}, 1e-12);
-    // ∫ x² over a corner about its centre is 3/80 of its volume. Each centre is 1.5 m from the common one.
-    const double corner = 1000.0 / 6 * 2 * 3 / 80;
-    EXPECT_NEAR(inertial.inertia.xx, 2 * corner, 1e-9) << inertia;
-    EXPECT_NEAR(inertial.inertia.yy, 2 * corner + 1000.0 / 3 * 1.5 * 1.5, 1e-9) << inertia;
+    return *read_mjcf(folder / "m.xml").bodies[1].inertial;
+  };
+  const std::string first = " a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n";
+  const std::string second = " b\nv 3 0 0\nv 4 0 0\nv 3 1 0\nv 3 0 1\nf 5 7 6\nf 5 6 8\n";
+  const std::string rest = "f 6 7 8\nf 5 8 7\n";
+  for (const std::string& obj :
+       {"o" + first + "o" + second + rest, "g" + first + "g" + second + rest, "o all\ng" + first + "g" + second + rest,
+        "o" + first + "o" + second + "g c\n" + rest}) {
+    for (const char* inertia : {"legacy", "exact"}) {
+      const InertialSpec inertial = read(obj, inertia);
+      EXPECT_NEAR(inertial.mass, 1000.0 / 3, 1e-9) << inertia << '\n' << obj;
+      expect_near(inertial.com, {1.75, 0.25, 0.25}, 1e-12);
+      // ∫ x² over a corner about its centre is 3/80 of its volume. Each centre is 1.5 m from the common one.
+      const double corner = 1000.0 / 6 * 2 * 3 / 80;
+      EXPECT_NEAR(inertial.inertia.xx, 2 * corner, 1e-9) << inertia;
+      EXPECT_NEAR(inertial.inertia.yy, 2 * corner + 1000.0 / 3 * 1.5 * 1.5, 1e-9) << inertia;
+    }
   }
-  // One closed surface that is split into two objects has the mass of the undivided surface.
-  std::ofstream(folder / "two.obj")
-      << "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\no a\nf 1 3 2\nf 1 2 4\no b\nf 2 3 4\nf 1 4 3\n";
-  EXPECT_NEAR(read_mjcf(folder / "m.xml").bodies[1].inertial->mass, 1000.0 / 6, 1e-9);
+  // One closed surface that is split into two objects or groups has the mass of the undivided surface.
+  for (const std::string word : {"o", "g"}) {
+    const std::string split =
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n" + word + " a\nf 1 3 2\nf 1 2 4\n" + word + " b\nf 2 3 4\nf 1 4 3\n";
+    EXPECT_NEAR(read(split).mass, 1000.0 / 6, 1e-9) << word;
+  }
   std::filesystem::remove_all(folder);
 }
 

@@ -18,7 +18,8 @@ namespace tarsus {
 struct MeshData {
   std::vector<Vec3d> vertices;
   std::vector<std::array<int, 3>> triangles;
-  std::vector<int> object;  ///< OBJ files with several objects: the object of each triangle; else empty
+  /// OBJ files with several objects (o) or groups (g): those of each triangle, counted; else empty.
+  std::vector<std::array<int, 2>> object;
   Diagnostics diagnostics;  ///< notes and warnings about the file; see also mesh_defects()
 };
 

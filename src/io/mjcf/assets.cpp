@@ -156,7 +156,7 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
       return e.error("attribute 'scale' contains zero or too large a number", "scale");
   }
   e.mark_all_children();
-  std::vector<int> objects;
+  std::vector<std::array<int, 2>> objects;
   if (e.has("builtin") || e.child("plugin"))  // elements that need its surface report it
     e.warn(fmt::format("meshes of {} are not generated: this mesh has no surface",
                        e.has("builtin") ? "'builtin'" : "a plugin"));
@@ -236,7 +236,7 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
 }
 
 bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh,
-                        std::vector<int>& objects) {
+                        std::vector<std::array<int, 2>>& objects) {
   const Source& source = *scope.source;
   const std::filesystem::path path = source.asset_path(mesh.file, source.compiler().mesh_directory, mesh.where);
   if (!content_type.empty() && content_type != "model/stl" && content_type != "model/obj" &&
@@ -400,17 +400,18 @@ void Builder::load_height_field(const XmlElement& e, const Scope& scope, const s
 
 namespace {
 
-/// Sums the legacy mass properties of a file's objects. The legacy volume is measured from one centroid and is right
-/// for a single closed object only, so each object gets its own centroid. (MuJoCo 4 reads the first object and drops
-/// the rest.)
-ShapeInertia inertia_of_objects(const MeshSpec& mesh, const std::vector<int>& object) {
-  std::map<int, MeshData> parts;
-  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) parts[object[t]].triangles.push_back(mesh.triangles[t]);
+/// Sums the legacy mass properties of the parts of a mesh; nothing if one of them is not closed. The legacy volume is
+/// measured from one centroid and is right for a single closed object only, so each part gets its own centroid.
+/// (MuJoCo 4 reads the first part and drops the rest.)
+std::optional<ShapeInertia> inertia_of_parts(const MeshSpec& mesh, const std::vector<std::array<int, 2>>& object) {
+  std::map<std::array<int, 2>, std::vector<std::array<int, 3>>> parts;
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) parts[object[t]].push_back(mesh.triangles[t]);
   std::vector<ShapeInertia> found;
-  for (auto& [number, part] : parts) {
-    part.vertices = mesh.vertices;
-    if (!mesh_defects(part).empty())  // one surface divided into objects, for example by material
-      return mesh_inertia(mesh.vertices, mesh.triangles, MeshInertia::legacy);
+  MeshData part;
+  part.vertices = mesh.vertices;
+  for (auto& [number, triangles] : parts) {
+    part.triangles = std::move(triangles);
+    if (!mesh_defects(part).empty()) return {};
     found.push_back(mesh_inertia(mesh.vertices, part.triangles, MeshInertia::legacy));
   }
   ShapeInertia sum;
@@ -420,6 +421,15 @@ ShapeInertia inertia_of_objects(const MeshSpec& mesh, const std::vector<int>& ob
     sum.inertia += shifted_inertia(part.inertia, part.volume, part.com - sum.com);
   }
   return sum;
+}
+
+/// The legacy mass properties of a file's groups, else of its objects, else of the whole: one surface may be divided
+/// into groups or objects, for example by material.
+ShapeInertia inertia_of_objects(const MeshSpec& mesh, std::vector<std::array<int, 2>> object) {
+  if (const auto sum = inertia_of_parts(mesh, object)) return *sum;
+  for (auto& numbers : object) numbers[1] = 0;
+  if (const auto sum = inertia_of_parts(mesh, object)) return *sum;
+  return mesh_inertia(mesh.vertices, mesh.triangles, MeshInertia::legacy);
 }
 
 }  // namespace
@@ -433,7 +443,7 @@ const ShapeInertia* Builder::mesh_mass(int index, const XmlElement* used_by) {
                            : mesh.inertia == "exact" ? MeshInertia::exact
                            : mesh.inertia == "shell" ? MeshInertia::shell
                                                      : MeshInertia::legacy;
-  const std::vector<int>& objects = mesh_objects_[static_cast<std::size_t>(index)];
+  const std::vector<std::array<int, 2>>& objects = mesh_objects_[static_cast<std::size_t>(index)];
   try {
     known = kind == MeshInertia::legacy && !objects.empty() ? inertia_of_objects(mesh, objects)
                                                             : mesh_inertia(mesh.vertices, mesh.triangles, kind);

@@ -134,7 +134,7 @@ class Builder {
   void read_mesh_asset(const XmlElement& e, const Scope& scope);
   void read_inline_mesh(const XmlElement& e, MeshSpec& mesh);
   bool load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh,
-                 std::vector<int>& objects);
+                 std::vector<std::array<int, 2>>& objects);
   void read_height_field(const XmlElement& e, const Scope& scope);
   void load_height_field(const XmlElement& e, const Scope& scope, const std::string& content_type,
                          HeightFieldSpec& field);
@@ -241,8 +241,8 @@ class Builder {
   Origins origins_;
   std::vector<std::pair<int, int>> joint_place_;  ///< [number in document order] (body, index in the body)
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
-  std::vector<std::vector<int>> mesh_objects_;  ///< [mesh] object of each triangle, if the file has several objects
-  struct Springs {                              ///< a joint whose spring has a time constant and a ratio
+  std::vector<std::vector<std::array<int, 2>>> mesh_objects_;  ///< [mesh] MeshData::object
+  struct Springs {                                             ///< a joint whose spring has a time constant and a ratio
     int joint;
     std::array<double, 2> spring_damper;
   };
