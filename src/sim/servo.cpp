@@ -511,22 +511,24 @@ void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
   if (tendon.force_limited) narrow(row, tendon.force_range[0], tendon.force_range[1]);
 }
 
-/// Adds a servo's row. Its force on a joint whose range bounds the sum of several actuators is evaluated at the start
-/// of the step.
 template <class R>
-void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
-  const auto range_of = [&](int v) -> const std::array<double, 2>* {
-    const Joint& joint = model_.joints[model_.dof_joint[v]];
-    return joint.nv() == 1 && joint.force_limited ? &joint.force_range : nullptr;
-  };
-  if (row.dofs.size() == 1 && joined_[row.dofs[0]].count == 1 && row.arm[0] != 0) {
-    if (const auto* range = range_of(row.dofs[0])) {
+const std::array<double, 2>* Servos<R>::range_of_sum(int v) const {
+  const Joint& joint = model_.joints[model_.dof_joint[v]];
+  return joint.nv() == 1 && joint.force_limited ? &joint.force_range : nullptr;
+}
+
+/// Adds a servo's row. Its force on a joint whose range bounds a sum of several is evaluated at the start of the step.
+/// @param whole whether the row is the actuator's whole force
+template <class R>
+void Servos<R>::add_servo_row(int world, double force, ForceRow row, bool whole) {
+  if (whole && row.dofs.size() == 1 && joined_[row.dofs[0]].count == 1 && row.arm[0] != 0) {
+    if (const auto* range = range_of_sum(row.dofs[0])) {
       const auto [low, high] = std::minmax({(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]});
       narrow(row, low, high);
     }
   } else {
     for (std::size_t k = 0; k < row.dofs.size(); ++k) {
-      if (range_of(row.dofs[k]))
+      if (range_of_sum(row.dofs[k]))
         row_force_[at(model_.nv, row.dofs[k], world)] += R(row.arm[k] * std::clamp(force, row.low, row.high));
     }
   }
@@ -534,25 +536,35 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
 }
 
 /// Adds rows for a motor's torque and its bristle's friction, each at the end of the step; cogging is that of the
-/// start.
+/// start. On a joint with a range both are one row, unless the torque is at its own bound.
 template <class R>
 void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<const double> arm) {
   const Actuator& a = actuation_.actuators()[actuator];
   const MotorStep& m = actuation_.motor(actuator);
   const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
   double force = m.offset - m.stiffness * length - m.damping * speed;
-  add_along(fixed_, a.dofs, arm, m.cogging, world);
   ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
   row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm, row.slot = actuator_slot() + 2 * actuator;
   bound(a, force, row);
-  if (falls(m.stiffness, m.damping))
-    add_servo_row(world, force, row);
+  const bool implicit = falls(m.stiffness, m.damping);
+  if (!implicit) row.force = row.low = row.high = force = std::clamp(force, row.low, row.high), row.slope = 0;
+  const bool within = row.low <= row.force && row.force <= row.high;
+  for (double* x : {&force, &row.force, &row.low, &row.high}) *x += m.cogging;
+  const bool rubs = m.friction_slope != 0 || m.end_friction != 0;
+  ForceRow friction{-m.end_friction - m.friction_slope * speed,
+                    dt * m.friction_slope,
+                    -m.most_friction,
+                    m.most_friction,
+                    a.dofs,
+                    arm};
+  friction.slot = row.slot + 1;
+  const bool one = rubs && within && a.dofs.size() == 1 && joined_[a.dofs[0]].count == 1 && range_of_sum(a.dofs[0]);
+  if (one) row.force += friction.force, row.slope += friction.slope, row.low += friction.low, row.high += friction.high;
+  if (implicit || one)
+    add_servo_row(world, force, row, one || !rubs);
   else
-    add_along(fixed_, a.dofs, arm, std::clamp(force, row.low, row.high), world);
-  if (m.friction_slope == 0 && m.end_friction == 0) return;
-  rows_.of[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
-                             m.most_friction, a.dofs, arm});
-  rows_.of[world].back().slot = actuator_slot() + 2 * actuator + 1;
+    add_along(fixed_, a.dofs, arm, force, world);
+  if (rubs && !one) add_servo_row(world, friction.force, friction, false);
 }
 
 template <class R>

@@ -1415,6 +1415,39 @@ def test_servos_without_gains_leave_joints_their_ranges(other, damper):
     assert np.allclose([*found, *batch.qvel[:, 0]], d.qvel[0], atol=1e-4), (found, batch.qvel, d.qvel)
 
 
+@pytest.mark.parametrize("target", ["joint='j'", "tendon='t'"])
+@pytest.mark.parametrize("law, beside", [
+    ("lugre='7 .1 .3 .9 .3'", ""), ("lugre='7 .1 .3 .9 .3' cogging='.3 6 1'", ""), ("cogging='2 6 1' inductance='0 .05'", ""),
+    ("lugre='7 .1 .3 .9 .3'", "<motor joint='j' gear='.3'/>"), ("lugre='7 .1 .3 .9 .3' saturation='.1'", "")])  # fmt: skip
+def test_joints_bound_friction_and_cogging_of_motors(law, beside, target):
+    def model(dt):
+        motor = f"<dcmotor {target} motorconst='.5' resistance='1' {law}/>"
+        return UNIT.format(dt=dt, joint="actuatorfrcrange='-.3 .2'", tendon="", actuators=motor + beside)
+
+    theirs = mujoco.MjModel.from_xml_string(model(1e-4))
+    d, friction = mujoco.MjData(theirs), "lugre" in law
+    d.qpos[:], d.qvel[:], d.ctrl[-1] = 0.3, 1, 0.5
+    if friction:
+        d.act[-1] = 0.05
+    data = tarsus.Data(tarsus.Model.from_xml_string(model(1e-4)))
+    set_state(data, d)
+    stepper = tarsus.Stepper(data)
+    for _ in range(500):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    assert np.allclose(data.qvel, d.qvel, rtol=0, atol=5e-4), (data.qvel, d.qvel)
+    if beside or "saturation" in law:  # the range holds at the start of the step only
+        return
+    coarse = tarsus.Data(tarsus.Model.from_xml_string(model(1 / 60)))
+    coarse.qvel[:] = 5
+    stepper, least = tarsus.Stepper(coarse), 0
+    for _ in range(120):
+        assert stepper.step() == 0
+        assert -0.3 - 1e-9 < coarse.qacc[0] < 0.2 + 1e-9
+        least = min(least, coarse.qacc[0])
+    assert least < -0.29
+
+
 #: Servos that turn a ball joint by its angle, and laws that MuJoCo does not treat as position servos.
 TURNING = ["position kp='10'", "position kp='10' kv='2' gear='.5 .5 0'", "general biastype='affine' gainprm='10' biasprm='3 -10 -2' gear='0 2 0'",
            "general biastype='affine' gainprm='-10' biasprm='0 10 0'", "general biastype='affine' gainprm='10' biasprm='0 -5 0'",

@@ -115,7 +115,9 @@ class Servos {
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
   /// Clamps to the force ranges of the actuator and of its tendon.  @param force of the row at the start of the step
   void bound(const Actuator& a, double& force, ForceRow& row) const;
-  void add_servo_row(int world, double force, ForceRow row);
+  /// Range of the sum of the actuators' forces on a hinge or slide; null: none.
+  const std::array<double, 2>* range_of_sum(int dof) const;
+  void add_servo_row(int world, double force, ForceRow row, bool whole = true);
   void add_along(AlignedVector<R>& to, std::span<const int> dofs, std::span<const double> arm, double force,
                  int world) const;
   std::span<const double> tendon_arm(int world, int tendon) const;
