@@ -709,6 +709,22 @@ def test_memory_of_another_library_is_shared_through_dlpack(humanoid):
     assert np.array_equal(states[-1, :, : humanoid.nq].numpy(), batch.qpos)
 
 
+def test_factors_of_joints_cover_what_actuators_add():
+    """An actuator's armature and damping are its joint's, factors included."""
+    def model(factor):
+        own, added = (f'armature="{factor * a}" damping="{factor * d}"' for a, d in ((0.5, 1), (2, 3)))
+        return tarsus.Model.from_xml_string(f"""<mujoco><worldbody><body><joint name="j" axis="0 1 0" {own}/><geom size=".1" pos=".3 0 0"/></body></worldbody>
+            <actuator><motor joint="j" {added}/></actuator></mujoco>""")
+
+    scaled, written = tarsus.Batch(model(1), 2), tarsus.Batch(model(2), 2)
+    scaled.set_parameters(armature_scale=np.full(2, 2.0), damping_scale=np.full(2, 2.0))
+    for batch in (scaled, written):
+        batch.qvel[:], batch.ctrl[:] = 1, 5
+        for _ in range(20):
+            assert batch.step() == 0
+    assert np.array_equal(scaled.qpos, written.qpos)
+
+
 def test_parameters_are_set_all_or_none(humanoid):
     batch = stands(humanoid, 3)
     batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))

@@ -13,8 +13,8 @@ namespace tarsus {
 
 enum class WorldParameter {
   mass_scale,           ///< [nbody] factors on masses and inertias, > 0
-  damping_scale,        ///< [njoint] factors on the joints' damping, >= 0
-  armature_scale,       ///< [njoint] factors on the joints' armature, >= 0
+  damping_scale,        ///< [njoint] factors on the joints' damping, including that of their actuators, >= 0
+  armature_scale,       ///< [njoint] factors on the joints' armature, likewise, >= 0
   friction_loss_scale,  ///< [njoint] factors on the joints' dry friction, >= 0
   com_offset,           ///< [nbody][3] offsets of the bodies' centres of mass, body axes [m]
   gravity,              ///< [3] [m/s²]
