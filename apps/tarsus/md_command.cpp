@@ -283,7 +283,7 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
       fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
     fmt::print("\n");
   }
-  fmt::print("dt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
+  fmt::print("dt*omega_max of the constraint forces: {:.3g} (unstable above 2)\n", done.stability);
   if (done.wrong_roots > 0) {
     fmt::print("warning: in {} steps a constraint converged to its mirrored solution: the timestep is too large\n",
                done.wrong_roots);
@@ -437,7 +437,8 @@ void add_md_command(CLI::App& app) {
   MdOptions& o = *options;
   command->add_option("SYSTEM", o.source.system, "A file (.sys, .xyz, .extxyz, .data) or a built-in name (--list)");
   command->add_flag("--list", o.list, "List the built-in systems, forces and solvers");
-  command->add_option("--dt", o.given_dt, "Time step; default 2 fs, or 1 ms in SI");
+  command->add_option("--dt", o.given_dt,
+                      "Time step; default 2 fs, 1 ms in SI, and for rope and cloth less with many links");
   command->add_option("--steps", o.steps, "Number of steps; 0 only projects the initial state")->capture_default_str();
   command
       ->add_option("--solver", o.solver,

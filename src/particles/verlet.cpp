@@ -111,14 +111,21 @@ void VelocityVerlet::share_out(std::size_t count, const F& work) {
   });
 }
 
-StepReport VelocityVerlet::fail(const char* stage, const std::string& why) {
+StepReport VelocityVerlet::fail(std::string_view stage, const std::string& why) {
   StepReport out;
   out.ok = false;
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
   update_energies();
-  out.stability = probe_stability();
-  out.message = fmt::format("{} stage, time {:.6g}: {}; dt*omega_max {:.3g} (stable below 2)", stage,
+  const bool shorter = probe_shorter_step();
+  out.stability = stability();
+  out.message = fmt::format("{} stage, time {:.6g}: {}; dt*omega_max {:.3g} (unstable above 2)", stage,
                             time_ + options_.timestep, why, out.stability);
+  if (shorter && stage != "force") {
+    out.message += fmt::format(
+        ", distances turn by up to {:.3g} rad in this step; a shorter one has a solution: take a smaller timestep "
+        "(--dt)",
+        largest_turn());
+  }
   history_ = 0;
   return out;
 }
@@ -128,9 +135,21 @@ void VelocityVerlet::update_energies() {
   forces_.compute(system_.position, force, &energies_, team_.get());
 }
 
-// Stability of a failed step, from the multipliers of a shorter step that can be solved. λ̃ scales with the step
-// squared. These multipliers replace those of the failed solver, which may not be finite.
-double VelocityVerlet::probe_stability() {
+double VelocityVerlet::largest_turn() const {
+  const ConstraintSet& set = system_.constraints;
+  double turn = 0;
+  for (int k = 0; k < set.nrow(); ++k) {
+    if (set.kind(k) != RowKind::distance) continue;
+    const double *a = &old_v_[3 * set.row_particles(k)[0]], *b = &old_v_[3 * set.row_particles(k)[1]];
+    const double apart[3] = {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
+    turn = std::max(turn, std::abs(options_.timestep) * std::sqrt(sum_of_squares(apart)) / set.value(k));
+  }
+  return turn;
+}
+
+// Replaces the multipliers of the failed solver, which may not be finite, by those of a shorter step that can be
+// solved. λ̃ scales with the step squared.
+bool VelocityVerlet::probe_shorter_step() {
   std::vector<double> x(old_x_.size()), lambda(multiplier_.size());
   const std::span<const double> w = mass_.inverse_diagonal();
   ParticleNewton newton(system_.constraints, inverse_);  // independent of the solver that failed
@@ -141,9 +160,9 @@ double VelocityVerlet::probe_stability() {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = old_x_[i] + h * (old_v_[i] + 0.5 * h * w[i] * old_force_[i]);
     if (!newton.solve_positions(system_.constraints, mass_, old_x_, x, lambda, options).ok()) continue;
     for (std::size_t k = 0; k < lambda.size(); ++k) multiplier_[k] = lambda[k] / (shorter * shorter);
-    break;
+    return lambda.size() > 0;
   }
-  return stability();
+  return false;
 }
 
 StepReport VelocityVerlet::step(bool with_energies) {

@@ -100,6 +100,14 @@ TEST(MdCommand, AFailedRunSaysWhy) {
   EXPECT_NE(j["message"].get<std::string>().find("particles"), std::string::npos);
 }
 
+TEST(MdCommand, AStepWithoutASolutionAsksForASmallerOne) {
+  TARSUS_NEEDS_PROGRAM();
+  const Outcome run = md("rope --dt 0.001 --steps 2000 --quiet");  // fails where its end whips
+  EXPECT_EQ(run.code, 3) << run.text;
+  for (const char* word : {"distances turn by up to 0.", "rad in this step", "take a smaller timestep (--dt)"})
+    EXPECT_NE(run.text.find(word), std::string::npos) << run.text;
+}
+
 // A file with two argon atoms at this distance, which is too close if the numbers are read in the wrong unit.
 std::string argon(const std::string& name, const std::string& comment, double apart) {
   const std::string file = scratch(name);

@@ -781,6 +781,13 @@ def test_bonds_are_the_distances_that_are_kept(name, bonds):
     assert record(source, 0.02).frames[-1].poses.shape == (len(system), 7)
 
 
+@pytest.mark.parametrize("name", ["rope:4", "rope", "cloth:20x20"])
+def test_ropes_and_cloth_show_a_millisecond_at_a_time(name):
+    source = ParticleSource(name)
+    assert source.step() is None and source.verlet.time == pytest.approx(1e-3, rel=0.1)
+    assert source.scene["timestep"] == pytest.approx(source.verlet.time)
+
+
 def test_particles_without_bonds_have_a_size():
     for x in ([[0, 0, 0]], [[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0]]):
         system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tarsus/base/thread_team.hpp"
 #include "tarsus/particles/forces.hpp"
@@ -80,8 +81,9 @@ class VelocityVerlet {
   double stability() const;
 
  private:
-  StepReport fail(const char* stage, const std::string& why);
-  double probe_stability();
+  StepReport fail(std::string_view stage, const std::string& why);
+  bool probe_shorter_step();    ///< whether one has a solution
+  double largest_turn() const;  ///< of a distance in the step that failed [rad]
   void cut_rows();
   /// Calls work(first, last) for parts of [0, count) on the threads.
   template <class F>

@@ -170,7 +170,9 @@ class ParticleSource(Source):
     def _restart(self, time):
         self.verlet = tarsus.VelocityVerlet(self.system, self.timestep) if self.timestep else tarsus.VelocityVerlet(self.system)
         self.origin = time
-        self.unit = self.verlet.timestep
+        # The default steps of ropes and cloth are a fraction of a millisecond: too slow to watch one by one.
+        self.each = max(1, round(1e-3 / self.verlet.timestep)) if not self.timestep and self.system.units == "si" else 1
+        self.unit = self.each * self.verlet.timestep
         self.dt = 1 / STEPS_A_SECOND  # the label shows the system's own
 
     def _scene(self, name):
@@ -199,7 +201,7 @@ class ParticleSource(Source):
         return self.steps * self.dt
 
     def step(self):
-        report = self.verlet.step()
+        report = self.verlet.step(self.each)
         if not report:
             return report.message
         self.steps += 1
