@@ -132,7 +132,7 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   task.action_bounds(low, high);
   std::optional<Contacts> contacts;
   if (run.contacts) contacts.emplace(model, world.batch().options());
-  ErrorMeter meter(model);
+  ErrorMeter meter(model, *task.drives());
   double largest = 0;
   const auto show = [&] {
     task.reference(world.memory(), target, target_velocity);

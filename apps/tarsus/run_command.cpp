@@ -750,9 +750,11 @@ void add_run_command(CLI::App& app) {
   add_read_options(*command, run->options);
   command->footer(
       "Tracking error: the distance between a body's centre of mass and its position in the clip (or in "
-      "the pose to hold), over all bodies\n"
-      "and steps. With a clip, the drive of a free root is an external wrench that holds the character: it "
-      "cannot fall. With --free-root\n"
+      "the pose to hold), over steps and\n"
+      "over the bodies of trees that have a drive: what gains of zero release does not count, unless all gains "
+      "are zero.\n"
+      "With a clip, the drive of a free root is an external wrench that holds the character: it cannot fall. "
+      "With --free-root\n"
       "and --contacts on it stands on its feet alone, and most motions fall within a second or two, "
       "because no controller keeps their balance.\n"
       "A clip of another skeleton is retargeted (tarsus map). The reported time covers sampling the clip "

@@ -95,19 +95,33 @@ void add(const ConstrainedDynamics<R>& loops, TrackReport& report) {
 
 }  // namespace
 
+ErrorMeter::ErrorMeter(const Model& model, const Drives& drives) : model_(model), ours_(model), theirs_(model) {
+  std::vector<int> root(model.njoint());
+  std::vector<char> driven(model.njoint(), 0);
+  for (int i = 0; i < model.njoint(); ++i) {
+    const Joint& joint = model.joints[i];
+    root[i] = joint.parent < 0 ? i : root[joint.parent];
+    for (int v = joint.qvel; v < joint.qvel + joint.nv(); ++v)
+      driven[root[i]] |= drives.kp[v] != 0 || drives.kd[v] != 0;
+  }
+  const bool all = std::count(driven.begin(), driven.end(), 1) == 0;
+  for (int i = 1; i < model.nbody(); ++i) {
+    const int link = model.bodies[i].link;
+    if (link >= 0 && (all || driven[root[link]])) bodies_.push_back(i);
+  }
+}
+
 double ErrorMeter::measure(std::span<const double> qpos, std::span<const double> target, double& max) {
   kinematics<double>(model_, ours_, qpos);
   kinematics<double>(model_, theirs_, target);
   double sum = 0;
-  int count = 0;
-  for (int i = 1; i < model_.nbody(); ++i) {
-    if (model_.bodies[i].link < 0) continue;
+  for (const int i : bodies_) {
     const Transformd a = body_pose(model_, ours_, i), b = body_pose(model_, theirs_, i);
     const double error = norm(a.R * model_.bodies[i].com + a.p - b.R * model_.bodies[i].com - b.p);
     max = std::max(max, error);
-    sum += error, ++count;
+    sum += error;
   }
-  return count ? sum / count : 0;
+  return bodies_.empty() ? 0 : sum / double(bodies_.size());
 }
 
 PoseSource follow(const Model& model, const ClipBinding& clip) {
@@ -135,7 +149,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   };
   take("ctrl", options.ctrl, data.ctrl), take("act", options.act, data.act);
   take("mocap_pos", options.mocap_pos, data.mocap_pos), take("mocap_quat", options.mocap_quat, data.mocap_quat);
-  ErrorMeter meter(model);
+  ErrorMeter meter(model, options.actuators ? Drives::none(model) : drives);
   Pusher pusher(model, options.pushes);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);

@@ -518,6 +518,14 @@ def test_the_checked_in_page_is_built_from_its_sources():
     assert re.search(r'data-sources="([0-9a-f]+)"', page)[1] == found.hexdigest()
 
 
+def test_the_tracking_error_is_that_of_driven_trees():
+    """A box without gains falls 1.2 m beside a driven arm. It counts only if nothing is driven."""
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body><joint name="arm" axis="0 1 0"/><geom size="0.1" pos="0 0 -1"/></body>
+      <body pos="2 0 3"><freejoint name="box"/><geom size="0.1"/></body></worldbody></mujoco>""")
+    for gains, low, high in (((1000, 100, 0, 0), 0, 1e-6), ((0, 0, 0, 0), 0.1, 10)):
+        assert low <= record(ModelSource(model, gains=gains), 0.5).frames[-1].values[0] < high
+
+
 @pytest.mark.parametrize("where", [{"model_file": str(HUMANOID)}, {"model_file": HUMANOID.name, "folder": str(HUMANOID.parent)}])
 def test_a_recording_of_the_command_plays(tmp_path, where):
     model = tarsus.Model.load(HUMANOID)

@@ -254,6 +254,23 @@ TEST(Track, HoldsAPoseUnderGravity) {
   EXPECT_FALSE(report.nan);
 }
 
+// A box without gains falls 1.2 m beside a driven arm. It counts only if nothing is driven.
+TEST(Track, TheErrorIsThatOfDrivenTrees) {
+  const Model model =
+      compile(parse_mjcf("<mujoco><worldbody><body><joint axis='0 1 0'/><geom size='0.1' pos='0 0 -1'/></body>"
+                         "<body name='box' pos='2 0 3'><freejoint/><geom size='0.1'/></body></worldbody></mujoco>",
+                         "arm", "."));
+  Drives drives = Drives::none(model);
+  TrackOptions options;
+  options.dt = 1.0 / 60, options.duration = 0.5;
+  const auto run = [&] { return track<double>(model, hold(model.qpos0), drives, options); };
+  EXPECT_GT(run().error_max, 1);
+  EXPECT_GT(run().error_mean, 0.1);
+  drives.kp[0] = 1000, drives.kd[0] = 100;
+  EXPECT_LT(run().error_max, 1e-9);
+  EXPECT_LT(run().error_mean, 1e-9);
+}
+
 TEST(Track, OptionsOutOfRangeAreNamed) {
   const Model model = random_tree(5);
   TrackOptions options;

@@ -43,39 +43,41 @@ struct TrackFrame {
   int step = 0, steps = 0;
   double time = 0;  ///< simulated [s]
   std::span<const double> qpos, qvel, target;
-  double error_mean = 0;  ///< mean over bodies of the position error in this step [m]
+  double error_mean = 0;  ///< ErrorMeter's mean distance from the target in this step [m]
   // Results of the step with StepOptions::rows; empty and null at the start.
   std::span<const LinkContact> contacts = {};
   std::span<const Vec3d> contact_force = {};  ///< [contact] force on link a, world axes [N]
   const RowsReport* rows = nullptr;
 };
 
-/// Measures the distances between corresponding centres of mass of the moving bodies in two poses.
+/// Measures the distances between corresponding centres of mass of bodies in two poses: those of the trees in which a
+/// joint has a gain that is not zero, or all that move if none has.
 class ErrorMeter {
  public:
-  explicit ErrorMeter(const Model& model) : model_(model), ours_(model), theirs_(model) {}
+  ErrorMeter(const Model& model, const Drives& drives);
   /// Mean distance [m].  @param max is raised to the largest distance if that is larger
   double measure(std::span<const double> qpos, std::span<const double> target, double& max);
 
  private:
   const Model& model_;
   Data ours_, theirs_;
+  std::vector<int> bodies_;
 };
 
 struct TrackReport {
   WorldStatus status = WorldStatus::ok;
-  int steps = 0;          ///< steps taken; fewer than requested if the world went bad
-  double seconds = 0;     ///< wall time of sampling the source and of stepping, without measuring and recording
-  double error_mean = 0;  ///< mean distance of the bodies' centres of mass from the source's, over bodies and steps [m]
-  double error_max = 0;   ///< largest such distance [m]
-  Energy energy;          ///< at the end
-  Vec3d push_impulse{0, 0, 0};                  ///< total of all pushes [N s]
-  int contacts_max = 0;                         ///< largest number of contacts with a force in one step
-  double penetration_max = 0;                   ///< largest penetration at the start of a step [m]
-  double row_residual_max = 0;                  ///< largest residual of a contact or limit [m/s]
-  double row_iterations = 0;                    ///< iterations of the row solver, mean over steps
-  double loop_error_max = 0;                    ///< largest |φ| of an equality constraint [m | rad]
-  std::string loop_error_row;                   ///< the row with that error
+  int steps = 0;                ///< steps taken; fewer than requested if the world went bad
+  double seconds = 0;           ///< wall time of sampling the source and of stepping, without measuring and recording
+  double error_mean = 0;        ///< ErrorMeter's mean distance from the source, over steps [m]
+  double error_max = 0;         ///< largest such distance [m]
+  Energy energy;                ///< at the end
+  Vec3d push_impulse{0, 0, 0};  ///< total of all pushes [N s]
+  int contacts_max = 0;         ///< largest number of contacts with a force in one step
+  double penetration_max = 0;   ///< largest penetration at the start of a step [m]
+  double row_residual_max = 0;  ///< largest residual of a contact or limit [m/s]
+  double row_iterations = 0;    ///< iterations of the row solver, mean over steps
+  double loop_error_max = 0;    ///< largest |φ| of an equality constraint [m | rad]
+  std::string loop_error_row;   ///< the row with that error
   std::array<double, kStages> stage_seconds{};  ///< wall time by Stage, with TrackOptions::profile [s]
   bool stopped = false;                         ///< TrackOptions::stop ended the run
   bool nan = false;                             ///< the state contains a number that is not finite

@@ -73,7 +73,7 @@ class ModelSource(Source):
         if force_limit is not None:
             self.limit_forces(force_limit)
         self.keyframes = self.scene["keyframes"]
-        self.massive = np.flatnonzero([i > 0 and body["mass"] > 0 for i, body in enumerate(self.scene["bodies"])])
+        self.measured = self._measured() if driven else []
         self.can_push = True
         self.scratch = tarsus.Data(model)
         self.held = None
@@ -357,10 +357,20 @@ class ModelSource(Source):
                 out += [("loop error", "m | rad")]
         return out + [("time of a step", "ms")]
 
+    def _measured(self):
+        """Bodies that have mass, in the trees in which a joint has a gain that is not zero, or in all if none has."""
+        root, driven = [], set()
+        for joint in self.model.joints:
+            root.append(joint.id if joint.parent < 0 else root[joint.parent])
+            if np.any(self.kp[joint.qvel]) or np.any(self.kd[joint.qvel]):
+                driven.add(root[-1])
+        return [i for i, body in enumerate(self.scene["bodies"])
+                if body["mass"] > 0 and body["link"] >= 0 and (not driven or root[body["link"]] in driven)]
+
     def _tracking_error(self, poses, ghost):
-        """Tracking error [m], mean over the bodies that have mass."""
+        """Tracking error [m], mean over the measured bodies."""
         bodies = len(self.scene["bodies"])
-        apart = (poses[: len(ghost), :3] - ghost[:, :3]).reshape(-1, bodies, 3)[:, self.massive]
+        apart = (poses[: len(ghost), :3] - ghost[:, :3]).reshape(-1, bodies, 3)[:, self.measured]
         return float(np.sqrt((apart * apart).sum(axis=2)).mean()) if apart.size else 0.0
 
     def _values(self, poses, ghost):
