@@ -1,5 +1,6 @@
 // Particle systems with constraints: tarsus/particles/system.hpp, verlet.hpp and the files of tarsus/io.
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "bindings.hpp"
@@ -189,10 +191,10 @@ auto with_functions(Particles& self, F f) {
   }
 }
 
-Preparation prepare_system(Particles& self, double tolerance, double timestep) {
+Preparation prepare_system(Particles& self, double tolerance, std::optional<double> timestep) {
   warn_and_make_whole(self.changing());
   Preparation done = with_functions(
-      self, [&] { return prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep); });
+      self, [&] { return prepare(self.system, tolerance, timestep.value_or(self.system.units.timestep)); });
   if (done.loose[0] >= 0) {
     const std::string pair = std::to_string(done.loose[0]) + " and " + std::to_string(done.loose[1]);
     nb::module_::import_("warnings")
@@ -267,13 +269,13 @@ void assign(Particles& self, std::vector<double> ParticleSystem::*values, const 
 
 class Verlet {
  public:
-  Verlet(nb::object owner, double timestep, const std::string& solver, double tolerance, int max_iterations,
-         int threads)
+  Verlet(nb::object owner, std::optional<double> timestep, const std::string& solver, double tolerance,
+         int max_iterations, int threads)
       : owner_(std::move(owner)),
         particles_(&expect<Particles>(owner_, "system")),
         verlet_(with_functions(*particles_,
                                [&] {
-                                 const double dt = timestep != 0 ? timestep : particles_->system.units.timestep;
+                                 const double dt = timestep.value_or(particles_->system.units.timestep);
                                  return std::make_unique<VelocityVerlet>(
                                      particles_->at_rest(),
                                      VerletOptions{dt, solver, tolerance, max_iterations, threads});
@@ -532,7 +534,7 @@ void bind_system(nb::module_& m) {
   c.def(
       "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
       "Sets a built-in force field, such as 'spce-reaction-field'.");
-  c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
+  c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = nb::none(),
         "Removes redundant constraints (later rows move up), projects positions and velocities onto the "
         "others, and reports the\n"
         "changes. Raises ValueError naming the rows if that is impossible.");
@@ -591,11 +593,13 @@ void bind_system(nb::module_& m) {
 void bind_verlet(nb::module_& m) {
   nb::class_<Verlet> c(m, "VelocityVerlet", nb::type_slots(verlet_slots),
                        "Velocity Verlet with the constraint stages of SHAKE and RATTLE, solved to rounding.");
-  c.def(nb::init<nb::object, double, const std::string&, double, int, int>(), "system"_a, "timestep"_a = 0.0,
-        "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0, "threads"_a = 1,
-        nb::sig("def __init__(self, system: ParticleSystem, timestep: float = 0.0, solver: str = 'newton', tolerance: "
+  c.def(nb::init<nb::object, std::optional<double>, const std::string&, double, int, int>(), "system"_a,
+        "timestep"_a = nb::none(), "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0,
+        "threads"_a = 1,
+        nb::sig("def __init__(self, system: ParticleSystem, timestep: float | None = None, solver: str = 'newton', "
+                "tolerance: "
                 "float = 1e-12, max_iterations: int = 0, threads: int = 1) -> None"),
-        "timestep 0: the default of the units. solver: 'newton', 'newton_general', 'm_shake', 'shake' or "
+        "timestep None: the default of the system. solver: 'newton', 'newton_general', 'm_shake', 'shake' or "
         "'shake_matrix'. The constraints\n"
         "must hold and be independent: ParticleSystem.prepare() leaves out redundant ones and projects an initial "
         "state onto the others.\n"

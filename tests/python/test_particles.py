@@ -508,6 +508,11 @@ def test_bad_arguments_are_named():
         system.describe(0)
     with pytest.raises(tarsus.InputError, match="gravty"):
         system.setup({"gravty": [0, 0, 0]})
+    for take in (lambda: tarsus.VelocityVerlet(system, 0.0), lambda: system.prepare(timestep=0.0)):
+        with pytest.raises(tarsus.ValueError, match="timestep: is 0, expected a"):
+            take()
+    chain = tarsus.ParticleSystem.load("chain:4")
+    assert tarsus.VelocityVerlet(chain).timestep == tarsus.VelocityVerlet(chain, None).timestep == 0.002
     for bad in (dict(timestep=np.nan), dict(solver="magic"), dict(tolerance=0.0), dict(max_iterations=-1)):
         with pytest.raises(tarsus.ValueError):
             tarsus.VelocityVerlet(system, **{"timestep": 0.01, **bad})

@@ -153,7 +153,7 @@ class ParticleSource(Source):
 
     COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
 
-    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
+    def __init__(self, source, timestep=None, name=None, bonds=None, temperature=None, element=""):
         self.named, self.timestep, self.element = source, timestep, element  # element: gives the radius of particles of unknown species
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
@@ -168,10 +168,10 @@ class ParticleSource(Source):
         self.scene = self._scene(name)
 
     def _restart(self, time):
-        self.verlet = tarsus.VelocityVerlet(self.system, self.timestep) if self.timestep else tarsus.VelocityVerlet(self.system)
+        self.verlet = tarsus.VelocityVerlet(self.system, self.timestep)
         self.origin = time
         # The default steps of ropes and cloth are a fraction of a millisecond: too slow to watch one by one.
-        self.each = max(1, round(1e-3 / self.verlet.timestep)) if not self.timestep and self.system.units == "si" else 1
+        self.each = max(1, round(1e-3 / self.verlet.timestep)) if self.timestep is None and self.system.units == "si" else 1
         self.unit = self.each * self.verlet.timestep
         self.dt = 1 / STEPS_A_SECOND  # the label shows the system's own
 
