@@ -46,15 +46,13 @@ struct Record {
   double shadow = NAN;  ///< total plus VelocityVerlet::shadow_shift(), known one step later
 };
 
-/// Writes frames in the format of the file's extension.
+/// Writes frames in the format of the file's extension, which check_options() has checked.
 class FrameWriter {
  public:
   FrameWriter(const std::string& path, const ParticleSystem& system, long every, double timestep) : path_(path) {
     const std::string extension = std::filesystem::path(path).extension().string();
     frames_ = extension == ".frames";
     const bool dcd = extension == ".dcd";
-    if (!frames_ && !dcd && extension != ".xyz" && extension != ".extxyz")
-      throw ValueError("--out", path, "a file that ends in .xyz, .extxyz, .frames or .dcd");
     if (dcd) DcdWriter::angstroms(system.units);  // throws for unsuitable units, before the file is created
     stream_.open(path, dcd ? std::ios::binary | std::ios::out : std::ios::out);
     check();
@@ -156,6 +154,9 @@ void check_options(const MdOptions& o) {
   check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
+  const std::string ending = std::filesystem::path(o.out).extension().string();
+  if (!o.out.empty() && ending != ".xyz" && ending != ".extxyz" && ending != ".frames" && ending != ".dcd")
+    throw ValueError("--out", o.out, "a file that ends in .xyz, .extxyz, .frames or .dcd");
   if (!o.final_file.empty() && std::filesystem::path(o.final_file).extension() != ".sys")
     throw ValueError("--final", o.final_file, "a file that ends in .sys; --out writes the other formats");
   for (const std::string& file : {o.out, o.energies, o.final_file}) {

@@ -51,6 +51,7 @@ TEST(MdCommand, SettlingShowsItsProgress) {
   };
   EXPECT_TRUE(lines("water:1728 --steps 0"));
   EXPECT_FALSE(lines("water:1728 --steps 0 --quiet"));
+  EXPECT_FALSE(lines("water:1728 --out x.pdb"));  // is refused before
 }
 
 TEST(MdCommand, TableFramesAndLastState) {
