@@ -888,7 +888,8 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
                            (["--export", str(tmp_path / "x")], "expected a file that ends in .html, .glb"),
                            (["--export", ""], "expected a file that ends in .html, .glb"),
                            (["--at", "9", "--screenshot", str(tmp_path / "x.png")], "is 9 s, expected at most 0.1 s, the end of the recording")):
-        assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 2
+        duration = [] if "--duration" in words else ["--duration", "0.1"]
+        assert main(["view", str(HUMANOID), "--export", page, *duration, *words]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -901,6 +902,26 @@ def test_files_of_particles_are_for_particles(tmp_path, capsys):
         assert "is a particle file" in capsys.readouterr().err and not (tmp_path / file).exists()
         assert main(["view", "water1", "--export", str(tmp_path / file), "--duration", "0.05"]) == 0
         assert (tmp_path / file).stat().st_size > 0
+
+
+def test_all_exports_are_written(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    files = [str(tmp_path / name) for name in ("w.html", "w.xyz", "w.dcd", "w.glb")]
+    words = ["view", "water1", "--duration", "0.05", *(word for file in files for word in ("--export", file))]
+    assert main(words) == 0 and capsys.readouterr().out.split() == files
+    assert all(pathlib.Path(file).stat().st_size > 0 for file in files)
+    assert main([*words, "--export", str(tmp_path / "." / "w.glb")]) == 2
+    assert "which is an output already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--duration", "1"], ["--screenshot", "x.png"], ["--contacts", "on"], ["--gains", "1,1"]])
+def test_options_that_take_one_value_are_given_once(words, capsys):
+    from tarsus.view.command import main
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["view", str(HUMANOID), *words, *words])
+    assert stopped.value.code == 2 and f"{words[0]}: is given twice, expected once" in capsys.readouterr().err
 
 
 def test_outputs_are_no_inputs(tmp_path, capsys):

@@ -29,11 +29,21 @@ DEMO = """The gallery: lists the scenes, or opens one in the browser.
   tarsus demo walk         opens that scene; the others are in the page's panel"""
 
 
+class Once(argparse.Action):
+    """Stores a value. A second one would replace the first."""
+
+    def __call__(self, usage, arguments, value, option=None):
+        if getattr(arguments, self.dest) is not None:
+            raise argparse.ArgumentError(self, "is given twice, expected once")
+        setattr(arguments, self.dest, value)
+
+
 def parser():
     main = argparse.ArgumentParser(prog="tarsus", description="The viewer.")
     commands = main.add_subparsers(dest="command", required=True)
     as_written = argparse.RawDescriptionHelpFormatter
     view = commands.add_parser("view", description=VIEW, formatter_class=as_written)
+    view.register("action", None, Once)
     view.add_argument("what", help="model (MJCF, URDF), recording (.npz), clip, particle file, or a scene's name")
     view.add_argument("--clip", help="motion that the model follows by stable PD drives")
     view.add_argument("--mapping", help="mapping from the clip's channels to the joints")
@@ -50,13 +60,15 @@ def parser():
     view.add_argument("--package-path", dest="package_paths", action="extend", nargs="+", metavar="DIR",
                       help="URDF: folders in which package://NAME/ is looked up")
     view.add_argument("--fix", choices=("balance",), help="balance: repair inertias that no real body can have")
-    view.add_argument("--export", metavar="FILE", help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead")
+    view.add_argument("--export", metavar="FILE", action="append",
+                      help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead; may be given several times")
     view.add_argument("--screenshot", metavar="FILE", help="write a picture (.png, .jpg) instead")
     view.add_argument("--video", metavar="FILE", help="write a film (.mp4) instead")
     _common(view)
     demo = commands.add_parser("demo", description=DEMO, formatter_class=as_written)
+    demo.register("action", None, Once)
     demo.add_argument("scene", nargs="?", help="name of a scene")
-    demo.add_argument("--export", metavar="FILE", help="as for view")
+    demo.add_argument("--export", metavar="FILE", action="append", help="as for view")
     demo.add_argument("--screenshot", metavar="FILE", help="as for view")
     demo.add_argument("--video", metavar="FILE", help="as for view")
     _common(demo)
@@ -192,36 +204,38 @@ def write_files(source, arguments, duration):
     from .sources import ParticleSource
 
     width, height = arguments.size
-    suffix = Path(arguments.export or "").suffix.lower()
-    if arguments.export is not None and suffix not in (".html", *WRITERS):
-        raise ValueError(f"--export: is {arguments.export!r}, expected a file that ends in .html, {', '.join(WRITERS)}")
-    if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
-        others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
-        raise ValueError(f"--export: {arguments.export!r} is a particle file, expected a particle system as the source, or a file that ends in one of {others}")
+    exports = {file: Path(file).suffix.lower() for file in arguments.export or ()}
+    for file, suffix in exports.items():
+        if suffix not in (".html", *WRITERS):
+            raise ValueError(f"--export: is {file!r}, expected a file that ends in .html, {', '.join(WRITERS)}")
+        if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
+            others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
+            raise ValueError(f"--export: {file!r} is a particle file, expected a particle system as the source, or a file that ends in one of {others}")
     for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
                                   ("--video", arguments.video, (".mp4",))):
         if file is not None and Path(file).suffix.lower() not in endings:
             raise ValueError(f"{option}: is {file!r}, expected a file that ends in {' or '.join(endings)}")
-    read = [Path(file).resolve() for name in ("what", "clip", "mapping", "model") if (file := getattr(arguments, name, None))]
-    for option in FILES:
-        if file := getattr(arguments, option):
-            if Path(file).resolve() in read:
-                raise ValueError(f"--{option}: is {file!r}, which is an input, expected another file")
+    taken = {Path(file).resolve(): "an input" for name in ("what", "clip", "mapping", "model") if (file := getattr(arguments, name, None))}
+    for option, file in [*(("--export", file) for file in arguments.export or ()), ("--screenshot", arguments.screenshot), ("--video", arguments.video)]:
+        if file:
+            if why := taken.get(Path(file).resolve()):
+                raise ValueError(f"{option}: is {file!r}, which is {why}, expected another file")
+            taken[Path(file).resolve()] = "an output already"
             check_output(file)
-    if suffix == ".mcap":
+    if ".mcap" in exports.values():
         mcap_writer()
     if arguments.screenshot or arguments.video:
         find_browser(), find_protocol()
     if arguments.video:
         find_encoder()
-    only_picture = arguments.screenshot and not arguments.export and not arguments.video
+    only_picture = arguments.screenshot and not exports and not arguments.video
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
     if arguments.at > recording.times[-1] + source.dt:
         raise ValueError(f"--at: is {arguments.at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
-    if arguments.export:
-        with names_file(arguments.export):
-            (write_page if suffix == ".html" else WRITERS[suffix])(arguments.export, recording)
-        print(arguments.export)
+    for file, suffix in exports.items():
+        with names_file(file):
+            (write_page if suffix == ".html" else WRITERS[suffix])(file, recording)
+        print(file)
     if arguments.screenshot or arguments.video:
         with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:
             page = Path(folder) / "page.html"
