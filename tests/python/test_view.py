@@ -989,6 +989,17 @@ def test_tools_are_looked_for_before_the_run(option, file, lacks, tmp_path, caps
     assert lacks in err and "recording" not in err
 
 
+def test_files_that_need_no_tool_are_written_without_it(tmp_path, capsys, monkeypatch):
+    from tarsus.view.command import main
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    page, picture = tmp_path / "x.html", tmp_path / "x.png"
+    assert main(["view", str(HUMANOID), "--export", str(page), "--screenshot", str(picture), "--duration", "0.1"]) == 1
+    out, err = capsys.readouterr()
+    assert out.split() == [str(page)] and page.stat().st_size > 0 and not picture.exists()
+    assert f"error: {picture} is not written: pictures and films need Chromium" in err
+
+
 def test_the_protocol_is_looked_for_before_the_run(tmp_path, capsys, monkeypatch):
     from tarsus.view import capture
     from tarsus.view.command import main

@@ -196,8 +196,18 @@ def check_output(path):
         Path(path).unlink()
 
 
+def first_error(tools):
+    """The error of the first tool that is not installed, or None."""
+    try:
+        for find in tools:
+            find()
+    except (FileNotFoundError, ImportError) as error:
+        return error
+
+
 def write_files(source, arguments, duration):
-    """Runs --export, --screenshot and --video on one recording. The paths go to standard output."""
+    """Runs --export, --screenshot and --video on one recording. The paths go to standard output. Files whose tools are not
+    installed are left out, and an error at the end names them."""
     from .capture import find_browser, find_encoder, find_protocol, screenshot, video
     from .formats import OF_PARTICLES, WRITERS, mcap_writer
     from .page import names_file, record, write_page
@@ -222,13 +232,15 @@ def write_files(source, arguments, duration):
                 raise ValueError(f"{option}: is {file!r}, which is {why}, expected another file")
             taken[Path(file).resolve()] = "an output already"
             check_output(file)
-    if ".mcap" in exports.values():
-        mcap_writer()
-    if arguments.screenshot or arguments.video:
-        find_browser(), find_protocol()
-    if arguments.video:
-        find_encoder()
-    only_picture = arguments.screenshot and not exports and not arguments.video
+    needs = {file: [mcap_writer] * (suffix == ".mcap") for file, suffix in exports.items()}
+    needs |= {arguments.screenshot: [find_browser, find_protocol], arguments.video: [find_browser, find_protocol, find_encoder]}
+    needs.pop(None, None)
+    lacks = {file: error for file, tools in needs.items() if (error := first_error(tools))}
+    if len(lacks) == len(needs):
+        raise next(iter(lacks.values()))
+    shot, film = (None if file in lacks else file for file in (arguments.screenshot, arguments.video))
+    exports = {file: suffix for file, suffix in exports.items() if file not in lacks}
+    only_picture = shot and not exports and not film
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
     if arguments.at > recording.times[-1] + source.dt:
         raise ValueError(f"--at: is {arguments.at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
@@ -236,16 +248,18 @@ def write_files(source, arguments, duration):
         with names_file(file):
             (write_page if suffix == ".html" else WRITERS[suffix])(file, recording)
         print(file)
-    if arguments.screenshot or arguments.video:
+    if shot or film:
         with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:
             page = Path(folder) / "page.html"
             write_page(page, recording)
-            if arguments.screenshot:
-                screenshot(page, arguments.screenshot, time=arguments.at, width=width, height=height, theme=arguments.theme)
-                print(arguments.screenshot)
-            if arguments.video:
-                video(page, arguments.video, width=width, height=height, theme=arguments.theme, progress=progress("film"))
-                print(arguments.video)
+            if shot:
+                screenshot(page, shot, time=arguments.at, width=width, height=height, theme=arguments.theme)
+                print(shot)
+            if film:
+                video(page, film, width=width, height=height, theme=arguments.theme, progress=progress("film"))
+                print(film)
+    if lacks:
+        raise RuntimeError("; ".join(f"{file} is not written: {error}" for file, error in lacks.items()))
 
 
 def serve(what, arguments, reload_from=None, **more):
