@@ -20,8 +20,8 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kTurned = 0.2;    ///< [rad] change of a joint's rate times h above which forces turn
 inline constexpr double kLost = 1e3;      ///< [rad] the same, above which forces mean nothing
-inline constexpr double kSwings = 0.36;   ///< h² k/4 relative to that inertia above which loads swing: h ω = 1.2
 inline constexpr double kChanged = 0.25;  ///< change of h² k/4 that needs another solve, relative to all inertia
+inline constexpr double kSettled = 0.02;  ///< the same for chains with loads
 
 /// Sums over the links that a link carries: inertia in its Ic, the loops' forces in pA.f, Σ d fᵀ in IA.H.
 template <class T>
@@ -82,8 +82,8 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     turned = turned | turns_by<T>(kTurned, m.link[i], h, qvel, next);
     lost = lost | turns_by<T>(kLost, m.link[i], h, qvel, next);
   }
-  const bool loose = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
-  if (!loose && !any_lane(turned)) return false;
+  const bool some = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
+  if (!some && !any_lane(turned)) return false;
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R), s.pA.f = zero3<T>();
@@ -108,10 +108,12 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
       if (links) {
         const T most = largest_stiffness(s.IA.H);
         a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
-        if (links[i].loose) turned = turned | (a > swings * T(R(kSwings / kUnresolved)));
+        if (links[i].loose) turned = turned | (a > zero);  // an inertia that comes and goes drives vibrations
         with = mul_add(most, T(links[i].weight), s.u.y);
       }
-      changed = changed | (absolute(a - inertia[rotation]) > all_inertia * T(R(kChanged)));
+      const bool loose = links && links[i].loose;
+      const T most = loose ? select(inertia[rotation] > zero, T(R(kSettled)), zero) : T(R(kChanged));
+      changed = changed | (absolute(a - inertia[rotation]) > all_inertia * most);
     } else if (links) {
       with = s.u.y;
     }

@@ -66,9 +66,8 @@ class LaneSolver {
   void end() {
     Mask<T> acted, looked = no_lanes<T>();  // a lane is looked at once, whatever lanes beside it need
     for (bool hardened = false;; hardened = true) {
-      const Mask<T> fresh = met_ & ~looked;
-      look_again(fresh);
-      looked = looked | fresh;
+      look_again(met_ & ~looked);
+      looked = met_;
       acted = best_residual_ < T(std::numeric_limits<R>::infinity());
       const Mask<T> missed = ~met_ & acted;
       if (hardened || !any_lane(missed)) break;
