@@ -72,10 +72,10 @@
          (const ModelView<R>&, void* state, void* links, const std::uint8_t* spins, R h, const R* qpos, const R* qvel, \
           R* free, const R* next, const R* K, const R* known, R* scratch, R* change, R* moved),                        \
          spin_response_kernel<T>)                                                                                      \
-  KERNEL(void, leave_pose, (const ModelView<R>&, void* state, R h, const R* qpos, R* scratch, R* qvel),                \
+  KERNEL(void, leave_pose, (const ModelView<R>&, R h, const int* bodies, int count, const R* qpos, R* qvel),           \
          leave_pose_kernel<T>)                                                                                         \
   KERNEL(void, reach_pose,                                                                                             \
-         (const ModelView<R>&, void* state, R h, const R* qpos, R* scratch, R* next_qpos, R* next_qvel),               \
+         (const ModelView<R>&, R h, const int* bodies, int count, const R* qpos, R* next_qpos, R* next_qvel),          \
          reach_pose_kernel<T>)                                                                                         \
   KERNEL(void, spread_acceleration, (const ModelView<R>&, void* state, const R* qacc), spread_acceleration<T>)         \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \

@@ -1,21 +1,24 @@
 #include "tarsus/dynamics/velocity_products.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "dynamics/kernel_table.hpp"
 
 namespace tarsus {
 
-/// Numbers of scratch that the kernels of free_flight.inl need.
-static std::size_t free_flight_scratch(int nq, int nlink) { return std::size_t(nq) + 15 * std::size_t(nlink); }
-
 template <class R>
 VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data, std::vector<std::uint8_t> held)
     : held_(std::move(held)),
       links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
-      scratch_(std::max(7 * std::size_t(model.nv), free_flight_scratch(model.nq, model.njoint())) * data.width()) {
+      scratch_(7 * std::size_t(model.nv) * data.width()) {
   if (!held_.empty()) check_size("held", held_.size(), std::size_t(model.njoint()));
+  std::vector<char> carries(std::size_t(model.njoint()));
+  for (const Joint& joint : model.joints) {
+    if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
+  }
+  for (int i = 0; i < model.njoint(); ++i) {
+    if (moves_freely(model.joints[i].type) && !carries[std::size_t(i)]) bodies_.push_back(i);
+  }
 }
 
 template <class R>
@@ -88,16 +91,17 @@ void VelocityProducts<R>::leave_pose(const Model& model, BasicData<R>& data, R h
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernel_table<R>(data.width())
-        .leave_pose(data.view(model, pack), data.state(pack), h, &data.qpos[q], scratch_.data(), &data.qvel[v]);
+        .leave_pose(data.view(model, pack), h, bodies_.data(), int(bodies_.size()), &data.qpos[q], &data.qvel[v]);
   }
 }
 
 template <class R>
-void VelocityProducts<R>::reach_pose(const Model& model, BasicData<R>& data, R h, Out<R> next_qpos, Out<R> next_qvel) {
+void VelocityProducts<R>::reach_pose(const Model& model, const BasicData<R>& data, R h, Out<R> next_qpos,
+                                     Out<R> next_qvel) {
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernel_table<R>(data.width())
-        .reach_pose(data.view(model, pack), data.state(pack), h, &data.qpos[q], scratch_.data(), &next_qpos[q],
+        .reach_pose(data.view(model, pack), h, bodies_.data(), int(bodies_.size()), &data.qpos[q], &next_qpos[q],
                     &next_qvel[v]);
   }
 }

@@ -358,7 +358,7 @@ void Stepper<R>::move(BasicData<R>& data, const Drives& drives, In<R> qpos_targe
     });
   };
   const bool closes = loops_ && options_.loops == LoopMode::shake;
-  if (product_use() == ProductUse::never || closes || drives_a_root())
+  if (!products_->has_free_bodies() || product_use() == ProductUse::never || closes || drives_a_root())
     return euler(data, drives, qpos_target, qvel_target);
   now_.given_qvel.assign(data.qvel.begin(), data.qvel.end());
   products_->leave_pose(model_, data, R(options_.dt));

@@ -316,16 +316,8 @@ double most_gained(const std::vector<unsigned>& seeds, int steps, int& missed) {
     kinematics<double>(model, workspace, q, v);
     return energy<double>(model, workspace, q, v);
   };
-  const auto linear_velocity = [&](const auto& qpos, const auto& qvel) {  // of the centre of mass
-    energy_at(qpos, qvel);
-    const Momentum p = momentum<double>(model, workspace);
-    return p.linear * (1 / p.mass);
-  };
   const auto energy_of = [&](const auto& start, const auto& end, const auto& v) {
-    std::vector<double> solved(v.begin(), v.end());  // v⁺; v is the same motion at the end
-    const Vec3d change = linear_velocity(end, v) - linear_velocity(start, v);
-    for (int k = 0; k < 3; ++k) solved[at(k)] += change[k];
-    const Energy before = energy_at(start, solved);
+    const Energy before = energy_at(start, v);
     return before.kinetic + 0.5 * (before.potential + energy_at(end, v).potential);
   };
   const auto energy_in_double = [&](const auto& start, const auto& v) {

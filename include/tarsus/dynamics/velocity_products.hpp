@@ -55,12 +55,16 @@ class VelocityProducts {
   void begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel, In<R> joint_force,
                   In<R> joint_inertia, Out<R> qacc, Out<R> found, In<R> stiff = {});
 
+  /// Whether there are free bodies, which the next two functions change.
+  bool has_free_bodies() const { return !bodies_.empty(); }
   /// Changes data.qvel, which is the velocity at data.qpos, to that with which a step of h seconds begins: the numbers
-  /// for data.qpos ⊟ h v with its momentum. Only the linear velocity of free joints differs, where their trees turn.
+  /// for data.qpos ⊟ h v. Only the linear velocity of free bodies differs that turn about another point than the
+  /// origin of their frame.
+  bool changes_poses() const { return !bodies_.empty(); }  ///< whether the next two do anything
   void leave_pose(const Model& model, BasicData<R>& data, R h);
   /// Changes the result of a step of h seconds from data.qpos: next_qvel, numbers for data.qpos, to the velocity at
-  /// next_qpos, and next_qpos so that centres of mass move by h times their velocity. Trees on free joints only.
-  void reach_pose(const Model& model, BasicData<R>& data, R h, Out<R> next_qpos, Out<R> next_qvel);
+  /// next_qpos, and next_qpos so that the centre of mass of a free body moves by h times its velocity.
+  void reach_pose(const Model& model, const BasicData<R>& data, R h, Out<R> next_qpos, Out<R> next_qvel);
 
  private:
   const std::uint8_t* held() const { return held_.empty() ? nullptr : held_.data(); }
@@ -68,6 +72,7 @@ class VelocityProducts {
   std::vector<std::uint8_t> held_;
   AlignedVector<std::byte> links_;
   AlignedVector<R> scratch_;
+  std::vector<int> bodies_;  ///< links on free joints that carry no others
 };
 
 extern template class VelocityProducts<double>;

@@ -173,7 +173,8 @@ class Stepper {
   In<R> start_qpos() const { return next_.qpos; }
   In<R> start_qvel() const { return next_.qvel; }
   /// The velocity for which the laws of the last step hold with the rows and masses of start_qpos(), as data.
-  /// data.qvel is the same motion at data.qpos: it differs in the linear velocity of free joints whose trees turn.
+  /// data.qvel is the same motion at data.qpos: it differs in the linear velocity of free bodies that turn (decision
+  /// 419).
   In<R> solved_qvel(const BasicData<R>& data) const {
     return now_.solved_qvel.empty() ? In<R>(data.qvel) : In<R>(now_.solved_qvel);
   }
