@@ -354,7 +354,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
                     spring_rule(rate2, dt));
     }
     row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t), row.slot = 4 * t;
-    if (tendon.armature > 0 || tendon.is_elastic()) rows_.of[world].push_back(row);
+    if (tendon.armature > 0 || (step.implicit && tendon.is_elastic())) rows_.of[world].push_back(row);
     if (step.row_limits) add_tendon_limits(world, dt, t);
   }
 }

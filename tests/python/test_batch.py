@@ -1240,6 +1240,6 @@ def test_a_world_far_out_spoils_nothing():
             batch = tarsus.Batch(model, 8)
             batch.qvel[:] = 0.1
             batch.qpos[3] = far
-            assert batch.step() == 1 and batch.status[3] != 0
+            assert batch.step() == (kind == "hinge") and (batch.status[3] != 0) == (kind == "hinge")
             others = np.arange(8) != 3
             assert np.array_equal(batch.qvel[others], one.qvel[others])
