@@ -20,6 +20,7 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kTurned = 0.2;    ///< [rad] change of a joint's rate times h above which forces turn
 inline constexpr double kLost = 1e3;      ///< [rad] the same, above which forces mean nothing
+inline constexpr double kUnstable = 1;    ///< h² k/4 relative to the inertia that the joint carries: h ω = 2
 inline constexpr double kChanged = 0.25;  ///< change of h² k/4 that needs another solve, relative to all inertia
 inline constexpr double kSettled = 0.02;  ///< the same for chains with loads
 
@@ -98,7 +99,7 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     const int rotation = link.qvel + (moves_freely(link.joint) ? 3 : 0);
     T a = zero, with = zero;
     if (stiffens(i)) {
-      const bool axial = turns_on_axis(link.joint);
+      const bool axial = turns_on_axis(link.joint), free = moves_freely(link.joint);
       const Vec3<T> e = s.R.column_z();
       const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, k = maximum(axial ? all - dot(e, s.IA.H * e) : all, zero);
       const T carried = axial ? dot(e, s.Ic.I * e) : (s.Ic.I.xx + s.Ic.I.yy + s.Ic.I.zz) * T(R(1.0 / 3));
@@ -108,10 +109,11 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
       if (links) {
         const T most = largest_stiffness(s.IA.H);
         a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
-        if (links[i].loose) turned = turned | (a > zero);  // an inertia that comes and goes drives vibrations
+        // In a chain an inertia that comes and goes drives vibrations. That of a free body takes part of its torques.
+        if (links[i].loose) turned = turned | (a > (free ? swings * T(R(kUnstable / kUnresolved)) : zero));
         with = mul_add(most, T(links[i].weight), s.u.y);
       }
-      const bool loose = links && links[i].loose;
+      const bool loose = links && links[i].loose && !free;
       const T most = loose ? select(inertia[rotation] > zero, T(R(kSettled)), zero) : T(R(kChanged));
       changed = changed | (absolute(a - inertia[rotation]) > all_inertia * most);
     } else if (links) {
