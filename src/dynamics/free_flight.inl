@@ -33,8 +33,9 @@ TARSUS_INLINE void for_each_off_centre(const ModelView<Real<T>>& m, Real<T> h, c
   for (int k = 0; k < count; ++k) {
     const int i = bodies[k];
     const Vec3<T> w = get3(qvel + m.link[i].qvel + 3), c = link_inertia(m, i, same).h;
-    const Mask<T> turns = (dot(w, w) * T(h * h) > T(Real<T>(kMoves * kMoves))) & (dot(c, c) > T(Real<T>(0)));
-    if (any_lane(turns)) f(i, turns);
+    const Mask<T> turns = dot(w, w) * T(h * h) > T(Real<T>(kMoves * kMoves)), off = dot(c, c) > T(Real<T>(0));
+    const Mask<T> both = turns & off;
+    if (any_lane(both)) f(i, both);
   }
 }
 
