@@ -83,8 +83,8 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     turned = turned | turns_by<T>(kTurned, m.link[i], h, qvel, next);
     lost = lost | turns_by<T>(kLost, m.link[i], h, qvel, next);
   }
-  const bool some = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
-  if (!some && !any_lane(turned)) return false;
+  const bool loose = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
+  if (!loose && !any_lane(turned)) return false;
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R), s.pA.f = zero3<T>();
@@ -99,7 +99,7 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     const int rotation = link.qvel + (moves_freely(link.joint) ? 3 : 0);
     T a = zero, with = zero;
     if (stiffens(i)) {
-      const bool axial = turns_on_axis(link.joint), free = moves_freely(link.joint);
+      const bool axial = turns_on_axis(link.joint), chain = links && links[i].loose && !moves_freely(link.joint);
       const Vec3<T> e = s.R.column_z();
       const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, k = maximum(axial ? all - dot(e, s.IA.H * e) : all, zero);
       const T carried = axial ? dot(e, s.Ic.I * e) : (s.Ic.I.xx + s.Ic.I.yy + s.Ic.I.zz) * T(R(1.0 / 3));
@@ -110,11 +110,10 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
         const T most = largest_stiffness(s.IA.H);
         a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
         // In a chain an inertia that comes and goes drives vibrations. That of a free body takes part of its torques.
-        if (links[i].loose) turned = turned | (a > (free ? swings * T(R(kUnstable / kUnresolved)) : zero));
+        if (links[i].loose) turned = turned | (a > (chain ? zero : swings * T(R(kUnstable / kUnresolved))));
         with = mul_add(most, T(links[i].weight), s.u.y);
       }
-      const bool loose = links && links[i].loose && !free;
-      const T most = loose ? select(inertia[rotation] > zero, T(R(kSettled)), zero) : T(R(kChanged));
+      const T most = chain ? select(inertia[rotation] > zero, T(R(kSettled)), zero) : T(R(kChanged));
       changed = changed | (absolute(a - inertia[rotation]) > all_inertia * most);
     } else if (links) {
       with = s.u.y;

@@ -60,7 +60,6 @@ class VelocityProducts {
   /// Changes data.qvel, which is the velocity at data.qpos, to that with which a step of h seconds begins: the numbers
   /// for data.qpos ⊟ h v. Only the linear velocity of free bodies differs that turn about another point than the
   /// origin of their frame.
-  bool changes_poses() const { return !bodies_.empty(); }  ///< whether the next two do anything
   void leave_pose(const Model& model, BasicData<R>& data, R h);
   /// Changes the result of a step of h seconds from data.qpos: next_qvel, numbers for data.qpos, to the velocity at
   /// next_qpos, and next_qpos so that the centre of mass of a free body moves by h times its velocity.
