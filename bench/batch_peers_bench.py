@@ -6,7 +6,8 @@ Therefore a step of MuJoCo consists of substeps: for each integrator the smalles
 smallest with which their mean energy is also right after each round: within ERROR of that of implicitfast with REFERENCE substeps. Of
 either kind the fastest integrator is used. Where they differ, the scene has two lines. The energy error of tarsus is measured likewise.
 Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
-folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines.
+folder is given: standing and under random targets. Robots with servos also run on these, with the same controls in both engines. Columns
+of boxes, which a batch steps one world at a time while they stand (docs/decisions/0509).
 Each scene first settles. A standing scene restarts from its initial state before each round, since neither engine stands for ever.
 Speed: best of the rounds, in wall time or, on a shared machine, in processor time of one thread (--cpu).
 Penetration: the deepest after any round, over the same number of worlds of both engines. The natural residual (of contacts, limits and
@@ -20,6 +21,7 @@ import argparse
 import json
 import pathlib
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -196,6 +198,14 @@ class Theirs:
                 "bad_worlds": self.bad, "energy_J": self.energy(), "steps": self.steps, "left": self.left()}
 
 
+def columns(path, count=4, height=5):
+    """Writes a scene of columns of boxes of 20 cm, 5 cm apart. @return its path"""
+    bodies = "".join(f"<body pos='{0.25 * column} 0 {0.1 + 0.2 * row}'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
+                     for column in range(count) for row in range(height))
+    path.write_text(f"<mujoco><worldbody><geom type='plane' size='9 9 1'/>{bodies}</worldbody></mujoco>")
+    return path
+
+
 def rounds(scene):
     """(number for the targets, steps) of what settles a scene and of each round after it"""
     stands = scene.amplitude == 0
@@ -297,7 +307,10 @@ def main():
             parser.error("--cpu is for one thread")
     mujoco.set_mju_user_warning(lambda text: None)  # no output: unstable steps are counted
     humanoid = (MODELS / "humanoid.xml", 1 / 60, 300, 30, 150)
-    recipes = [("humanoid stands", *humanoid, 0.0), ("humanoid, random targets", *humanoid, 0.8)]
+    folder = tempfile.TemporaryDirectory()
+    boxes = columns(pathlib.Path(folder.name) / "columns.xml")
+    recipes = [("humanoid stands", *humanoid, 0.0), ("humanoid, random targets", *humanoid, 0.8),
+               ("20 boxes in 4 columns", boxes, 1 / 60, None, None, None, 0.0)]
     if arguments.menagerie:
         for robot, folder, scene, key, gains in (("go2", "unitree_go2", "scene.xml", "home", (100, 5, 80)),
                                                  ("barkour", "google_barkour_vb", "scene.xml", "home", (100, 5, 80)),

@@ -49,14 +49,14 @@ class LaneSolver {
     problem_.build(), linear_.begin();
     best_residual_ = T(std::numeric_limits<R>::infinity());
     met_ = no_lanes<T>();
-    go_on(every_lane<T>());
+    go_on(~problem_.crowded());
     s_.each_term([&](auto& t) {
       t.at.now_u = t.at.best_u = t.free;
       t.at.best_y = t.at.now_y * zero();
     });
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = s_.x_best[k] = zero();
     waits_ = waits;
-    descend(step_.tolerance, step_.most_iterations, true);
+    if (any_lane(live_)) descend(step_.tolerance, step_.most_iterations, true);
     waits_ = false;
   }
   /// Number of lanes that begin() left unsolved.

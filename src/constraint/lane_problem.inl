@@ -40,12 +40,14 @@ class LaneProblem {
   /// Builds all terms from the detected contacts and the state.
   void build() {
     const T *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
-    find_velocities(velocity);
+    find_velocities(velocity), find_crowded();
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
     add_paths(velocity);
   }
+  /// Lanes with so many contacts between links that the scalar path, which eliminates them as a graph, is faster.
+  Mask<T> crowded() const { return crowded_; }
   /// Adds rows for limits without one that v⁺ passes in lanes `where`.
   /// @param change of the velocity since the start of the solve  @return the lanes with new rows
   Mask<T> join_limits(const T* change, Mask<T> where) {
@@ -141,6 +143,18 @@ class LaneProblem {
   static T* as_lanes(R* p) { return reinterpret_cast<T*>(p); }
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
+
+  /// Depends on each lane's own contacts alone.
+  void find_crowded() {
+    between_ = zero();
+    for (int i = 0; i < s_.ncrossing; ++i) {
+      const LaneContact<T>& c = s_.crossing[i];
+      const Mask<T> overlap = c.distance < zero();
+      between_ += count(c.live & overlap);
+    }
+    const Mask<T> many = between_ > T(R(kMostBetween<R>)), full = s_.overflow != Bits<T>{};
+    crowded_ = many | full;
+  }
 
   /// Velocities of the links at the start of the solve, if it starts from v⁰ and not from the step's start in some
   /// lane.
@@ -579,13 +593,13 @@ class LaneProblem {
       put(sum, as_lanes(sum)[0] + select(acted & r.live, r.at.best_y * per_step, zero()));
     }
   }
+  static T count(Mask<T> where) { return select(where, one(), zero()); }
   static void put(R* to, T x) {
     for (int l = 0; l < kLanes; ++l) to[l] = x[l];
   }
   void write(const LaneTermReport<R>& report, const LaneAnswer<T>& answer) {
     const Mask<T> acted = answer.acted;
     T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero(), unmet = zero();
-    const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
     for (int i = 0; i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
     s_.every_contact([&](const LaneContact<T>& c) {
       contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
@@ -614,9 +628,9 @@ class LaneProblem {
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
     put(report.penetration, deepest), put(report.contacts, contacts), put(report.touching, touching);
+    put(report.between, between_);
     put(report.limits, limits), put(report.saturated, saturated), put(report.unmet, unmet);
-    const Mask<T> full = s_.overflow != Bits<T>{};
-    put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
+    put(report.missed, select(acted, select(answer.met, zero(), one()), select(crowded_, T(R(2)), T(R(3)))));
     if (report.touch) write_touches(report, acted);
     if (report.limit) write_limits(report, acted);
     for (int i = 0; i < v_.nlink; ++i) {
@@ -632,6 +646,8 @@ class LaneProblem {
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
   LaneLinks<T>& links_;
+  T between_ = zero();  ///< contacts of two links whose shapes overlap
+  Mask<T> crowded_ = no_lanes<T>();
   int guess_ = 0;
   bool begins_at_v0_ = false;  ///< in some lane
 };

@@ -19,7 +19,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kReports = 9;  ///< numbers of LaneTermReport for each lane
+constexpr int kReports = 10;  ///< numbers of LaneTermReport for each lane
 constexpr int kMostIterations = 40;
 
 /// Largest number of points, and so of slots, that one pair can have.
@@ -288,7 +288,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.mass = t.masses.data();
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;
-  m.most_crossings = geometry ? 64 : 0;  // in each world; of more, the deepest are kept and the world reports `missed`
+  m.most_crossings = geometry ? 64 : 0;  // in each world; with more it is crowded
   if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
   t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
@@ -310,7 +310,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   for (std::size_t p = 0; p < t.packs.size(); ++p) {
     LaneTermReport<R>& report = t.packs[p].report;
     for (R** to : {&report.iterations, &report.residual, &report.penetration, &report.contacts, &report.touching,
-                   &report.limits, &report.saturated, &report.missed, &report.unmet})
+                   &report.between, &report.limits, &report.saturated, &report.missed, &report.unmet})
       *to = at, at += width_;
     report.ground = ground_.data() + p * 3 * std::size_t(model.njoint() * width_);
     report.path = path_impulse_.data() + p * std::size_t(m.npath * width_);
@@ -535,6 +535,11 @@ double LaneTerms<R>::limit_force(int world, int joint) const {
 }
 
 template <class R>
+bool LaneTerms<R>::fits(const RowsReport& report) {
+  return 4 * report.between <= 3 * kMostBetween<R>;  // fewer, so that it does not change places often
+}
+
+template <class R>
 RowsReport LaneTerms<R>::report(int world) const {
   const int lane = world % width_;
   const LaneTermReport<R>& r = tables_->packs[std::size_t(world / width_)].report;
@@ -542,10 +547,12 @@ RowsReport LaneTerms<R>::report(int world) const {
   out.iterations = int(r.iterations[lane]), out.residual = double(r.residual[lane]);
   out.penetration = double(r.penetration[lane]), out.contacts = int(r.contacts[lane]);
   out.touching = int(r.touching[lane]), out.limits = int(r.limits[lane]), out.saturated = int(r.saturated[lane]);
+  out.between = int(r.between[lane]);
   out.drives = rows_;
   const bool spent = out.iterations >= options_.solve.max_iterations && out.residual <= NewtonOptions::kLost;
   out.status = r.missed[lane] == 0   ? StepStatus::converged
                : r.missed[lane] == 1 ? (spent ? StepStatus::cut_short : StepStatus::too_many_iterations)
+               : r.missed[lane] == 2 ? StepStatus::crowded
                                      : StepStatus::not_finite;
   out.rows = 3 * out.contacts + out.limits + out.drives;
   return out;

@@ -142,8 +142,8 @@ inline constexpr int kTouchNumbers = 14;
 /// What a step reports of each world, arrays of [lane].
 template <class R>
 struct LaneTermReport {
-  R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
-  R* missed;    ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
+  R *iterations, *residual, *penetration, *contacts, *touching, *between, *limits, *saturated;
+  R* missed;    ///< 0: converged; 1: the best of too many iterations; 2: crowded, 3: not finite, no term acted
   R* unmet;     ///< the largest |J v⁺ + Σ λ - target| of bilateral rows [m/s | rad/s]
   R* ground;    ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]
   R* touch;     ///< [contacts][kTouchNumbers][lane] world axes [m, N, N m]; null: not requested, nor

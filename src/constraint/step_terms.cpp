@@ -18,7 +18,8 @@ namespace tarsus {
 constexpr int kSweepSteps = 30;  ///< steps by sweeps after one in which Newton's method took too many operations
 
 const char* name(StepStatus status) {
-  static constexpr const char* kNames[] = {"converged", "swept", "cut_short", "too_many_iterations", "not_finite"};
+  static constexpr const char* kNames[] = {"converged",           "swept",   "cut_short",
+                                           "too_many_iterations", "crowded", "not_finite"};
   return kNames[int(status)];
 }
 
@@ -253,7 +254,10 @@ template <class R>
 void StepTerms<R>::count_carried() {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
-    if (names_[i].kind == Kind::contact) report_.touching += at[0] > 0;
+    if (names_[i].kind == Kind::contact) {
+      const LinkContact& contact = contacts_[i];
+      report_.touching += at[0] > 0, report_.between += contact.b >= 0 && contact.point.distance < 0;
+    }
     if (names_[i].kind == Kind::limit || names_[i].kind == Kind::user_limit)
       report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActiveChange<double>;
     if (names_[i].kind != Kind::drive) continue;

@@ -79,9 +79,10 @@ struct Batch<R>::Worker {
   std::vector<int> source;                    // [pack][lane] world whose numbers it holds
   std::vector<const R*> from;                 // [lane] rows of an array of the worlds
   std::vector<R*> to;
-  std::vector<char> live;  // [pack][lane] it has its own world, which is ok
-  bool held = false;       // the lanes hold the state at the end of their worlds' last step
-  bool behind = false;     // and the batch's arrays are not updated, because nothing reads them yet
+  std::vector<char> live;   // [pack][lane] it has its own world, which is ok
+  std::vector<char> apart;  // [pack][lane] the scalar path takes the step of its world
+  bool held = false;        // the lanes hold the state at the end of their worlds' last step
+  bool behind = false;      // and the batch's arrays are not updated, because nothing reads them yet
   AlignedVector<R> last_qacc, last_ground_force;  // of the previous step while `behind`; bad worlds keep them
   std::optional<SensorSet> sensors;
   std::vector<StepForces> felt;        ///< [pack][lane] over the last step, if a sensor measures contact
@@ -102,6 +103,7 @@ struct Batch<R>::Worker {
         from(at(width)),
         to(at(width)),
         live(at(width * packs)),
+        apart(at(width * packs)),
         before(at(packs)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
     last_qacc.resize(data.size(model.nv)), last_ground_force.resize(stepper.ground_forces().size());
@@ -156,7 +158,8 @@ void Batch<R>::make_workers() {
   // Rarely exceeded by a step: the drive, limit or friction of every joint, and many contacts.
   constexpr int kContacts = 32;
   if (width_ == 1 && options_.step.rows.any()) {
-    for (StepMemory<R>& memory : state_.memory) memory.terms.entries.reserve(at(2 * model_.njoint() + kContacts));
+    for (StepMemory<R>& memory : state_.memory)
+      memory.of_world(0, 1).entries.reserve(at(2 * model_.njoint() + kContacts));
   }
   parameters_changed();
   workers_.clear();
@@ -492,6 +495,7 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
     if (live && worker.behind) worker.keep_last();
     if (live) worker.stepper.step(worker.data, given, worker.qpos_target, worker.qvel_target);
     if (live) keep(worker, first, count, {.hold = !hooks && model_.na == 0, .show = watched || step == r.steps - 1});
+    step_apart(worker, first, count);
     write_outputs(worker, step, r, first, count);
     if (step == r.steps - 1) exchange(worker, first, count);
     if (r.after) r.after(thread, first, count, step);
@@ -577,7 +581,7 @@ bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int c
 }
 
 /// Transposes the worlds' numbers to lanes. A lane without its own world that is ok gets the numbers of another.
-/// @return whether any of these worlds is ok
+/// @return whether lanes step any of these worlds
 template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
   if (worker.behind) show(worker, first);
@@ -587,8 +591,10 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   const bool all_clean = clean(first, count);
   for (int lane = 0; lane < lanes; ++lane) {
     const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
-    worker.live[at(lane)] = was_ok && (all_clean || screen(first + lane));
-    if (was_ok && !worker.live[at(lane)]) record_fault(worker, first + lane, lane);
+    const bool good = was_ok && (all_clean || screen(first + lane));
+    if (was_ok && !good) record_fault(worker, first + lane, lane);
+    worker.apart[at(lane)] = good && apart(first + lane);
+    worker.live[at(lane)] = good && !worker.apart[at(lane)];
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
   if (some < 0) return false;
@@ -604,9 +610,18 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   return true;
 }
 
-/// As Stepper::step_again(), with the world's own parameters. @return whether its results are in the batch
+/// What the scalar path carries from step to step of a world that is too crowded for lanes; null for other worlds.
 template <class R>
-bool Batch<R>::step_alone(Worker& worker, int world) {
+TermMemory* Batch<R>::apart(int world) {
+  std::vector<TermMemory>& terms = state_.memory[at(world / width_)].terms;
+  if (width_ == 1 || terms.empty() || terms[at(world % width_)].entries.empty()) return nullptr;
+  return &terms[at(world % width_)];
+}
+
+/// As Stepper::step_again(), with the own parameters of the world in a lane. @return whether its results are in the
+/// batch
+template <class R>
+bool Batch<R>::step_alone(Worker& worker, int world, int lane) {
   Worker& one = *worker.alone;
   const auto take = [&](const char*, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
     std::ranges::copy(part(std::span<const R>(from), n, world), to.begin());
@@ -620,20 +635,37 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
     fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr);
     if (given) one.drives = scaled(*given, model_, state_.parameters, world), given = &one.drives;
   }
-  one.before[0].forget(0, 1);
-  one.stepper.exchange(one.data, one.before[0]);
+  StepMemory<R>& memory = one.before[0];
+  memory.forget(0, 1);
+  if (TermMemory* mine = apart(world)) std::swap(memory.of_world(0, 1), *mine), mine->forget();
+  one.stepper.exchange(one.data, memory);
   one.stepper.revive(0);
   one.stepper.step(one.data, given, one.qpos_target, one.qvel_target);
-  one.stepper.exchange(one.data, one.before[0]);
+  one.stepper.exchange(one.data, memory);
   if (one.stepper.status(0) != WorldStatus::ok) return false;
+  if (!LaneTerms<R>::fits(*one.stepper.rows_report(0)))
+    std::swap(state_.memory[at(world / width_)].of_world(world % width_, width_), memory.of_world(0, 1));
   const auto put = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
     std::copy_n(from.begin(), n, part(to, n, world).begin());
   };
   put(one.data.qpos, state_.qpos, model_.nq), put(one.data.qvel, state_.qvel, model_.nv);
   put(one.data.qacc, state_.qacc, model_.nv), put(one.data.act, state_.act, model_.na);
+  ++state_.steps[at(world)];
   state_.reports[at(world)] = report_of(one.stepper, 0);
+  if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, one.stepper, one.data);
   one.stepper.ground_force(0, part(state_.ground_force, 3 * model_.njoint(), world));
   return true;
+}
+
+/// Steps the worlds that are too crowded for lanes.
+template <class R>
+void Batch<R>::step_apart(Worker& worker, int first, int count) {
+  for (int lane = 0; lane < count; ++lane) {
+    if (!worker.apart[at(lane)]) continue;
+    const int world = first + lane;
+    if (!step_alone(worker, world, lane)) blame(*worker.alone, world, 0), record_fault(worker, world, lane);
+    worker.stepper.restart(worker.data, lane);
+  }
 }
 
 /// Writes a world's data before its last step to the arrays, which do not have them.
@@ -662,15 +694,14 @@ void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
     const bool good = worker.stepper.status(lane) == WorldStatus::ok;
     const bool solved = !rows || rows->status <= StepStatus::cut_short;
     if (worker.behind && !(good && solved)) show_start(worker, world, lane);
-    if (!solved && worker.alone && step_alone(worker, world)) {  // whatever the lane's velocities are
-      ++state_.steps[at(world)];
-      if (!worker.felt.empty()) worker.felt[at(lane)] = step_forces(model_, worker.alone->stepper, worker.alone->data);
+    const bool crowded = !solved && rows->status == StepStatus::crowded;
+    if (!solved && worker.alone && step_alone(worker, world, lane)) {  // whatever the lane's velocities are
       worker.stepper.restart(worker.data, lane);
       worker.live[at(lane)] = 0, all = false;
       continue;
     }
-    if (!good) {
-      blame(worker, world, lane);
+    if (!good || crowded) {
+      crowded ? blame(*worker.alone, world, 0) : blame(worker, world, lane);
       record_fault(worker, world, lane);
       worker.live[at(lane)] = 0, all = false;  // its last good state remains
       continue;
@@ -714,7 +745,7 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
   }
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
-    const std::size_t place = batch_index(width_, model_.nv, i, lane);
+    const std::size_t place = batch_index(worker.data.width(), model_.nv, i, lane);
     const double acceleration = double(worker.data.qacc[place]);
     const double speed = double(worker.data.qvel[place]) + h * acceleration;
     if (!std::isfinite(acceleration))
@@ -970,10 +1001,11 @@ void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const s
 template class Batch<double>;
 template class Batch<float>;
 
-/// Calls f for everything in a memory: numbers, and arrays of numbers.
+/// Calls f for everything in a memory whose number of `terms` is known: numbers, and arrays of numbers.
 template <class Memory, class F>
 static void each_part(Memory& m, const F& f) {
-  f(m.terms.h), f(m.terms.sweep_steps), f(m.terms.entries), f(m.drive_demand), f(m.lane_terms);
+  for (auto& terms : m.terms) f(terms.h), f(terms.sweep_steps), f(terms.entries);
+  f(m.drive_demand), f(m.lane_terms);
 }
 
 template <class R>
@@ -985,6 +1017,8 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
     bytes.insert(bytes.end(), from, from + count * sizeof(E));
   };
   for (const StepMemory<R>& m : memory) {
+    const std::uint64_t terms = m.terms.size();
+    append(&terms, 1);
     each_part(m, [&](const auto& part) {
       if constexpr (requires { part.size(); }) {
         const std::uint64_t count = part.size();
@@ -997,6 +1031,7 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   return bytes;
 }
 
+constexpr std::size_t kLeastTerms = sizeof(double) + sizeof(int) + sizeof(std::uint64_t);  ///< bytes without an entry
 constexpr int kMostSweepSteps = 1000;  ///< more than a step ever sets
 
 template <class R>
@@ -1010,6 +1045,10 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
     bytes = bytes.subspan(count * sizeof(E));
   };
   for (StepMemory<R>& m : memory) {
+    std::uint64_t count = 0;
+    read(&count, 1);
+    if (count > bytes.size() / kLeastTerms) fail();
+    m.terms.resize(count);
     each_part(m, [&](auto& part) {
       if constexpr (requires { part.size(); }) {
         std::uint64_t count = 0;
@@ -1020,12 +1059,14 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
         read(&part, 1);
       }
     });
-    if (m.terms.sweep_steps < 0 || m.terms.sweep_steps > kMostSweepSteps)
-      throw ValueError("memory", std::to_string(m.terms.sweep_steps) + " steps", "bytes that a batch saved");
-    for (const TermMemory::Entry& e : m.terms.entries) {
-      const bool known = e.kind < TermMemory::Kind::count;
-      if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))
-        throw ValueError("memory", "bytes without valid terms", "bytes that a batch saved");
+    for (const TermMemory& terms : m.terms) {
+      if (terms.sweep_steps < 0 || terms.sweep_steps > kMostSweepSteps)
+        throw ValueError("memory", std::to_string(terms.sweep_steps) + " steps", "bytes that a batch saved");
+      for (const TermMemory::Entry& e : terms.entries) {
+        const bool known = e.kind < TermMemory::Kind::count;
+        if (!known || e.nrow < 1 || e.nrow > kTermRows || !(terms.h > 0))
+          throw ValueError("memory", "bytes without valid terms", "bytes that a batch saved");
+      }
     }
   }
   if (!bytes.empty()) fail();

@@ -89,7 +89,7 @@ int pack_width(const Model& model, const StepOptions& options, const Drives* dri
 
 template <class R>
 void StepMemory<R>::forget(int lane, int width) {
-  terms.entries.clear(), terms.sweep_steps = 0;
+  if (lane < int(terms.size())) terms[std::size_t(lane)].forget();
   LaneTerms<R>::forget(lane_terms, lane, width);
   for (std::size_t i = std::size_t(lane); i < drive_demand.size(); i += std::size_t(width)) drive_demand[i] = 0;
 }
@@ -97,7 +97,7 @@ void StepMemory<R>::forget(int lane, int width) {
 template <class R>
 StepMemory<R> StepMemory<R>::of(int lane, int width) const {
   StepMemory one;
-  one.terms = terms;
+  if (lane < int(terms.size())) one.terms = {terms[std::size_t(lane)]};
   const auto pick = [&](const AlignedVector<R>& from, AlignedVector<R>& to) {
     for (std::size_t i = std::size_t(lane); i < from.size(); i += std::size_t(width)) to.push_back(from[i]);
   };
@@ -106,9 +106,15 @@ StepMemory<R> StepMemory<R>::of(int lane, int width) const {
 }
 
 template <class R>
+TermMemory& StepMemory<R>::of_world(int lane, int width) {
+  if (terms.empty()) terms.resize(std::size_t(width));
+  return terms[std::size_t(lane)];
+}
+
+template <class R>
 void StepMemory<R>::put(const StepMemory& one, int lane, int width) {
   forget(lane, width);
-  terms = one.terms;
+  if (!one.terms.empty() && !one.terms[0].entries.empty()) of_world(lane, width) = one.terms[0];
   const auto lay = [&](const AlignedVector<R>& from, AlignedVector<R>& to, std::size_t first) {
     if (to.empty()) to.assign(from.size() * std::size_t(width), R(0));
     if (from.empty()) return;
@@ -218,7 +224,7 @@ struct Stepper<R>::Alone {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target, ground_force;
-  bool last = false;  // it took the world's last step
+  bool last = false, last_but_one = false;  // it took the world's last step, and the one before it
 
   Alone(const Model& model, const StepOptions& options) : data(model), stepper(model, data, options) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
@@ -295,9 +301,12 @@ void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] != WorldStatus::ok || lane_rows_->report(world).status <= StepStatus::cut_short) continue;
     Alone& one = single(world);
-    one.stepper.restart(one.data, 0);
+    one.last_but_one ? one.stepper.revive(0) : one.stepper.restart(one.data, 0);
     one.step(model_, data, world, drives, qpos_target, qvel_target);
-    if (one.stepper.status(0) != WorldStatus::ok) continue;
+    if (one.stepper.status(0) != WorldStatus::ok) {
+      if (lane_rows_->report(world).status == StepStatus::crowded) status_[world] = one.stepper.status(0);
+      continue;
+    }
     data.set(next_.qpos, model_.nq, world, one.data.qpos), data.set(next_.qvel, model_.nv, world, one.data.qvel);
     data.set(data.qacc, model_.nv, world, one.data.qacc);
     if (now_.limits == Limits::terms) data.set(drive_force_, model_.nv, world, one.stepper.drive_force());
@@ -313,7 +322,7 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
   if (!given) qpos_target = qvel_target = {};
   if (goes_singly(given)) return step_singly(data, given, qpos_target, qvel_target);
   for (const std::shared_ptr<Alone>& one : singles_.of) {
-    if (one) one->last = false;
+    if (one) one->last_but_one = std::exchange(one->last, false);
   }
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
@@ -652,8 +661,12 @@ std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
 
 template <class R>
 void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack) {
-  if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
-  if (rows_) rows_->terms().exchange(memory.terms);
+  if (!memory.terms.empty()) check_size("memory.terms", memory.terms.size(), std::size_t(width_));
+  if (width_ == 1) {
+    TermMemory& terms = memory.of_world(0, 1);
+    if (!rows_ && !terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+    if (rows_) rows_->terms().exchange(terms);
+  }
   if (!lane_rows_ && !memory.lane_terms.empty()) make_rows(data);
   if (lane_rows_) lane_rows_->terms().exchange(memory.lane_terms, pack);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
@@ -729,7 +742,8 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   }
   loops_->settle(data, next_.qpos, data.joint_inertia, next_.qvel);
   for (int world = 0; world < data.worlds(); ++world) {
-    if (status_[world] == WorldStatus::ok && !loops_->closed(world)) status_[world] = WorldStatus::open_loop;
+    const bool alone = lane_rows_ && lane_rows_->report(world).status == StepStatus::crowded;
+    if (status_[world] == WorldStatus::ok && !alone && !loops_->closed(world)) status_[world] = WorldStatus::open_loop;
   }
 }
 

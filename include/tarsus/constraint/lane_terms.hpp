@@ -103,6 +103,8 @@ class LaneTerms {
   void exchange(AlignedVector<R>& memory, int pack);
   /// Clears the cache of world `lane`.
   static void forget(AlignedVector<R>& memory, int lane, int width);
+  /// Whether a world that the scalar path has stepped has so few contacts between links that lanes can go on with it.
+  static bool fits(const RowsReport& report);
 
  private:
   struct Tables;

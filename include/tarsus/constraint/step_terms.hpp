@@ -58,6 +58,7 @@ enum class StepStatus : std::uint8_t {
   swept,                ///< as converged, except for large contact islands, which sweeps left at the residual
   cut_short,            ///< in SIMD lanes: max_iterations are spent, and the best iterate misses by kLost at most
   too_many_iterations,  ///< the best iterate was taken; in SIMD lanes: the scalar path must take the world's step
+  crowded,              ///< in SIMD lanes: too many contacts between links; no term acted, and the scalar path must too
   not_finite,           ///< an input is not finite; no term acted
 };
 const char* name(StepStatus status);
@@ -66,6 +67,7 @@ const char* name(StepStatus status);
 struct RowsReport {
   StepStatus status = StepStatus::converged;
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
+  int between = 0;                           ///< contacts of two links whose shapes overlap at the start of the step
   int limits = 0;                            ///< joint limits and user-defined limits with a force
   int drives = 0, saturated = 0;             ///< drives with a force limit, and how many of them are at it
   /// Newton iterations, each one factorisation of the tree: of all solves of the step, in SIMD lanes of the last.
@@ -112,6 +114,8 @@ struct TermMemory {
   /// For how many more steps large contact islands go straight to sweeps because Newton's method has failed.
   int sweep_steps = 0;
   std::vector<Entry> entries;
+
+  void forget() { entries.clear(), sweep_steps = 0; }
 };
 
 /// The terms of one world. The object keeps scratch memory and the warm start between steps. It is not thread-safe.

@@ -257,7 +257,9 @@ class Batch {
   void show_start(Worker& worker, int world, int lane);
   void keep(Worker& worker, int first, int count, const Keeping& how);
   void show(Worker& worker, int first);
-  bool step_alone(Worker& worker, int world);
+  TermMemory* apart(int world);
+  bool step_alone(Worker& worker, int world, int lane);
+  void step_apart(Worker& worker, int first, int count);
   void blame(Worker& worker, int world, int lane);
   void record_fault(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);

@@ -85,7 +85,7 @@ int pack_width(const Model& model, const StepOptions& options, const Drives* dri
 /// packs in turn. An empty memory belongs to worlds that have not been stepped.
 template <class R>
 struct StepMemory {
-  TermMemory terms;               ///< of a single world
+  std::vector<TermMemory> terms;  ///< [lane] of worlds that are stepped individually; empty: there is none
   AlignedVector<R> lane_terms;    ///< of a pack (constraint/lane_terms.hpp)
   AlignedVector<R> drive_demand;  ///< [nv][lane] of DriveLimiter
 
@@ -93,6 +93,8 @@ struct StepMemory {
   void forget(int lane, int width);
   /// The memory of one world, as a pack with one lane.
   StepMemory of(int lane, int width) const;
+  /// terms[lane], which are made if there are none.
+  TermMemory& of_world(int lane, int width);
   /// Puts memory from of() into a lane of another pack of the given width.
   void put(const StepMemory& one, int lane, int width);
 };
