@@ -256,25 +256,52 @@ void tendon_path(const Model& model, const Tendon& tendon, const LinkState<doubl
   if (!tendon.path.empty()) PathWalk(model, links, {.segments = &out}).length(tendon);
 }
 
+namespace {
+struct TendonsAhead {
+  std::vector<double> moved, length, arm, row;
+};
+}  // namespace
+
+/// Lengths and arms at the pose qpos ⊞ turn.
+static void look_ahead(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
+                       std::span<const double> turn, TendonsAhead& out) {
+  out.moved.resize(model.nq), out.length.resize(tendons.size()), out.arm.resize(tendons.arms()),
+      out.row.resize(model.nv);
+  integrate<double>(model, work, qpos, turn, 1.0, out.moved);
+  kinematics<double>(model, work, out.moved);
+  tendon_lengths(model, tendons, work.links(), out.moved, out.length, out.arm, out.row);
+}
+
+double tendon_change_ahead(const Model& model, const TendonSet& tendons, int tendon, Data& work,
+                           std::span<const double> qpos, std::span<const double> turn) {
+  check_size("turn", turn.size(), model.nv);
+  TendonsAhead ahead;
+  look_ahead(model, tendons, work, qpos, turn, ahead);
+  const Tendon& one = tendons[tendon];
+  double change = 0;
+  for (std::size_t i = 0; i < one.dofs.size(); ++i) change += ahead.arm[one.first + i] * turn[one.dofs[i]];
+  return change;
+}
+
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
                  std::span<const double> qvel, std::span<double> out) {
   constexpr double kDifference = 1e-5;  // [rad | m]
+  constexpr double kSlowest = 1e-150;   // the square of slower speeds is no normal number [rad/s | m/s]
   check_size("out", out.size(), tendons.size());
   std::fill(out.begin(), out.end(), 0.0);
   double fastest = 0;
   for (const double v : qvel) fastest = std::max(fastest, std::abs(v));
-  if (!tendons.spatial() || !(fastest > 0)) return;
+  if (!tendons.spatial() || !(fastest > kSlowest)) return;
   const double t = kDifference / fastest;
-  std::vector<double> turn(model.nv), moved(model.nq), length(tendons.size()), arm(tendons.arms()), row(model.nv);
+  std::vector<double> turn(model.nv);
+  TendonsAhead ahead;
   for (const double side : {1.0, -1.0}) {
     for (int v = 0; v < model.nv; ++v) turn[v] = side * t * qvel[v];
-    integrate<double>(model, work, qpos, turn, 1.0, moved);
-    kinematics<double>(model, work, moved);
-    tendon_lengths(model, tendons, work.links(), moved, length, arm, row);
+    look_ahead(model, tendons, work, qpos, turn, ahead);
     for (int k = 0; k < tendons.size(); ++k) {
       const Tendon& tendon = tendons[k];
       for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-        out[k] += side * arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
+        out[k] += side * ahead.arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
     }
   }
 }

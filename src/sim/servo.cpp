@@ -15,6 +15,7 @@ namespace {
 
 /// Largest speed at which a tendon beyond its range returns, and the joints that it moves [m/s | rad/s].
 constexpr double kTendonReturn = 5;
+constexpr double kTendonTurn = 1e-6;  ///< turns of a joint in a step that are looked at [rad | m]
 constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
 /// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
@@ -359,10 +360,12 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
-/// Speed of the length if the joints move as a force along it would move them, none faster than kTendonReturn. It is
-/// zero where the length is extremal, because the arms vanish there: a range beyond the extremum cannot be reached.
+/// Largest speed at which a length that lacks `lacking` returns: if the joints move as a force along it would move them,
+/// none is faster than kTendonReturn, and none passes the pose in which the length is extremal. A range beyond the
+/// extremum cannot be reached: the joints stop there, where the arms vanish.
+/// @param lacking positive if the length must grow
 template <class R>
-double Servos<R>::tendon_return(int world, int t) const {
+double Servos<R>::tendon_return(int world, double dt, int t, double lacking) {
   const std::vector<int>& dofs = actuation_.tendons()[t].dofs;
   const std::span<const double> arm = tendon_arm(world, t);
   double rate = 0, fastest = kTendonReturn;
@@ -371,7 +374,23 @@ double Servos<R>::tendon_return(int world, int t) const {
     const double share = std::abs(arm[k]) / one_.carried_inertia[dofs[k]];
     if (share > 0) fastest = std::min(fastest, kTendonReturn * rate / share);
   }
-  return fastest;
+  if (!(fastest > kTendonRest) || actuation_.tendons()[t].path.empty()) return fastest;
+  const double back = std::min(fastest, std::abs(lacking) / damping_time({}, dt));
+  one_.turn.assign(std::size_t(model_.nv), 0.0);
+  double most = 0;
+  for (std::size_t k = 0; k < dofs.size(); ++k) {
+    double& turn = one_.turn[std::size_t(dofs[k])];
+    turn = std::copysign(back * dt, lacking) * arm[k] / (one_.carried_inertia[dofs[k]] * rate);
+    most = std::max(most, std::abs(turn));
+  }
+  if (!(most > kTendonTurn)) return fastest;
+  if (!one_.ahead) one_.ahead.emplace(model_);
+  const Data& here = actuation_.workspace();
+  one_.ahead->mocap_pos = here.mocap_pos, one_.ahead->mocap_quat = here.mocap_quat;
+  const double change = tendon_change_ahead(model_, actuation_.tendons(), t, *one_.ahead, one_.qpos, one_.turn);
+  const double share = change / std::copysign(back * dt, lacking);  // of the length's change, at the end
+  // To half the secant's zero: a row does not brake, and the joints come back half as fast each time they pass it.
+  return share < 0.5 ? std::min(fastest, 0.5 * back / (1 - share)) : fastest;
 }
 
 /// The range of a tendon: one row for each end, stabilised like joint ranges. Dry friction: one row.
@@ -384,14 +403,13 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
         {0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range, friction});
     rows_.of[world].back().slot = 4 * t + slot;
   };
-  const double fastest = tendon_return(world, t);
+  const double low = l - tendon.range[0] - tendon.margin, high = tendon.range[1] - tendon.margin - l;
+  const double fastest = tendon.limited ? tendon_return(world, dt, t, std::max(-low, 0.0) - std::max(-high, 0.0)) : 0;
   const auto target = [&](double gap, double rate) {
     return spook_unilateral({}, recoverable({}, gap, dt, fastest), rate, dt).target;
   };
-  if (tendon.limited && fastest > kTendonRest) {
-    add(1, 0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t, -1);
-    add(2, -kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t, -1);
-  }
+  if (fastest > kTendonRest)
+    add(1, 0, kInfinity, target(low, speed), t, -1), add(2, -kInfinity, 0, -target(high, -speed), t, -1);
   if (tendon.friction_loss > 0) add(3, -tendon.friction_loss, tendon.friction_loss, 0, -1, t);
 }
 

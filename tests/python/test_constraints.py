@@ -653,3 +653,37 @@ def test_equalities_of_the_file_are_selected_by_name():
             eq.add_own(name)  # twice
     with pytest.raises(tarsus.ValueError, match="expected grasp, hook, gear"):
         eq.add_own("grip")
+
+
+ROPE = """<mujoco><option gravity="0 0 0"/><worldbody><site name="w" pos=".8 0 .1"/><body><joint axis="0 1 0" damping="{damping}"/>
+  <geom type="capsule" fromto="0 0 0 .3 0 0" size=".04" mass="1.5"/><site name="a" pos=".3 0 0"/></body></worldbody>
+  <tendon><spatial name="t" range="{range}" limited="true"><site site="w"/><site site="a"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, 1 / 240, 1e-3])
+@pytest.mark.parametrize("damping", [0, 1])
+@pytest.mark.parametrize("limits,turn", [("0 .3", -np.arctan(1 / 8)), ("1.2 2", np.pi - np.arctan(1 / 8))])
+def test_a_tendon_range_that_no_pose_meets_ends_at_the_extremal_length(dt, damping, limits, turn):
+    """The hinge stops where the length is least, or greatest. (It shook at 4.4 rad/s for ever, whatever the damping.)"""
+    data = tarsus.Data(tarsus.Model.from_xml_string(ROPE.format(damping=damping, range=limits)))
+    data.qvel[:] = 0.3
+    stepper = tarsus.Stepper(data, dt=dt)
+    for step in range(round(20 / dt)):
+        assert stepper.step() == 0
+        if step * dt > 19:
+            assert abs(data.qvel[0]) < 3e-3
+    assert data.qpos[0] == pytest.approx(turn, abs=1e-4)
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 2e-3])
+def test_a_tendon_that_an_equality_holds_comes_to_rest(dt):
+    """Its velocity falls below the least normal number. (From there on the derivative of its arms was no number, and the status
+    singular.)"""
+    data = tarsus.Data(tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody><site name="w" pos=".3 .1 .5"/>
+      <body><joint axis="0 1 0"/><geom type="box" size=".1 .1 .1" pos=".1 0 0" mass="1"/><site name="a" pos=".3 0 0"/></body></worldbody>
+      <tendon><spatial name="t"><site site="w"/><site site="a"/></spatial></tendon><equality><tendon tendon1="t"/></equality></mujoco>"""))
+    data.qvel[:] = 0.5
+    stepper = tarsus.Stepper(data, dt=dt)
+    for _ in range(1000):
+        assert stepper.step() == 0
+    assert stepper.loops()["status"] == "solved" and abs(data.qvel[0]) < 1e-300

@@ -89,6 +89,11 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
                  std::span<const double> qvel, std::span<double> out);
 
+/// Change of a tendon's length by `turn` [nv] (to first order) at the pose qpos ⊞ turn.
+/// @param work a workspace of the model; afterwards it has the kinematics of that pose  @throws ShapeError
+double tendon_change_ahead(const Model& model, const TendonSet& tendons, int tendon, Data& work,
+                           std::span<const double> qpos, std::span<const double> turn);
+
 /// Path from x0 to x1 around a sphere or cylinder: the two tangent points, and the length between them along the
 /// surface. A negative length means that the straight line misses the geom. All in the geom's frame. @param side null:
 /// the shorter way around

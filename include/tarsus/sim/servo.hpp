@@ -83,6 +83,8 @@ class Servos {
     std::span<const double> carried_inertia;
     std::vector<ForceRow> drags;  ///< without moment arms
     std::vector<double> arm;      ///< [nv]
+    std::vector<double> turn;     ///< [nv] by which a tendon's return moves the joints in a step
+    std::optional<Data> ahead;    ///< the pose to which it leads
   };
   /// The actuators of one DoF. The sum of its servos is c - kp q - kd q̇.
   struct Joined {
@@ -103,7 +105,7 @@ class Servos {
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel);
   void add_tendon_rows(int world, const ServoStep& step);
-  double tendon_return(int world, int tendon) const;
+  double tendon_return(int world, double dt, int tendon, double lacking);
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, const ServoStep& step);
   void find_drags(const BasicData<R>& data, int world, double dt);
