@@ -360,7 +360,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
-/// Largest speed at which a length that lacks `lacking` returns. If the joints move as a force along it would move them,
+/// Largest speed at which a length that lacks `lacking` returns. If the joints move as a force along it moves them,
 /// none is faster than kTendonReturn, and none passes the pose in which the length is extremal. A range beyond the
 /// extremum cannot be reached: the joints stop there, where the arms vanish.
 /// @param lacking positive if the length must grow
