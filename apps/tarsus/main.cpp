@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -57,6 +58,12 @@ void refuse_empty(const std::vector<std::string>& words) {
   }
 }
 
+/// Prints a failure for programs. @return the status
+int in_json(bool json, const std::string& message, int status) {
+  if (json) tarsus::app::print_json({{"error", message}, {"exit_status", status}});
+  return status;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -73,7 +80,7 @@ int main(int argc, char** argv) {
       "file that cannot be read,\n"
       "used or written, 2 wrong usage (command, option or value), 3 the simulation failed, 130 stopped by "
       "Ctrl-C, 143 by\n"
-      "SIGTERM (kill).");
+      "SIGTERM (kill). With --json, a command that fails before it has a result prints an object with `error`.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);
@@ -88,6 +95,11 @@ int main(int argc, char** argv) {
   app.failure_message(usage_failure);
   keep_standard_streams();
   listen_for_interrupts();
+  const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  const auto fail = [json](const std::string& message, int status) {
+    tell("{}\n", message);
+    return in_json(json, message, status);
+  };
   try {
     int status = 0;
     try {
@@ -101,24 +113,19 @@ int main(int argc, char** argv) {
     } catch (const CLI::RuntimeError& e) {  // has the exit status of a command
       return e.get_exit_code();
     } catch (const CLI::ParseError& e) {  // wrong usage, or the text of --help
-      status = app.exit(e) == 0 && argc > 1 ? 0 : 2;
+      status = app.exit(e) == 0 && argc > 1 ? 0 : in_json(json, e.what(), 2);
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");
     return status;
   } catch (const std::filesystem::filesystem_error& e) {
-    tell("error: {}: {}\n", e.path1().string(), e.code().message());
-    return 1;
+    return fail("error: " + e.path1().string() + ": " + e.code().message(), 1);
   } catch (const tarsus::InputError& e) {
-    tell("{}\n", e.what());
-    return 1;
+    return fail(e.what(), 1);
   } catch (const std::bad_alloc&) {
-    tell("error: not enough memory\n");
-    return 1;
+    return fail("error: not enough memory", 1);
   } catch (const tarsus::ValueError& e) {
-    tell("error: {}\n", as_option(&app, e));
-    return 2;
+    return fail("error: " + as_option(&app, e), 2);
   } catch (const std::exception& e) {
-    tell("error: {}\n", e.what());
-    return status_of(e);
+    return fail(std::string("error: ") + e.what(), status_of(e));
   }
 }

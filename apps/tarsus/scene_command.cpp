@@ -118,8 +118,8 @@ void execute(const SceneRun& run) {
   if (run.list) return print_lists({{"scenes", named_scenes()}}, run.json);
   if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of " + scene_names());
   std::error_code failed;
-  if (!std::filesystem::exists(run.scene, failed) && !named_scene(run.scene))
-    throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
+  const bool file = std::filesystem::path(run.scene).has_extension() || std::filesystem::exists(run.scene, failed);
+  if (!file && !named_scene(run.scene)) throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
   const Model model = load_model(run.scene, run.options, run.quiet || run.json);
   RigidModel rigid = rigid_model(model);
   RigidScene& scene = rigid.scene;

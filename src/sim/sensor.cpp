@@ -45,21 +45,29 @@ std::string side_attribute(const SensorSpec& spec, const char* name, bool first)
   return attribute(spec, std::string(name) + (first ? "1" : "2"));
 }
 
-/// A frame by the type and name of its object (body: its inertial frame), and the body that carries it.
-std::pair<LinkFrame, int> place_of(const Model& model, const std::string& type, const std::string& name,
-                                   const Location& where) {
+struct FramePlace {
+  LinkFrame frame;
+  int body;    ///< that carries it
+  Quatd turn;  ///< its orientation in that body
+};
+
+/// A frame by the type and name of its object (body: its inertial frame).
+FramePlace place_of(const Model& model, const std::string& type, const std::string& name, const Location& where) {
   if (type == "site") {
     const SitePlace site = site_place(model, name, where);
-    return {site.frame, site.body};
+    return {site.frame, site.body, normalized(site.spec->orientation)};
   }
   if (type == "geom") {
     GeomPlace geom = geom_place(model, name, where);
     geom.frame.X = geom.frame.X * Transformd{rotation(geom.spec->mesh_axes), geom.spec->mesh_centre};
-    return {geom.frame, geom.body};
+    return {geom.frame, geom.body, normalized(geom.spec->orientation) * geom.spec->mesh_axes};
   }
   if (type == "body" || type == "xbody") {
     const int body = body_named(model, name, where);
-    return {type == "body" ? inertial_frame(model, body) : body_frame(model, body), body};
+    const LinkFrame own = body_frame(model, body);
+    if (type == "xbody") return {own, body, {1, 0, 0, 0}};
+    const LinkFrame inertial = inertial_frame(model, body);
+    return {inertial, body, quaternion(transpose(own.X.R) * inertial.X.R)};
   }
   throw InputError(where, "frames of type \"" + type + "\" are not supported");
 }
@@ -211,12 +219,16 @@ void SensorSet::add(const SensorSpec& spec) {
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
       const auto place = [&](const char* type, const char* name, bool reference) {
         const auto found = place_of(model_, attribute(spec, type), attribute(spec, name), spec.where);
-        if (attribute(spec, type) == "body") scratch_->inertial.push_back({size(), reference, found.second});
+        if (attribute(spec, type) == "body") scratch_->inertial.push_back({size(), reference, found.body});
         return found;
       };
-      std::tie(s.frame, s.body) = place("objtype", "objname", false);
+      const FramePlace own = place("objtype", "objname", false);
+      s.frame = own.frame, s.body = own.body, s.turn = own.turn;
       s.has_reference = !attribute(spec, "refname").empty() && s.kind != SensorKind::insidesite;
-      if (s.has_reference) s.reference = place("reftype", "refname", true).first;
+      if (s.has_reference) {
+        const FramePlace other = place("reftype", "refname", true);
+        s.reference = other.frame, s.reference_body = other.body, s.reference_turn = other.turn;
+      }
     }
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // it still occupies its place in sensordata
@@ -527,7 +539,7 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
     case frameyaxis:
     case framezaxis:
     case framelinvel:
-    case frameangvel: read_frame(s, out); break;
+    case frameangvel: read_frame(s, state, out); break;
     default: read_joint(s, state, out); break;
   }
 }
@@ -553,13 +565,43 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   read_limit(joint.limited, range, spec.margin, at, speed, s.kind == SensorKind::jointlimitpos, out);
 }
 
-void SensorSet::read_frame(const Sensor& s, double* out) const {
+/// A body's orientation, multiplied from the root to the body as in MuJoCo. q and -q are the same rotation; this one moves
+/// continuously.
+static Quatd orientation_along_tree(const Model& model, const Data& data, std::span<const double> qpos, int body) {
+  if (body == 0) return {1, 0, 0, 0};
+  const Body& here = model.bodies[body];
+  const auto at = [](const auto& q) { return normalized(Quatd{q[0], q[1], q[2], q[3]}); };
+  Quatd out = normalized(model.spec.bodies[body].orientation);
+  if (here.mocap >= 0 && model.mocap_bodies[here.mocap] == body)
+    out = at(&data.mocap_quat[std::size_t(4 * here.mocap)]);
+  out = orientation_along_tree(model, data, qpos, here.parent) * out;
+  for (int j = here.joint_first; j < here.joint_first + here.joint_count; ++j) {
+    const Joint& joint = model.joints[j];
+    if (moves_freely(joint.type)) out = at(&qpos[std::size_t(joint.qpos) + 3]);
+    if (turns_freely(joint.type)) out = out * at(&qpos[std::size_t(joint.qpos)]);
+    if (joint.type != JointType::hinge) continue;
+    const double half = 0.5 * (qpos[std::size_t(joint.qpos)] - joint.reference);
+    const Vec3d v = joint.axis * std::sin(half);
+    out = out * Quatd{std::cos(half), v.x, v.y, v.z};
+  }
+  return out;
+}
+
+void SensorSet::read_frame(const Sensor& s, const SensorInput& state, double* out) const {
   using enum SensorKind;
   const LinkState<double>* const links = actuation_.data().links();
   const Transformd X = world_pose(links, s.frame), X_ref = s.has_reference ? world_pose(links, s.reference)
                                                                            : Transformd{identity3<double>(), {0, 0, 0}};
   if (s.kind == framepos) return store_in(transpose_mul(X_ref.R, X.p - X_ref.p), out);
-  if (s.kind == framequat) return store_in(quaternion(transpose(X_ref.R) * X.R), out);
+  if (s.kind == framequat) {
+    const auto along_tree = [&](int body, const Quatd& turn) {
+      return orientation_along_tree(model_, actuation_.data(), state.qpos, body) * turn;
+    };
+    Quatd like = along_tree(s.body, s.turn), q = quaternion(transpose(X_ref.R) * X.R);
+    if (s.has_reference) like = conjugate(along_tree(s.reference_body, s.reference_turn)) * like;
+    if (like.w * q.w + like.x * q.x + like.y * q.y + like.z * q.z < 0) q = {-q.w, -q.x, -q.y, -q.z};
+    return store_in(q, out);
+  }
   if (s.kind == framexaxis) return store_in(transpose_mul(X_ref.R, X.R.column_x()), out);
   if (s.kind == frameyaxis) return store_in(transpose_mul(X_ref.R, X.R.column_y()), out);
   if (s.kind == framezaxis) return store_in(transpose_mul(X_ref.R, X.R.column_z()), out);

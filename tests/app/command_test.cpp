@@ -46,6 +46,25 @@ nlohmann::json recording_of_page(const std::string& file) {
   return nlohmann::json::parse(text.substr(at, text.find("</script>", at) - at));
 }
 
+TEST(Command, FailuresAreObjectsForPrograms) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::vector<Case> cases = {
+      {"run missing.xml --json", 1, "no such file"}, {"scene missing.xml --json", 1, "no such file"},
+      {"scene nosuch --json", 2, "box_stack:N"},     {"info missing.npz --json", 1, "missing.npz"},
+      {"md rope --dt 0 --json", 2, "--dt"},          {"run models/pendulum.xml --nosuch --json", 2, "--nosuch"},
+      {"rnu --json", 2, "Unknown command"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const Outcome run = tarsus_command(c.arguments, "2>/dev/null");
+    const nlohmann::json json = nlohmann::json::parse(run.text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << run.text;
+    EXPECT_EQ(run.code, c.code);
+    EXPECT_EQ(json["exit_status"], c.code);
+    EXPECT_NE(json["error"].get<std::string>().find(c.expected), std::string::npos) << run.text;
+    EXPECT_EQ(tarsus_command(c.arguments, ">/dev/null").code, c.code);
+  }
+}
+
 TEST(Command, WrongUsageSaysWhereToRead) {
   TARSUS_NEEDS_PROGRAM();
   expect_all({{"", 2, "Usage"},

@@ -152,8 +152,6 @@ def compare(ours, theirs, seed, stand_ins, rough, counts):
             if kind in CONTACT or np.isnan(a).all() or (kind == "rangefinder" and stand_ins):
                 counts["sensors left out"][kind] += state == 0
                 continue
-            if kind == "framequat":
-                a = a * np.sign(np.dot(a, b))
             found = fault(f"{kind} {theirs.sensor(i).name}", a, b, TOLERANCE, max(np.abs(b).max(), 1e-3 * largest, 1e-6))
             faults.append(found)
             counts["sensors"][kind] += state == 0

@@ -36,7 +36,8 @@ struct Sensor {
   int object = -1;                     ///< joint, tendon, actuator or body index
   unsigned ray_fields = 0;             ///< fields of a rangefinder, one bit each
   LinkFrame frame, reference;          ///< frame of the sensor, and of its reference
-  int body = -1;                       ///< body that carries the sensor
+  int body = -1, reference_body = -1;  ///< bodies that carry these frames; the former is the sensor's
+  Quatd turn, reference_turn;          ///< the frames' orientations in their bodies
   bool has_reference = false;
   double cutoff = 0;
   SiteZone zone;  ///< touch, insidesite
@@ -123,7 +124,7 @@ class SensorSet {
   struct Scratch;
   void add(const SensorSpec& spec);
   void read(const Sensor& s, const SensorInput& state, double* out) const;
-  void read_frame(const Sensor& s, double* out) const;
+  void read_frame(const Sensor& s, const SensorInput& state, double* out) const;
   void read_acceleration(const Sensor& s, double* out) const;
   void read_joint(const Sensor& s, const SensorInput& state, double* out) const;
   void read_subtree(const Sensor& s, double* out) const;
