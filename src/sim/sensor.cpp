@@ -565,8 +565,8 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   read_limit(joint.limited, range, spec.margin, at, speed, s.kind == SensorKind::jointlimitpos, out);
 }
 
-/// A body's orientation, multiplied from the root to the body as in MuJoCo. q and -q are the same rotation; this one moves
-/// continuously.
+/// A body's orientation, multiplied from the root to the body as in MuJoCo. q and -q are the same rotation; this one
+/// moves continuously.
 static Quatd orientation_along_tree(const Model& model, const Data& data, std::span<const double> qpos, int body) {
   if (body == 0) return {1, 0, 0, 0};
   const Body& here = model.bodies[body];
