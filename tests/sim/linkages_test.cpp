@@ -216,7 +216,9 @@ void lanes_keep_energy(double share) {
 }
 TEST(Linkages, TheyKeepTheirEnergyInLanes) {
   lanes_keep_energy<double>(2e-3);
+#ifndef TARSUS_DOUBLE_ONLY
   lanes_keep_energy<float>(1e-2);
+#endif
 }
 
 /// A step with explicit actuation does not balance, whatever the step before it did.

@@ -200,7 +200,9 @@ void coins_in_lanes() {
 }
 TEST(SpinResponse, CoinsRollInLanesAsAlone) {
   coins_in_lanes<double>();
+#ifndef TARSUS_DOUBLE_ONLY
   coins_in_lanes<float>();
+#endif
 }
 
 TEST(SpinResponse, ACoinRollsInAWorldOfRigidBodies) {
