@@ -1,6 +1,7 @@
 """Exceptions of tarsus. All derive from :class:`Error` and carry the message of the corresponding C++ exception."""
 
 import builtins
+import os
 from typing import Sequence
 
 __all__ = ["Error", "InputError", "ShapeError", "ValueError"]
@@ -31,3 +32,10 @@ def expect(argument, value, *kinds):
     got = "None" if value is None else f"of type {type(value).__name__}"
     names = [("tarsus." if kind.__module__.startswith("tarsus") else "") + kind.__name__ for kind in kinds]
     raise TypeError(f"{argument}: is {got}, expected a {' or '.join(names)}")
+
+
+def ordinary_file(path):
+    """Returns the path of an existing ordinary file. Raises InputError otherwise: opening a pipe would wait for its writer."""
+    if not os.path.isfile(path):
+        raise InputError(f"{path}: " + ("this is not an ordinary file" if os.path.exists(path) else "no such file"))
+    return path

@@ -15,7 +15,7 @@ import re
 import numpy as np
 
 from . import MODELS, CartPoleTask, Clip, Drives, LocomotionTask, Model, MotionTask, ValueError, VelocityTask  # noqa: A004
-from .errors import expect
+from .errors import expect, ordinary_file
 
 _MOTIONS = {
     "HumanoidWalk": ("humanoid", "humanoid_walk"),
@@ -116,7 +116,8 @@ def motion_task(model, clip, table, **options):
     [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`. With
     ``reward="mimickit"`` the defaults of termination and reference are MimicKit's: ``distance_limit=1, follow_root=False,
     time_limit=10``; the reference then stays where the clip is.
-    Raises ValueError for names that the model does not have, and for joints that the table leaves out.
+    Raises ValueError for names that the model does not have, and for joints that the table leaves out; InputError for files
+    that are missing or not ordinary files.
     """
     return _motion_task(model, clip, table, options)
 
@@ -129,7 +130,7 @@ def _motion_task(model, clip, table, options):
     if not isinstance(table, dict):
         expect("table", table, dict, str, os.PathLike)
         try:
-            table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+            table = json.loads(pathlib.Path(ordinary_file(table)).read_text(encoding="utf-8"))
         except builtins.ValueError as error:
             raise ValueError(f"table: {table} is not valid JSON: {error}") from None
     _with("table", table, ("root", "joints", "end_effectors", "feet"), ("format", "version", "comment"))

@@ -336,6 +336,27 @@ def test_a_file_whose_name_is_not_utf8_is_named(tmp_path):
     assert all("odd" in f"{d} {d.file} {d!r} {d.text()}" for d in caught.value.diagnostics)
 
 
+def test_only_ordinary_files_are_read(tmp_path):
+    """A pipe is refused; it is not waited for."""
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "folder.npz").mkdir()
+    reads = """
+import sys, tarsus.learn
+read = {"policy": tarsus.learn.Policy.load, "recording": tarsus.view.open_source, "table": lambda path: tarsus.tasks.motion_task(
+    tarsus.MODELS / "humanoid.xml", tarsus.MODELS / "clips" / "humanoid_walk.json", path)}[sys.argv[1]]
+for path in sys.argv[2:]:
+    try:
+        read(path)
+    except tarsus.InputError as error:
+        print(error)
+"""
+    paths = [str(tmp_path / name) for name in ("none.npz", "folder.npz", "pipe.npz")]
+    said = [f"{path}: {what}" for path, what in zip(paths, ("no such file", "this is not an ordinary file", "this is not an ordinary file"))]
+    for what in ("policy", "recording", "table"):
+        run = subprocess.run([sys.executable, "-c", reads, what, *paths], capture_output=True, text=True, timeout=60)
+        assert run.stdout.splitlines() == said, run.stderr
+
+
 def test_keyframes_are_poses_by_name_and_number():
     text = """<mujoco><worldbody><body><joint name="a"/><geom size="1"/></body></worldbody>
       <keyframe><key name="home" qpos="0.5"/><key qvel="2"/></keyframe></mujoco>"""

@@ -13,7 +13,7 @@ import zlib
 
 import numpy as np
 
-from ..errors import ValueError  # noqa: A004 (the C++ name)
+from ..errors import ValueError, ordinary_file  # noqa: A004 (the C++ name)
 
 # Conditions on the numbers of a file: in words, and as a test.
 _FINITE = ("finite", np.isfinite)
@@ -43,7 +43,7 @@ class _File:
         damaged = (builtins.ValueError, EOFError, KeyError, MemoryError, NotImplementedError, RuntimeError,
                    zipfile.BadZipFile, zlib.error)
         try:
-            file = np.load(path, allow_pickle=False)
+            file = np.load(ordinary_file(path), allow_pickle=False)
         except damaged:
             file = None
         if not isinstance(file, np.lib.npyio.NpzFile):
@@ -176,9 +176,9 @@ class Policy:
 
     @classmethod
     def load(cls, path):
-        """Reads a file. Raises ValueError naming the file and the array that is missing, has another type or shape, or has
-        numbers that are not finite or out of range. It does not check that a model has the bodies of the settings; the task
-        does."""
+        """Reads a file. Raises InputError if it is missing or not an ordinary file, and ValueError naming the file and the array
+        that is missing, has another type or shape, or has numbers that are not finite or out of range. It does not check that a
+        model has the bodies of the settings; the task does."""
         file = _File(path)
         layers = file.layers()
         observed, actions = layers[0][0].shape[1], layers[-1][1].size

@@ -11,7 +11,7 @@ import numpy as np
 
 import tarsus
 
-from ..errors import expect
+from ..errors import expect, ordinary_file
 from .model_source import ModelSource
 from .page import STEPS_A_SECOND, Frame, arrows
 from .source import Source, finite, slider, spring_force
@@ -377,9 +377,9 @@ def model_name(model, path):
 def is_motion(path):
     """Whether an .npz contains an AMASS motion."""
     try:
-        with np.load(path) as file:
+        with np.load(ordinary_file(path)) as file:
             return "meta" not in file and ("poses" in file or "root_orient" in file)
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, TypeError):
+    except (tarsus.InputError, OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, TypeError):
         return False  # open_recording() reports the error
 
 
@@ -420,7 +420,7 @@ def open_recording(path, model=None, reading=None):
     With a given model, time and qpos are enough.
     """
     try:
-        with np.load(path) as file:
+        with np.load(ordinary_file(path)) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         reason = error if zipfile.is_zipfile(path) else "this is no .npz file"  # NumPy advises to unpickle it
