@@ -1483,6 +1483,11 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
     for change, expected in (({"time": np.zeros(0), "qpos": np.zeros((0, model.nq)), "qvel": np.zeros((0, model.nv))}, "time of shape"),
                              ({"time": np.array([0, np.nan])}, "time that is not finite, in frame 1"),
                              ({"time": np.array([0.1, 0])}, "do not increase, after frame 0"),
+                             ({"time": np.array([0, np.inf])}, "time that is not finite, in frame 1"),
+                             ({"time": np.array([0, 0.1, 0.2])}, rf"qpos of shape \(2, {model.nq}\), expected \(3, {model.nq}\)"),
+                             ({"qpos": np.array(np.nan)}, r"qpos of shape \(\)"),
+                             ({"qpos": np.full((2, model.nq), np.nan)}, "qpos that is not finite, in frame 0"),
+                             ({"target": np.zeros((2, 3))}, "target of shape"),
                              ({"time": np.array(["a", "b"])}, "time of <U1, expected float64"),
                              ({"qpos": np.zeros((2, model.nq)) * 1j}, "qpos of complex128, expected float64"),
                              ({"qvel": np.full((2, model.nv), np.inf)}, "qvel that is not finite"),
@@ -1490,6 +1495,11 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
         np.savez(path, **{**good, **change})
         with pytest.raises(tarsus.InputError, match=f"run.npz: has .*{expected}"):
             open_source(path)
+        states = {key.replace("time", "times"): values for key, values in (good | change).items() if key != "meta"}
+        with pytest.raises(tarsus.InputError, match=f"^states: has .*{expected}"):
+            tarsus.view.PlaybackSource(model, **states)
+    with pytest.raises(tarsus.InputError, match="^states: has qpos of object"):
+        tarsus.view.PlaybackSource(model, [0], None)
     for wrong in ({"model_file": 5}, {"model_file": "models/pendulum.xml", "folder": [1]}):
         np.savez(path, **{**good, "meta": np.frombuffer(json.dumps(wrong).encode(), np.uint8)})
         with pytest.raises(tarsus.InputError, match=f"run.npz: is not a recording: {[*wrong][-1]} is .*, expected a name"):

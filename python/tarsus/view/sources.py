@@ -226,16 +226,42 @@ class ParticleSource(Source):
         return Frame(self.time, poses, None, values=values)
 
 
+def checked_states(where, model, named, arrays):
+    """The arrays "time", "qpos" and, if there, "qvel" and "target", as float64. Raises InputError if they cannot be played."""
+    arrays = {name: np.asarray(values) for name, values in arrays.items()}
+    for name, values in arrays.items():
+        if values.dtype.kind not in "fiu":
+            raise tarsus.InputError(f"{where}: has {name} of {values.dtype}, expected float64")
+    arrays = {name: values.astype(float) for name, values in arrays.items()}
+    times = arrays["time"]
+    if times.ndim != 1 or not len(times):
+        raise tarsus.InputError(f"{where}: has time of shape {times.shape}, expected one or more frames")
+    for name, n in (("qpos", model.nq), ("qvel", model.nv), ("target", model.nq)):
+        shape = arrays[name].shape if name in arrays else (len(times), n)
+        if shape != (len(times), n):
+            raise tarsus.InputError(f"{where}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            raise tarsus.InputError(f"{where}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
+    if not (np.diff(times) > 0).all():
+        raise tarsus.InputError(f"{where}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
+    return arrays
+
+
 class PlaybackSource(Source):
     """A recording (npz of `tarsus run` or `tarsus scene`), the states of a loop of yours, or a clip, played as it is.
 
     times [n] [s], increasing. qpos [n][nq], qvel [n][nv], target [n][nq].
     keyframe: keyframe that gives the poses of mocap bodies.
+    Raises InputError, as for a recording, if a size does not fit, a number is not finite or the times do not increase.
     """
 
     def __init__(self, model, times, qpos, qvel=None, target=None, name=None, keyframe=None):
-        self.model, self.times, self.qpos, self.qvel, self.target = model, np.asarray(times), qpos, qvel, target
         self.scene = json.loads(tarsus.scene_json(model))
+        optional = {name: values for name, values in (("qvel", qvel), ("target", target)) if values is not None}
+        states = checked_states("states", model, self.scene["name"], {"time": times, "qpos": qpos, **optional})
+        self.model, self.times, self.qpos = model, states["time"], states["qpos"]
+        self.qvel, self.target = states.get("qvel"), states.get("target")
         self.scene["name"] = name or self.scene["name"]
         poses = tarsus.poses_of(model, model.qpos0)[0, :, :3]
         self.scene["extent"] = float(max(np.ptp(poses[1:], axis=0).max(initial=0.0), 1e-3)) if len(poses) > 1 else 1.0
@@ -439,31 +465,16 @@ def open_recording(path, model=None, reading=None):
     for key in ("model_file", "folder"):
         if not isinstance(meta.get(key) or "", str):
             raise tarsus.InputError(f"{path}: is not a recording: {key} is {meta[key]!r}, expected a name")
-    for name, values in arrays.items():
-        if values.dtype.kind not in "fiu":
-            raise tarsus.InputError(f"{path}: has {name} of {values.dtype}, expected float64")
-    arrays = {name: values.astype(float) for name, values in arrays.items()}
-    times = arrays["time"]
-    if times.ndim != 1 or not len(times):
-        raise tarsus.InputError(f"{path}: has time of shape {times.shape}, expected one or more frames")
-    for name, values in arrays.items():
-        if not np.isfinite(values).all():
-            raise tarsus.InputError(f"{path}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
-    if not (np.diff(times) > 0).all():
-        raise tarsus.InputError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
     named = model or model_file_of(meta)
     if not named:
         raise tarsus.InputError(f"{path}: does not name its model file; name it with --model")
     places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
     named = next((place for place in places if place.exists()), named)
     loaded = tarsus.Model.load(named, **{**reading_of(meta), **(reading or {})})
-    for name, n in (("qpos", loaded.nq), ("qvel", loaded.nv), ("target", loaded.nq)):
-        shape = arrays[name].shape if name in arrays else (len(times), n)
-        if shape != (len(times), n):
-            raise tarsus.InputError(f"{path}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
+    arrays = checked_states(path, loaded, named, arrays)
     started = dict(arguments_of(meta)).get("--keyframe")
     keyframe = next((i for i, named in enumerate(loaded.keyframes) if started in (named, str(i))), None)
-    return PlaybackSource(loaded, times, arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
+    return PlaybackSource(loaded, arrays["time"], arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
                           name=Path(path).stem, keyframe=keyframe)
 
 
