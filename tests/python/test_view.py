@@ -1371,17 +1371,19 @@ def test_two_hundred_connections_and_one_that_never_reads(viewer):
     assert status(viewer.url) == 200
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [["view", "ball.xml"], ["demo", "rope"]])
+def test_signals_end_it_cleanly(words, number, tmp_path):
     (tmp_path / "ball.xml").write_text(BALL)
     # A shell's background job ignores SIGINT, and so would its children.
     heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
-    run = subprocess.Popen([sys.executable, "-m", "tarsus.view", str(tmp_path / "ball.xml")], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    run = subprocess.Popen([sys.executable, "-c", f"import sys; from tarsus.view.command import main; sys.exit(main({words}))"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed, cwd=tmp_path)
     line = run.stdout.readline()
     assert status(re.search(r"http://\S+", line)[0]) == 200
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     _, errors = run.communicate(timeout=30)
-    assert run.returncode == 0 and errors == ""
+    assert run.returncode == 128 + number and errors == ""
 
 
 def test_a_file_that_changes_is_loaded_again(tmp_path):

@@ -267,11 +267,9 @@ def serve(what, arguments, reload_from=None, **more):
 
     with Viewer(what, host=arguments.host, port=arguments.port, playing=not arguments.paused, reload_from=reload_from,
                 **more) as viewer:
-        try:
-            print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
-            viewer.run()
-        except KeyboardInterrupt:
-            pass  # Ctrl-C between this line and the loop, which handles it
+        print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
+        viewer.run()
+        raise KeyboardInterrupt  # for main(): run() returns at Ctrl-C
 
 
 def run_view(arguments):
