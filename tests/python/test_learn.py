@@ -495,8 +495,8 @@ def test_a_world_whose_action_or_reward_is_no_number_is_bad(name, value, mode):
         assert not worlds.bad.any() and np.isfinite(worlds.observation).all()
 
 
-@pytest.mark.parametrize("option, value", [("--seed", "-1"), ("--threads", "0"), ("--worlds", "0"), ("--samples", "-5"), ("--samples", "nan"),
-                                           ("--samples", "1e400"), ("--minutes", "0")])
+@pytest.mark.parametrize("option, value", [("--seed", "-1"), ("--threads", "0"), ("--threads", "257"), ("--worlds", "0"), ("--worlds", str(2**31)),
+                                           ("--samples", "-5"), ("--samples", "nan"), ("--samples", "1e400"), ("--minutes", "0")])
 def test_the_command_refuses_what_cannot_be(option, value, tmp_path, capsys):
     from tarsus.learn import __main__ as command
 

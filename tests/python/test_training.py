@@ -24,10 +24,10 @@ def libraries():
     pytest.importorskip("rsl_rl", reason="rsl-rl, which tarsus.learn trains with, is not installed")
 
 
-def cart_pole(folder, seed=0, **changes):
+def cart_pole(folder, seed=0, threads=1, **changes):
     from tarsus.learn.training import Settings, Training
 
-    return Training(tarsus.tasks.make("CartPole"), folder, Settings(**{**PRESETS["cart-pole"][2], **changes}), seed=seed)
+    return Training(tarsus.tasks.make("CartPole"), folder, Settings(**{**PRESETS["cart-pole"][2], **changes}), seed=seed, threads=threads)
 
 
 def test_cart_pole_is_learned(tmp_path):
@@ -210,18 +210,56 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
             cart_pole(tmp_path)
 
 
-def test_seeds_are_whole_numbers(tmp_path, capsys):
+def test_seeds_and_numbers_of_worlds_are_whole_numbers(tmp_path, capsys):
     import tarsus.learn.__main__ as command
 
     for seed in (-1, 2**31, 0.5, None):
         with pytest.raises(tarsus.ValueError, match="^seed: is .*, expected a whole number from 0 to 2"):
             cart_pole(tmp_path, seed)
+    for worlds in (0, 2**31, 1.5):
+        with pytest.raises(tarsus.ValueError, match=f"^worlds: is {worlds}, expected a whole number from 1 to 2147483647$"):
+            cart_pole(tmp_path, worlds=worlds)
+    assert not any(tmp_path.iterdir())
     assert cart_pole(tmp_path / "last", 2**31 - 1).samples == 0
     for option, said in ((["--seed", str(2**31)], "--seed: is 2147483648, expected at most 2147483647"),
                          (["--out", ""], "--out: is empty, expected a folder")):
         with pytest.raises(SystemExit):
             command.main(["cart-pole", *option])
         assert said in capsys.readouterr().err
+
+
+def test_threads_are_counted_before_they_start(tmp_path):
+    """torch crashes where the system does not start as many. In a process of its own, because it did."""
+    code = f"""
+from test_training import cart_pole, tarsus
+for threads in (0, 257, 40_000, 1.5):
+    try:
+        cart_pole({str(tmp_path)!r}, threads=threads)
+    except tarsus.ValueError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=__file__.rpartition("/")[0], capture_output=True, text=True, timeout=120)
+    assert run.stdout.splitlines() == [f"threads: is {n}, expected a whole number from 1 to 256" for n in (0, 257, 40_000, 1.5)], run.stderr
+
+
+@pytest.mark.parametrize("name", ["settings.json", "checkpoint.pt", "curve.csv", "policy.npz", "best.npz", "tensorboard", "policy.onnx", "result.json",
+                                  "curve.png"])
+def test_outputs_are_tried_before_the_training(name, tmp_path):
+    import tarsus.learn.__main__ as command
+
+    (tmp_path / name).touch() if name == "tensorboard" else (tmp_path / name).mkdir()
+    with pytest.raises(SystemExit, match=rf"^folder: {tmp_path / name} is not .*, expected .* none; choose another folder \(--out\)$"):
+        command.main(["cart-pole", "--samples", "2000", "--threads", "1", "--out", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path):
+    import resource
+
+    full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # noqa: E731
+    command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--samples", "2000", "--threads", "1", "--out", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=full)
+    assert run.returncode == 1 and run.stderr == f"error: [Errno 27] File too large: '{tmp_path}'\n"
 
 
 def test_noise_stays_below_its_largest(tmp_path):

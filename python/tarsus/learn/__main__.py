@@ -10,7 +10,9 @@ import sys
 import time
 
 from .. import errors, tasks
+from ..view.page import names_file
 from . import Policy, evaluate
+from .evaluation import MOST_THREADS
 
 #: Additional limits that end episodes, in training only. Without them the policies learn to stand instead of following the
 #: motion.
@@ -46,22 +48,22 @@ def arguments(argv):
     parser.add_argument("--samples", type=float, default=None, help="number of control steps to train on (default: 20e6; cartwheel: 34e6)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
-                        help="default: all cores; under torchrun, this process's share of them")
+    parser.add_argument("--threads", type=int, default=min(max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))), MOST_THREADS),
+                        help=f"at most {MOST_THREADS} (default: all cores; under torchrun, this process's share of them)")
     parser.add_argument("--worlds", type=int, help="number of worlds; a resumed run may have another number than before, and reports it")
     parser.add_argument("--vary", type=float, metavar="SHARE", help="each world has its own masses, friction, damping, armature, gains and "
                         "force limits, by factors from 1 - SHARE to 1 + SHARE, and its own centres of mass; 0.2 is usual")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "offsets to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
-    for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
+    for name, least, most in (("samples", 1, float("inf")), ("seed", 0, 2**31 - 1), ("threads", 1, MOST_THREADS), ("worlds", 1, 2**31 - 1)):
         value = getattr(given, name)
         if value is not None and not least <= value < float("inf"):
             parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
+        if value is not None and value > most:
+            parser.error(f"--{name}: is {value}, expected at most {most}")
     if given.vary is not None and not 0 <= given.vary < 1:
         parser.error(f"--vary: is {given.vary}, expected a number from 0 to less than 1")
-    if given.seed >= 2**31:
-        parser.error(f"--seed: is {given.seed}, expected at most {2**31 - 1}")
     if given.out == "":
         parser.error("--out: is empty, expected a folder")
     if not given.minutes > 0:
@@ -113,9 +115,10 @@ def main(argv=None):
     later, began = LATER.get(a.task, []), time.perf_counter()
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
-    with interruptible() as asked:
+    with interruptible() as asked, names_file(folder):
         for end, new in zip(ends, [{}, *(new for _, new in later)]):
             try:
+                training.check_outputs(folder, "policy.onnx", "result.json", "curve.png")
                 run = training.Training(task, folder, training.Settings(**{**changes, **new, **given}), seed=a.seed,
                                         threads=a.threads, about={"task": name, **options}, tensorboard=True,
                                         evaluate_every=EVALUATE_EVERY)
@@ -155,3 +158,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        sys.exit(f"error: {error}")

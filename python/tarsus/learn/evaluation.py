@@ -5,6 +5,8 @@ import numpy as np
 from .. import MotionTask, VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
 
+MOST_THREADS = 256  #: of a VectorTask
+
 
 def whole_episodes(task, memory):
     """[worlds] number of control steps to the end of an episode that starts with this memory [worlds, n]: to the time limit,

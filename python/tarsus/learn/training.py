@@ -4,6 +4,7 @@ configuration, progress, checkpoints, curves and the policy file."""
 import atexit
 import csv
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
-from .evaluation import evaluate, vary, whole_episodes
+from .evaluation import MOST_THREADS, evaluate, vary, whole_episodes
 from .policy import Policy
 
 
@@ -89,6 +90,15 @@ class _Sizes:
         self.num_envs, self.num_actions = worlds, actions
 
 
+def check_outputs(folder, *names):
+    """Raises ValueError if one of these files could not be written in the folder. No file is changed."""
+    for path in (folder / name for name in names):
+        if path.exists() and not path.is_file():
+            raise ValueError(f"folder: {path} is not an ordinary file, expected one to write to, or none; choose another folder")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise ValueError(f"folder: {path} cannot be written, expected a folder with write permission; choose another folder")
+
+
 class Training:
     """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz`` and ``settings.json``. With `tensorboard` a folder
     of this name also has the curve for TensorBoard. With `evaluate_every`, policies are evaluated without noise each time
@@ -102,20 +112,27 @@ class Training:
     elsewhere (examples/ray/rollouts.py).
     """
 
+    FILES = ("settings.new", "settings.json", "checkpoint.new", "checkpoint.pt", "curve.csv", "policy.npz", "best.npz")
     COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
 
     def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None,
                  evaluate_every=None):
-        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**31:
-            raise ValueError(f"seed: is {seed!r}, expected a whole number from 0 to 2**31 - 1")
+        self.settings = s = settings or Settings()
+        for name, value, least, most in (("seed", seed, 0, 2**31 - 1), ("threads", threads, 1, MOST_THREADS),
+                                         ("worlds", s.worlds, 1, 2**31 - 1)):
+            if not isinstance(value, (int, np.integer)) or not least <= value <= most:
+                raise ValueError(f"{name}: is {value!r}, expected a whole number from {least} to {most}")
         seed = int(seed)
         torch.set_num_threads(threads)
         self.processes = group = _Processes()
         torch.manual_seed(seed)
-        self.task, self.folder, self.settings, self.seed = task, pathlib.Path(folder), settings or Settings(), seed
+        self.task, self.folder, self.seed = task, pathlib.Path(folder), seed
         self.about = dict(about or {})
         self.folder.mkdir(parents=True, exist_ok=True)
-        s, kept = self.settings, self._check_folder()
+        check_outputs(self.folder, *self.FILES)
+        if tensorboard and (self.folder / "tensorboard").exists() and not (self.folder / "tensorboard").is_dir():
+            raise ValueError(f"folder: {self.folder / 'tensorboard'} is not a folder, expected one or none; choose another folder")
+        kept = self._check_folder()
         self._changed = {key: (kept[key], value) for key, value in json.loads(json.dumps(dataclasses.asdict(s))).items()
                          if key in kept and kept[key] != value}
         if s.worlds % group.size:
@@ -266,9 +283,10 @@ class Training:
         new = self.folder / "settings.new"
         new.write_text(json.dumps(about, indent=1), encoding="utf-8")
         new.replace(self.folder / "settings.json")
-        new = self.folder / "checkpoint.new"
-        torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds,
-                    "curve": self.curve, "bad_worlds": self.bad_worlds, "best": self.best, "random": torch.get_rng_state()}, new)
+        new, written = self.folder / "checkpoint.new", io.BytesIO()  # of a full disk, torch says "unexpected pos" in a RuntimeError
+        torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds, "curve": self.curve,
+                    "bad_worlds": self.bad_worlds, "best": self.best, "random": torch.get_rng_state()}, written)
+        new.write_bytes(written.getbuffer())
         new.replace(self.folder / "checkpoint.pt")
         with open(self.folder / "curve.csv", "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.COLUMNS)
