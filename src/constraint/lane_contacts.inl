@@ -9,6 +9,7 @@
 
 #include "constraint/lane_softness.inl"
 #include "constraint/lane_space.inl"
+#include "tarsus/geometry/narrow_phase.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -177,9 +178,12 @@ struct LaneDetector {
     } else {
       ++crossings[l];
     }
+    const int a = m.shape[p.a].link, b = m.shape[p.b].link;
+    const bool two_trees = pack.view.link[a].root != pack.view.link[b].root;
+    if (two_trees || distance[l] < p.margin) s.between += select(lane(l), T(Real<T>(1)), T(Real<T>(0)));
     LaneContact<T>& c = s.crossing[slot];
     if (slot == s.ncrossing) clear(s.crossing[s.ncrossing++]);
-    c.a[l] = m.shape[p.a].link, c.b[l] = m.shape[p.b].link;
+    c.a[l] = a, c.b[l] = b;
     write(c, lane(l), key, n, point, distance);
   }
   static void clear(LaneContact<T>& c) {
@@ -196,8 +200,14 @@ struct LaneDetector {
   void spheres(const Vec3<T>& a, T ra, const Vec3<T>& b, T rb, const Vec3<T>& otherwise, std::uint32_t feature,
                Mask<T> where) {
     T length;
-    const Vec3<T> n = direction(a - b, otherwise, length);
+    const Vec3<T> n = away(a, b, ra + rb, otherwise, length);
     add(feature, mul_add(n, rb, b), n, length - ra - rb, where);
+  }
+  /// As in geometry/sphere_pairs.cpp.
+  static Vec3<T> away(const Vec3<T>& a, const Vec3<T>& b, T size, const Vec3<T>& otherwise, T& length) {
+    const Vec3<T> n = direction(a - b, otherwise, length);
+    const T rounding = T(kCoincide<Real<T>>) * (size + absolute(a.x) + absolute(a.y) + absolute(a.z));
+    return select<T>(length > rounding, n, otherwise);
   }
   static Vec3<T> direction(const Vec3<T>& v, const Vec3<T>& otherwise, T& length) {
     length = norm(v);
@@ -258,7 +268,7 @@ struct LaneDetector {
     if (!any_lane(near & (dot(apart, apart) <= most * most))) return;
     T sine, length;
     const Vec3<T> crossed = direction(cross(u, v), across(u), sine);
-    const Vec3<T> n = direction(apart, crossed, length);
+    const Vec3<T> n = away(pa, pb, ra + rb + ha + hb, crossed, length);
     const T distance = length - ra - rb;
     const Mask<T> beside =
         (sine < parallel) & (absolute(dot(n, u)) < parallel) & (high - low > T(Real<T>(1e-3)) * minimum(ha, hb));
@@ -432,7 +442,7 @@ struct LaneDetector {
   }
 
   void detect() {
-    s.ncontact = s.ncrossing = s.nspin = 0, s.overflow = Bits<T>{};
+    s.ncontact = s.ncrossing = s.nspin = 0, s.overflow = Bits<T>{}, s.between = T(Real<T>(0));
     std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
     whole_fall = T(step.h * step.h) * (pack.view.own_gravity ? norm(against_gravity<T>(pack.view)) : T(step.gravity));

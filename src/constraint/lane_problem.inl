@@ -40,7 +40,9 @@ class LaneProblem {
   /// Builds all terms from the detected contacts and the state.
   void build() {
     const T *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
-    find_velocities(velocity), find_crowded();
+    find_velocities(velocity);
+    const Mask<T> many = s_.between > T(R(kMostBetween<R>)), full = s_.overflow != Bits<T>{};
+    crowded_ = many | full;
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
@@ -143,18 +145,6 @@ class LaneProblem {
   static T* as_lanes(R* p) { return reinterpret_cast<T*>(p); }
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
-
-  /// Depends on each lane's own contacts alone.
-  void find_crowded() {
-    between_ = zero();
-    for (int i = 0; i < s_.ncrossing; ++i) {
-      const LaneContact<T>& c = s_.crossing[i];
-      const Mask<T> overlap = c.distance < zero();
-      between_ += count(c.live & overlap);
-    }
-    const Mask<T> many = between_ > T(R(kMostBetween<R>)), full = s_.overflow != Bits<T>{};
-    crowded_ = many | full;
-  }
 
   /// Velocities of the links at the start of the solve, if it starts from v⁰ and not from the step's start in some
   /// lane.
@@ -628,7 +618,7 @@ class LaneProblem {
         put(report.residual,
             select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
     put(report.penetration, deepest), put(report.contacts, contacts), put(report.touching, touching);
-    put(report.between, between_);
+    put(report.between, s_.between);
     put(report.limits, limits), put(report.saturated, saturated), put(report.unmet, unmet);
     put(report.missed, select(acted, select(answer.met, zero(), one()), select(crowded_, T(R(2)), T(R(3)))));
     if (report.touch) write_touches(report, acted);
@@ -646,7 +636,6 @@ class LaneProblem {
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
   LaneLinks<T>& links_;
-  T between_ = zero();  ///< contacts of two links whose shapes overlap
   Mask<T> crowded_ = no_lanes<T>();
   int guess_ = 0;
   bool begins_at_v0_ = false;  ///< in some lane

@@ -145,6 +145,7 @@ struct LaneSpace : LaneScratch<T> {
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   int npath = 0;     ///< number of rows, the last ones, that the linear problem eliminates
   Bits<T> overflow;  ///< lanes with more contacts between links than most_crossings
+  T between;         ///< RowsReport::between, except in these lanes
 
   LaneJointRow<T>* paths() { return row + nrow - npath; }
   /// f(contact) for the contacts of all lanes.

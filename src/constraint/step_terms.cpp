@@ -255,8 +255,9 @@ void StepTerms<R>::count_carried() {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
     if (names_[i].kind == Kind::contact) {
-      const LinkContact& contact = contacts_[i];
-      report_.touching += at[0] > 0, report_.between += contact.b >= 0 && contact.point.distance < 0;
+      const ContactRows& contact = geometry_.contacts[i];
+      const bool overlap = contact.b >= 0 && contacts_[i].point.distance < 0;
+      report_.touching += at[0] > 0, report_.between += overlap || mass_.is_between(contact);
     }
     if (names_[i].kind == Kind::limit || names_[i].kind == Kind::user_limit)
       report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActiveChange<double>;

@@ -73,6 +73,13 @@ class Terrain {
   bool inside(const GridPoint& g) const {
     return g.row >= 0 && g.column >= 0 && g.row < field_.rows() && g.column < field_.columns();
   }
+  struct Face {  ///< a triangle
+    Core triangle;
+    Vec3d normal, lowest;  ///< the shape's lowest point along the normal
+    double height = 0;     ///< of that point over the triangle's plane
+  };
+  Face face_of(const Corners& corners) const;
+  void raise();
   void touch(const Corners& corners);
   void lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest);
   static Closest along(const Vec3d& normal, double height, const Vec3d& lowest);
@@ -110,18 +117,39 @@ void Terrain::collide(const Aabb& under) {
       touch({GridPoint{r, c}, {r + 1, c + 1}, {r + 1, c}});
     }
   }
-  if (points_.size() == 0 && last_resort_.worth > 0) add(last_resort_.triangle, last_resort_.closest);
+  if (points_.size() > 0) return;
+  last_resort_.worth > 0 ? add(last_resort_.triangle, last_resort_.closest) : raise();
+}
+
+/// For each triangle, the lowest point along its normal of a shape that is all under the surface may be under another
+/// one. The shape then leaves along the normal of the triangle over its foot.
+void Terrain::raise() {
+  const Vec3d foot = other_.support({0, 0, -1}) - Vec3d{0, 0, other_.radius};
+  const Vec3d& side = field_.box().upper;
+  if (std::abs(foot.x) > side.x || std::abs(foot.y) > side.y || foot.z < -field_.base() || !(depth_of(foot) > 0))
+    return;
+  const int c = field_.column_at(foot.x), r = field_.row_at(foot.y);
+  const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
+  const bool right = (foot.x - a.x) * (d.y - a.y) >= (foot.y - a.y) * (d.x - a.x);
+  const GridPoint first{r, c}, last{r + 1, c + 1};
+  const Face face = face_of(right ? Corners{first, {r, c + 1}, last} : Corners{first, last, {r + 1, c}});
+  if (face.height < 0) add(face.triangle, along(face.normal, face.height, face.lowest));
+}
+
+Terrain::Face Terrain::face_of(const Corners& corners) const {
+  Face out;
+  out.triangle.is_triangle = true;
+  for (std::size_t k = 0; k < 3; ++k) out.triangle.triangle[k] = at(corners[k]);
+  const auto& t = out.triangle.triangle;
+  double length = 0;
+  out.normal = direction(cross(t[1] - t[0], t[2] - t[0]), {0, 0, 1}, length);
+  out.lowest = mul_add(out.normal, -other_.radius, other_.support(-out.normal));
+  out.height = dot(out.normal, out.lowest - t[0]);
+  return out;
 }
 
 void Terrain::touch(const Corners& corners) {
-  Core triangle;
-  triangle.is_triangle = true;
-  for (std::size_t k = 0; k < 3; ++k) triangle.triangle[k] = at(corners[k]);
-  const auto& t = triangle.triangle;
-  double length = 0;
-  const Vec3d n = direction(cross(t[1] - t[0], t[2] - t[0]), {0, 0, 1}, length);
-  const Vec3d lowest = mul_add(n, -other_.radius, other_.support(-n));
-  const double height = dot(n, lowest - t[0]);
+  const auto& [triangle, n, lowest, height] = face_of(corners);
   if (height > points_.margin()) return;
   Closest closest;
   if (closest_points(triangle, other_, points_.margin(), closest)) {

@@ -1,4 +1,5 @@
 // Spheres and capsules: closest points of a centre or a segment and the other shape.
+#include <cmath>
 #include <limits>
 
 #include "geometry/pairs.hpp"
@@ -8,11 +9,20 @@ namespace tarsus::narrow {
 
 namespace {
 
+/// Direction from b to a, or `otherwise` if they are as near as rounding. Axes that cross would otherwise have a normal
+/// in their own plane, which does not separate them.
+/// @param size of the shapes [m]  @param length out: |a - b|
+Vec3d away(const Vec3d& a, const Vec3d& b, double size, const Vec3d& otherwise, double& length) {
+  const Vec3d n = direction(a - b, otherwise, length);
+  const double rounding = kCoincide<double> * (size + std::abs(a.x) + std::abs(a.y) + std::abs(a.z));
+  return length > rounding ? n : otherwise;
+}
+
 /// Two spheres, to which cores may reduce.
 void add_spheres(const Vec3d& a, double ra, const Vec3d& b, double rb, const Vec3d& otherwise, std::uint32_t feature,
                  ContactList& out) {
   double length = 0;
-  const Vec3d n = direction(a - b, otherwise, length);
+  const Vec3d n = away(a, b, ra + rb, otherwise, length);
   out.add(mul_add(n, rb, b), n, length - ra - rb, feature);
 }
 
@@ -59,7 +69,7 @@ void capsule_capsule(const Body& a, const Body& b, ContactList& out) {
   double length = 0;
   Vec3d crossed = direction(cross(a.axis(), b.axis()), across(a.axis()), length);
   const double sine = length;
-  const Vec3d n = direction(pa - pb, crossed, length);
+  const Vec3d n = away(pa, pb, ra + rb + a.size().y + b.size().y, crossed, length);
   // Nearly parallel and side by side: uses both ends of the overlap, because the closest point jumps between the ends
   // as the capsules rock. Also uses the closest point if it is between them and closer, which is a second-order
   // difference.

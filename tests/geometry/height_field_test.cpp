@@ -177,6 +177,29 @@ double height_at(const HeightField& f, double x, double y) {
   return u > v ? a.z + u * (third - a.z) + v * (b.z - third) : a.z + v * (third - a.z) + u * (b.z - third);
 }
 
+/// The lowest point along each triangle's normal may be under another triangle.
+TEST(HeightFieldContact, WhatIsAllUnderTheSurfaceIsLifted) {
+  Random random(7);
+  const HeightField rough = field(7, 9, 1.5, 1.5, [&](double, double) { return uniform(random, 0, 0.25); });
+  const Shape shapes[] = {{ShapeType::sphere, {0.06, 0, 0}, nullptr, nullptr},
+                          {ShapeType::ellipsoid, {0.1, 0.08, 0.06}, nullptr, nullptr},
+                          {ShapeType::capsule, {0.03, 0.03, 0}, nullptr, nullptr},
+                          {ShapeType::cylinder, {0.06, 0.06, 0}, nullptr, nullptr},
+                          {ShapeType::box, {0.06, 0.06, 0.06}, nullptr, nullptr}};
+  for (const Shape& shape : shapes) {
+    for (int trial = 0; trial < 1000; ++trial) {
+      ShapePose pose;
+      pose.position = {uniform(random, -1.2, 1.2), uniform(random, -1.2, 1.2), 0};
+      const double top = height_at(rough, pose.position.x, pose.position.y);
+      pose.position.z = uniform(random, -1, top);
+      const Contacts c = contacts(shape, pose, terrain(rough), {}, 0);
+      ASSERT_GT(c.count, 0) << name(shape.type) << " " << trial;
+      EXPECT_GT(c.deepest().normal.z, 0) << name(shape.type) << " " << trial;
+      EXPECT_LT(c.deepest().distance, 0) << name(shape.type) << " " << trial;
+    }
+  }
+}
+
 TEST(HeightFieldContact, ABoxThatIsUnderTheSurfaceSomewhereIsPushedOut) {
   // Steep for its size: edges descend from a peak, and neighbours rise above a contact's tangent plane.
   const HeightField hill = field(5, 5, 1, 1, [](double x, double y) {

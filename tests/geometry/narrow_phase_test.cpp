@@ -432,6 +432,34 @@ TEST(Manifold, WhatLeansTowardsAFaceHasBothItsEnds) {
   }
 }
 
+/// Axes that cross, and a centre on an axis: the direction from one to the other is rounding. Moved out by the reported
+/// depth along the normal, the shapes must be apart.
+TEST(Manifold, WhatCoincidesPartsAcrossTheAxes) {
+  Random random(11);
+  const Shape a{ShapeType::capsule, {0.05, 0.3, 0}, nullptr, nullptr},
+      b{ShapeType::capsule, {0.04, 0.3, 0}, nullptr, nullptr}, ball{ShapeType::sphere, {0.04, 0, 0}, nullptr, nullptr};
+  for (int trial = 0; trial < 2000; ++trial) {
+    const auto turned = [&] {
+      const Vec3d turn{uniform(random, -3, 3), uniform(random, -3, 3), uniform(random, -3, 3)};
+      return ShapePose{{uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 1)},
+                       rotation(exp_map(turn))};
+    };
+    ShapePose pa = turned(), pb = turned();
+    const bool crossing = trial % 2 == 0;
+    const Vec3d u = pa.rotation.column_z(), v = pb.rotation.column_z();
+    if (crossing && norm(cross(u, v)) < 0.1) continue;
+    pb.position = pa.position + u * uniform(random, -0.2, 0.2);
+    if (crossing) pb.position += v * uniform(random, -0.2, 0.2);
+    std::array<ContactPoint, kMaxManifold> points;
+    const Shape& second = crossing ? b : ball;
+    ASSERT_EQ(collide(a, pa, second, pb, 0, points), 1) << trial;
+    const ContactPoint first = points[0];
+    EXPECT_NEAR(dot(first.normal, u), 0, 1e-9) << trial;
+    pa.position += first.normal * (-first.distance * 1.001);
+    EXPECT_EQ(collide(a, pa, second, pb, 0, points), 0) << trial;
+  }
+}
+
 TEST(Manifold, NearlyParallelCapsulesAreAsFarApartAsTheirSegments) {
   Random random(22);
   int several = 0;

@@ -67,9 +67,9 @@ const char* name(StepStatus status);
 struct RowsReport {
   StepStatus status = StepStatus::converged;
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
-  int between = 0;                           ///< contacts of two links whose shapes overlap at the start of the step
-  int limits = 0;                            ///< joint limits and user-defined limits with a force
-  int drives = 0, saturated = 0;             ///< drives with a force limit, and how many of them are at it
+  int between = 0;  ///< contacts of two links that are of different trees or overlap at the start of the step
+  int limits = 0;   ///< joint limits and user-defined limits with a force
+  int drives = 0, saturated = 0;  ///< drives with a force limit, and how many of them are at it
   /// Newton iterations, each one factorisation of the tree: of all solves of the step, in SIMD lanes of the last.
   int iterations = 0;
   int piled = 0, sweeps = 0;  ///< terms in large contact islands, which sweeps solve, and the number of sweeps

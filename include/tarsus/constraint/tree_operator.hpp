@@ -95,9 +95,9 @@ class TreeOperator final : public StepOperator {
 
   In<R> change() const { return iterates_.kept.x; }                               ///< [nv] x of the best iterate
   const BilateralImpulse& bilateral() const { return iterates_.kept.bilateral; }  ///< of the best iterate
+  bool is_between(const ContactRows& contact) const;                              ///< of two trees
 
  private:
-  bool is_between(const ContactRows& contact) const;  ///< two trees
   struct Iterate {
     AlignedVector<R> x;
     BilateralImpulse bilateral;

@@ -24,6 +24,10 @@ struct ContactPoint {
 
 /// Largest number of contact points of a pair.
 inline constexpr int kMaxManifold = 8;
+/// Centres of spheres, and axes of capsules, this near to one another have no direction from one to the other. Relative
+/// to sizes and coordinates.
+template <class R>
+inline constexpr R kCoincide = sizeof(R) == 8 ? R(1e-12) : R(1e-5);
 
 /// Writes the contact points of A and B whose distance is at most `margin` [m, >= 0] to the front of `out` and returns
 /// their number. If there are too many, the deepest and the most widely spread ones remain. Swapping A and B gives the
