@@ -26,7 +26,7 @@ inline constexpr R kActiveChange = sizeof(R) == 8 ? R(1e-9) : R(1e-6);
 /// force.
 template <class R>
 inline constexpr double kLeastCompliance = sizeof(R) == 8 ? 1e-6 : 2.4e-4;
-/// Largest number of a world's contacts between links whose shapes overlap that SIMD lanes solve (decision 509).
+/// Largest RowsReport::between of a world that SIMD lanes solve (decision 509).
 template <class R>
 inline constexpr int kMostBetween = sizeof(R) == 8 ? 16 : 24;
 

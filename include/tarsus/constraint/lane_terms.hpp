@@ -81,8 +81,8 @@ class LaneTerms {
   /// StepTerms::turning_ranges() of all worlds [pack][nv][lane].
   void turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const;
 
-  /// The status is too_many_iterations for a world whose step the scalar path must take: the lanes did not solve it, or
-  /// StepTerms::stiffen_ranges() would solve it once more.
+  /// The status is too_many_iterations or crowded for a world whose step the scalar path must take: the lanes did not
+  /// solve it, or StepTerms::stiffen_ranges() would solve it once more.
   RowsReport report(int world) const;
   /// Force of the limited drives over the last step [pack][nv][lane], zero elsewhere.
   In<R> drive_force() const { return drive_force_; }
