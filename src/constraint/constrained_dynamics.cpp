@@ -151,7 +151,12 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
   R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
   equalities_.evaluate<R>(data, place, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
-  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, ahead_.empty() ? nullptr : ahead_.data() + first,
+  const R* pull = phi;
+  if (equalities_.has_tendons()) {
+    pack_.pull.assign(phi, phi + m * w), pull = pack_.pull.data();
+    equalities_.limit_lengths<R>(int(w), {in.qpos, w * model_.nq}, pack_.pull);
+  }
+  set_targets(equalities_, w, in.dt, in.drift_time, pull, rate, bias, ahead_.empty() ? nullptr : ahead_.data() + first,
               pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t world = in.pack * w; world < std::min((in.pack + 1) * w, status_.size()); ++world)
     status_[world] = KktStatus::solved;

@@ -49,6 +49,13 @@ class TendonState {
     if (tendons_.spatial()) kinematics<double>(model_, data_, qpos);
     tendon_lengths(model_, tendons_, data_.links(), qpos, length_, arm_, row_);
   }
+  /// Places the tendons at the pose qpos ⊞ turn.
+  void place_ahead(std::span<const double> qpos, std::span<const double> turn) {
+    moved_.resize(qpos.size());
+    integrate<double>(model_, data_, qpos, turn, 1.0, moved_);
+    place(moved_);
+  }
+  const Model& model() const { return model_; }
   void bias(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) {
     tendon_bias(model_, tendons_, data_, qpos, qvel, out);
   }
@@ -57,8 +64,37 @@ class TendonState {
   const Model& model_;
   TendonSet tendons_;
   Data data_;
-  std::vector<double> length_, arm_, row_;
+  std::vector<double> length_, arm_, row_, moved_;
 };
+
+constexpr double kLookAhead = 0.5;      ///< largest turn of a joint that is looked ahead [rad | m]
+constexpr double kLengthClosed = 1e-5;  ///< smaller errors are not limited [m]
+
+/// φ, or what the joints can take back of it before they reach half of the way to the pose in which φ is extremal, by
+/// the secant rule on its change.
+/// @param each_arm calls f(dof, its share of ∂φ/∂q) at the pose of `state`
+template <class EachArm>
+double within_reach(TendonState& state, std::span<const double> qpos, double phi, const EachArm& each_arm) {
+  if (!(std::abs(phi) >= kLengthClosed) || std::isinf(phi)) return phi;
+  const Model& model = state.model();
+  std::vector<double> turn(std::size_t(model.nv), 0.0);
+  state.place(qpos);
+  each_arm([&](int dof, double arm) { turn[std::size_t(dof)] += arm; });
+  double rate = 0, most = 0;
+  for (int v = 0; v < model.nv; ++v) {
+    double& t = turn[std::size_t(v)];
+    rate += t * t / model.carried_inertia[v], t /= model.carried_inertia[v];
+    most = std::max(most, std::abs(t));
+  }
+  const double whole = -phi / rate, part = std::copysign(std::min(std::abs(whole), kLookAhead / most), whole);
+  if (!std::isfinite(part)) return 0;  // the length is extremal here
+  for (double& t : turn) t *= part;
+  state.place_ahead(qpos, turn);
+  double change = 0;
+  each_arm([&](int dof, double arm) { change += arm * turn[std::size_t(dof)]; });
+  const double share = change / (part * rate);  // of the change at the start
+  return share < 0.5 ? -part * rate * 0.5 / (1 - share) : phi;
+}
 
 }  // namespace
 
@@ -107,39 +143,59 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   for (const int joint : rows.joints) {
     for (int k = 0; k < model_->joints[joint].nv(); ++k) place[model_->joints[joint].qvel + k] = count++;
   }
-  const auto slope_at = [state, b, rest_b, c = spec.polynomial](std::span<const double> q) {
-    state->place(q);
+  const auto slope = [state, b, rest_b, c = spec.polynomial] {
     const double x = b < 0 ? 0 : state->length(b) - rest_b;
     return c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4]));
   };
-  rows.evaluate = [state, a, b, rest_a, rest_b, place, slope_at, c = spec.polynomial](
+  const auto slope_at = [state, slope](std::span<const double> q) { return state->place(q), slope(); };
+  const auto each_arm = [state, slope, a, b](const auto& f) {  // f(dof, its share of J)
+    const auto add = [&](int t, double scale) {
+      const std::vector<int>& dofs = state->tendons()[t].dofs;
+      for (std::size_t i = 0; i < dofs.size(); ++i) f(dofs[i], scale * state->arm(t)[i]);
+    };
+    add(a, 1);
+    if (b >= 0) add(b, -slope());
+  };
+  rows.evaluate = [state, a, b, rest_a, rest_b, place, slope_at, each_arm, c = spec.polynomial](
                       std::span<const double> q, std::span<const double> v, std::span<double> phi, std::span<double> J,
                       std::span<double> Jdot_v) {
     std::vector<double> bias(state->tendons().size());
     if (!v.empty()) state->bias(q, v, bias);
-    const double slope = slope_at(q);
+    const double slope_here = slope_at(q);
     const double x = b < 0 ? 0 : state->length(b) - rest_b;
     const double value = c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * c[4])));
     const double bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
     phi[0] = state->length(a) - rest_a - value;
     std::fill(J.begin(), J.end(), 0.0);
     double speed = 0;
-    const auto add = [&](int t, double scale) {
-      const std::vector<int>& dofs = state->tendons()[t].dofs;
-      for (std::size_t i = 0; i < dofs.size(); ++i) J[place[dofs[i]]] += scale * state->arm(t)[i];
-    };
-    add(a, 1);
-    if (b >= 0) add(b, -slope);
+    each_arm([&](int dof, double arm) { J[place[dof]] += arm; });
     if (v.empty()) return;
     for (std::size_t i = 0; b >= 0 && i < state->tendons()[b].dofs.size(); ++i)
       speed += state->arm(b)[i] * v[state->tendons()[b].dofs[i]];
-    Jdot_v[0] = bias[a] - (b < 0 ? 0 : slope * bias[b] + bend * speed * speed);
+    Jdot_v[0] = bias[a] - (b < 0 ? 0 : slope_here * bias[b] + bend * speed * speed);
   };
   const int index = add_user(spec.name, std::move(rows));
   equalities_[index].kind = EqualityKind::tendon;
-  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at});
+  const auto reach = [state, each_arm](std::span<const double> q, double phi) {
+    return within_reach(*state, q, phi, each_arm);
+  };
+  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at, reach});
   return index;
 }
+
+template <class R>
+void EqualitySet::limit_lengths(int width, In<R> qpos, Out<R> phi) const {
+  std::vector<double> q(std::size_t(model_->nq));
+  for (int lane = 0; lane < width; ++lane) {
+    for (std::size_t i = 0; i < q.size(); ++i) q[i] = double(qpos[i * std::size_t(width) + std::size_t(lane)]);
+    for (const TendonRow& t : tendon_rows_) {
+      R& error = phi[std::size_t(t.row * width + lane)];
+      error = R(t.within_reach(q, double(error)));
+    }
+  }
+}
+template void EqualitySet::limit_lengths<double>(int, In<double>, Out<double>) const;
+template void EqualitySet::limit_lengths<float>(int, In<float>, Out<float>) const;
 
 void EqualitySet::add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
                                     std::span<double> along) const {

@@ -687,3 +687,25 @@ def test_a_tendon_that_an_equality_holds_comes_to_rest(dt):
     for _ in range(1000):
         assert stepper.step() == 0
     assert stepper.loops()["status"] == "solved" and abs(data.qvel[0]) < 1e-300
+
+
+@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, 1e-3])
+@pytest.mark.parametrize("longer,turn", [(-0.2, -np.arctan(1 / 8)), (-0.005, -np.arctan(1 / 8)), (0.7, np.pi - np.arctan(1 / 8))])
+def test_a_length_that_no_pose_has_ends_at_the_extremal_one(dt, longer, turn):
+    """An equality holds the tendon beyond its least or greatest length. (The hinge spun ever faster, to 1e5 rad/s.)"""
+    text = ROPE.format(damping=1, range="0 9").replace(
+        "</mujoco>", f'<equality><tendon tendon1="t" polycoef="{longer} 0 0 0 0"/></equality></mujoco>')
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    batches = [tarsus.Batch(model, 5, dt, dtype=dtype) for dtype in ("float64", "float32")]
+    for world in (data, *batches):
+        world.qvel[:] = 0.3
+    stepper, fastest = tarsus.Stepper(data, dt=dt), 0
+    for _ in range(round(10 / dt)):
+        for world in (stepper, *batches):
+            assert world.step() == 0
+        fastest = max(fastest, abs(data.qvel[0]))
+    assert fastest < 200  # 10 m/s through the short arm at the start
+    for world, off in ((data, 1e-4), (batches[0], 1e-4), (batches[1], 1e-3)):
+        assert np.abs(world.qpos - turn).max() < off and np.abs(world.qvel).max() < 10 * off
+    assert stepper.loops()["error"] > 1e-3

@@ -103,6 +103,7 @@ class ConstrainedDynamics {
   };
   struct Pack {  ///< scratch of one pack
     AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram;
+    AlignedVector<R> pull;  ///< φ, limited to what joints can take back
   };
   /// One pack's arguments of accelerate().
   struct Inputs {

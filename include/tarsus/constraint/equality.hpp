@@ -109,6 +109,13 @@ class EqualitySet {
   void add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
                          std::span<double> along) const;
 
+  /// Limits the errors of tendons' lengths to what the joints can take back before the length is extremal, so that a
+  /// length that no pose has pulls them there and not past it.
+  /// @param phi [rows][lane]
+  template <class R>
+  void limit_lengths(int width, In<R> qpos, Out<R> phi) const;
+  bool has_tendons() const { return !tendon_rows_.empty(); }
+
   int size() const { return int(equalities_.size()); }
   int rows() const { return rows_; }
   const Equality& operator[](int i) const { return equalities_[i]; }
@@ -173,8 +180,9 @@ class EqualitySet {
     void add(const EqualityConstants<R>& constants);
   };
   struct TendonRow {
-    int row, a, b;                                         ///< tendons; b -1: none
-    std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
+    int row, a, b;                                                        ///< tendons; b -1: none
+    std::function<double(std::span<const double>)> slope;                 ///< of a's length over b's at qpos
+    std::function<double(std::span<const double>, double)> within_reach;  ///< limit_lengths() of φ at qpos
   };
 
   const Model* model_;
