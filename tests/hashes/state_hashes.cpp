@@ -63,20 +63,24 @@ void tree(const char* name, const std::string& file, int worlds, bool driven, bo
   tree<R>(name, compile(read_model(kModels + file)), worlds, driven, contacts, steps);
 }
 
-/// Worlds in lanes that fall with contacts, joint limits and drives with force limits; a last pack that is not full.
+/// Worlds in lanes that fall with contacts, joint limits and, if driven, drives with force limits. The last pack is not
+/// full.
 /// @param iterations of Newton's method; with few, the scalar path repeats most steps. 0: the default
 template <class R>
-void lanes(const char* name, const std::string& file, int steps, int iterations = 0) {
-  const Model model = compile(read_model(kModels + file));
+void lanes(const char* name, const Model& model, bool driven, int steps, int iterations = 0) {
   BatchOptions options;
   options.step.rows.contacts = options.step.rows.joints = true;
   if (iterations > 0) options.step.rows.solve.max_iterations = iterations;
-  options.drives = Drives::uniform(model);
-  options.drives->force_limit.assign(model.nv, 60);
+  if (driven) options.drives = Drives::uniform(model), options.drives->force_limit.assign(model.nv, 60);
   Batch<R> batch(model, 11, options);
   for (std::size_t i = 0; i < batch.qvel().size(); ++i) batch.qvel()[i] = R(int(7 * i % 23) - 11) / R(8);
   for (int i = 0; i < steps; ++i) batch.step();
   print(name, precision<R>(), batch.state_hash());
+}
+
+template <class R>
+void lanes(const char* name, const std::string& file, int steps, int iterations = 0) {
+  lanes<R>(name, compile(read_model(kModels + file)), true, steps, iterations);
 }
 
 /// A wall of boxes, each on two below, as one model: its contacts are eliminated with the joints.
@@ -128,6 +132,7 @@ void all() {
   lanes<R>("humanoids fall in lanes", "humanoid.xml", 60);
   lanes<R>("dogs fall in lanes", "dog.xml", 30);
   lanes<R>("lanes, then scalar path", "humanoid.xml", 20, 3);
+  lanes<R>("walls crowd lanes", wall(), false, 60);
   tree<R>("wall of 18 boxes", wall(), 1, false, true, 90);
   bodies<R>("balls:6:6", "balls:6:6");
   bodies<R>("box_pyramid:5", "box_pyramid:5");
