@@ -96,8 +96,8 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   listen_for_interrupts();
   const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
-  const auto fail = [json](const std::string& message, int status) {
-    tell("{}\n", message);
+  const auto fail = [json](const std::string& message, int status, const char* label = "error: ") {
+    tell("{}{}\n", label, message);
     return in_json(json, message, status);
   };
   try {
@@ -118,14 +118,14 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");
     return status;
   } catch (const std::filesystem::filesystem_error& e) {
-    return fail("error: " + e.path1().string() + ": " + e.code().message(), 1);
+    return fail(e.path1().string() + ": " + e.code().message(), 1);
   } catch (const tarsus::InputError& e) {
-    return fail(e.what(), 1);
+    return fail(e.what(), 1, "");
   } catch (const std::bad_alloc&) {
-    return fail("error: not enough memory", 1);
+    return fail("not enough memory", 1);
   } catch (const tarsus::ValueError& e) {
-    return fail("error: " + as_option(&app, e), 2);
+    return fail(as_option(&app, e), 2);
   } catch (const std::exception& e) {
-    return fail(std::string("error: ") + e.what(), status_of(e));
+    return fail(e.what(), status_of(e));
   }
 }

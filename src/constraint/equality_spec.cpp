@@ -70,30 +70,21 @@ class TendonState {
 constexpr double kLookAhead = 0.5;      ///< largest turn of a joint that is looked ahead [rad | m]
 constexpr double kLengthClosed = 1e-5;  ///< smaller errors are not limited [m]
 
-/// φ, or what the joints can take back of it before they reach half of the way to the pose in which φ is extremal, by
-/// the secant rule on its change.
+/// φ, or what the joints can take back of it (reachable_change).
 /// @param each_arm calls f(dof, its share of ∂φ/∂q) at the pose of `state`
 template <class EachArm>
 double within_reach(TendonState& state, std::span<const double> qpos, double phi, const EachArm& each_arm) {
   if (!(std::abs(phi) >= kLengthClosed) || std::isinf(phi)) return phi;
-  const Model& model = state.model();
-  std::vector<double> turn(std::size_t(model.nv), 0.0);
+  const std::vector<double>& inertia = state.model().carried_inertia;
+  std::vector<double> slope(inertia.size(), 0.0);
   state.place(qpos);
-  each_arm([&](int dof, double arm) { turn[std::size_t(dof)] += arm; });
-  double rate = 0, most = 0;
-  for (int v = 0; v < model.nv; ++v) {
-    double& t = turn[std::size_t(v)];
-    rate += t * t / model.carried_inertia[v], t /= model.carried_inertia[v];
-    most = std::max(most, std::abs(t));
-  }
-  const double whole = -phi / rate, part = std::copysign(std::min(std::abs(whole), kLookAhead / most), whole);
-  if (!std::isfinite(part)) return 0;  // the length is extremal here
-  for (double& t : turn) t *= part;
-  state.place_ahead(qpos, turn);
-  double change = 0;
-  each_arm([&](int dof, double arm) { change += arm * turn[std::size_t(dof)]; });
-  const double share = change / (part * rate);  // of the change at the start
-  return share < 0.5 ? -part * rate * 0.5 / (1 - share) : phi;
+  each_arm([&](int dof, double arm) { slope[std::size_t(dof)] += arm; });
+  return -reachable_change(-phi, kLookAhead, inertia, slope, [&](std::span<const double> turn) {
+    state.place_ahead(qpos, turn);
+    double change = 0;
+    each_arm([&](int dof, double arm) { change += arm * turn[std::size_t(dof)]; });
+    return change;
+  });
 }
 
 }  // namespace

@@ -272,6 +272,23 @@ static void look_ahead(const Model& model, const TendonSet& tendons, Data& work,
   tendon_lengths(model, tendons, work.links(), out.moved, out.length, out.arm, out.row);
 }
 
+double reachable_change(double wanted, double most_turn, std::span<const double> inertia, std::span<double> slope,
+                        const std::function<double(std::span<const double>)>& change_ahead) {
+  constexpr double kLeastTurn = 1e-6;  // a smaller one has the same slope at its end
+  double rate = 0, most = 0;
+  for (std::size_t v = 0; v < slope.size(); ++v) {
+    if (slope[v] == 0) continue;
+    rate += slope[v] * slope[v] / inertia[v], slope[v] /= inertia[v];
+    most = std::max(most, std::abs(slope[v]));
+  }
+  const double whole = wanted / rate, part = std::copysign(std::min(std::abs(whole), most_turn / most), whole);
+  if (!std::isfinite(part)) return 0;  // the length is extremal here
+  if (!(most * std::abs(part) > kLeastTurn)) return wanted;
+  for (double& turn : slope) turn *= part;
+  const double share = change_ahead(slope) / (part * rate);  // of the change at the start
+  return share < 0.5 ? 0.5 * part * rate / (1 - share) : wanted;
+}
+
 double tendon_change_ahead(const Model& model, const TendonSet& tendons, int tendon, Data& work,
                            std::span<const double> qpos, std::span<const double> turn) {
   check_size("turn", turn.size(), model.nv);

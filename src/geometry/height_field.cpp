@@ -79,6 +79,11 @@ class Terrain {
     double height = 0;     ///< of that point over the triangle's plane
   };
   Face face_of(const Corners& corners) const;
+  struct Cell {  ///< of the grid
+    int row, column;
+    double s, t;  ///< a point's place in it along x and y, from 0 to 1
+  };
+  Cell cell_of(const Vec3d& p) const;
   void raise();
   void touch(const Corners& corners);
   void lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest);
@@ -128,11 +133,9 @@ void Terrain::raise() {
   const Vec3d& side = field_.box().upper;
   if (std::abs(foot.x) > side.x || std::abs(foot.y) > side.y || foot.z < -field_.base() || !(depth_of(foot) > 0))
     return;
-  const int c = field_.column_at(foot.x), r = field_.row_at(foot.y);
-  const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
-  const bool right = (foot.x - a.x) * (d.y - a.y) >= (foot.y - a.y) * (d.x - a.x);
+  const auto [r, c, s, t] = cell_of(foot);
   const GridPoint first{r, c}, last{r + 1, c + 1};
-  const Face face = face_of(right ? Corners{first, {r, c + 1}, last} : Corners{first, last, {r + 1, c}});
+  const Face face = face_of(s >= t ? Corners{first, {r, c + 1}, last} : Corners{first, last, {r + 1, c}});
   if (face.height < 0) add(face.triangle, along(face.normal, face.height, face.lowest));
 }
 
@@ -198,11 +201,16 @@ void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, con
   }
 }
 
-/// Depth of a point below the terrain.
-double Terrain::depth_of(const Vec3d& p) const {
+Terrain::Cell Terrain::cell_of(const Vec3d& p) const {
   const int c = field_.column_at(p.x), r = field_.row_at(p.y);
   const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
-  const double s = (p.x - a.x) / (d.x - a.x), t = (p.y - a.y) / (d.y - a.y);
+  return {r, c, (p.x - a.x) / (d.x - a.x), (p.y - a.y) / (d.y - a.y)};
+}
+
+/// Depth of a point below the terrain.
+double Terrain::depth_of(const Vec3d& p) const {
+  const auto [r, c, s, t] = cell_of(p);
+  const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
   const double corner = s >= t ? field_.height(r, c + 1) : field_.height(r + 1, c), low = std::min(s, t),
                high = std::max(s, t);
   return a.z + (corner - a.z) * (high - low) + (d.z - a.z) * low - p.z;

@@ -580,9 +580,7 @@ static Quatd orientation_along_tree(const Model& model, const Data& data, std::s
     if (moves_freely(joint.type)) out = at(&qpos[std::size_t(joint.qpos) + 3]);
     if (turns_freely(joint.type)) out = out * at(&qpos[std::size_t(joint.qpos)]);
     if (joint.type != JointType::hinge) continue;
-    const double half = 0.5 * (qpos[std::size_t(joint.qpos)] - joint.reference);
-    const Vec3d v = joint.axis * std::sin(half);
-    out = out * Quatd{std::cos(half), v.x, v.y, v.z};
+    out = out * exp_map(joint.axis * (qpos[std::size_t(joint.qpos)] - joint.reference));
   }
   return out;
 }

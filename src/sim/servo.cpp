@@ -15,7 +15,6 @@ namespace {
 
 /// Largest speed at which a tendon beyond its range returns, and the joints that it moves [m/s | rad/s].
 constexpr double kTendonReturn = 5;
-constexpr double kTendonTurn = 1e-6;  ///< turns of a joint in a step that are looked at [rad | m]
 constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
 /// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
@@ -360,9 +359,8 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
   }
 }
 
-/// Largest speed at which a length that lacks `lacking` returns. If the joints move as a force along it moves them,
-/// none is faster than kTendonReturn, and none passes the pose in which the length is extremal. A range beyond the
-/// extremum cannot be reached: the joints stop there, where the arms vanish.
+/// Largest speed at which a length that lacks `lacking` returns. If the joints move as a force along it moves them, no
+/// joint is faster than kTendonReturn or passes the pose in which the length is extremal (reachable_change).
 /// @param lacking positive if the length must grow
 template <class R>
 double Servos<R>::tendon_return(int world, double dt, int t, double lacking) {
@@ -374,23 +372,18 @@ double Servos<R>::tendon_return(int world, double dt, int t, double lacking) {
     const double share = std::abs(arm[k]) / one_.carried_inertia[dofs[k]];
     if (share > 0) fastest = std::min(fastest, kTendonReturn * rate / share);
   }
-  if (!(fastest > kTendonRest) || actuation_.tendons()[t].path.empty()) return fastest;
-  const double back = std::min(fastest, std::abs(lacking) / damping_time({}, dt));
+  if (lacking == 0 || !(fastest > kTendonRest) || actuation_.tendons()[t].path.empty()) return fastest;
   one_.turn.assign(std::size_t(model_.nv), 0.0);
-  double most = 0;
-  for (std::size_t k = 0; k < dofs.size(); ++k) {
-    double& turn = one_.turn[std::size_t(dofs[k])];
-    turn = std::copysign(back * dt, lacking) * arm[k] / (one_.carried_inertia[dofs[k]] * rate);
-    most = std::max(most, std::abs(turn));
-  }
-  if (!(most > kTendonTurn)) return fastest;
-  if (!one_.ahead) one_.ahead.emplace(model_);
-  const Data& here = actuation_.workspace();
-  one_.ahead->mocap_pos = here.mocap_pos, one_.ahead->mocap_quat = here.mocap_quat;
-  const double change = tendon_change_ahead(model_, actuation_.tendons(), t, *one_.ahead, one_.qpos, one_.turn);
-  const double share = change / std::copysign(back * dt, lacking);  // of the length's change, at the end
-  // To half the secant's zero: a row does not brake, and the joints come back half as fast each time they pass it.
-  return share < 0.5 ? std::min(fastest, 0.5 * back / (1 - share)) : fastest;
+  for (std::size_t k = 0; k < dofs.size(); ++k) one_.turn[std::size_t(dofs[k])] = arm[k];
+  const double back = dt * std::min(fastest, std::abs(lacking) / damping_time({}, dt));
+  const double reached = reachable_change(
+      std::copysign(back, lacking), kInfinity, one_.carried_inertia, one_.turn, [&](std::span<const double> turn) {
+        if (!one_.ahead) one_.ahead.emplace(model_);
+        const Data& here = actuation_.workspace();
+        one_.ahead->mocap_pos = here.mocap_pos, one_.ahead->mocap_quat = here.mocap_quat;
+        return tendon_change_ahead(model_, actuation_.tendons(), t, *one_.ahead, one_.qpos, turn);
+      });
+  return std::abs(reached) < back ? std::abs(reached) / dt : fastest;
 }
 
 /// The range of a tendon: one row for each end, stabilised like joint ranges. Dry friction: one row.

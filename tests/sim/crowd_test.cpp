@@ -1,9 +1,12 @@
 // Worlds of a batch with many contacts between bodies. Lanes leave such a world to the scalar path until its bodies
 // come apart (decision 509). Its bits are its own even so, wherever it is and whatever the worlds beside it do.
 #include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/io/mjcf.hpp"

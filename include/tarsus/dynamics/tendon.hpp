@@ -10,6 +10,9 @@
 // points has no first-order effect. The definitions are MuJoCo's.
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "tarsus/dynamics/frame.hpp"
 
 namespace tarsus {
@@ -88,6 +91,15 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
 /// @param out [size] [m/s² | rad/s²]  @throws ShapeError
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
                  std::span<const double> qvel, std::span<double> out);
+
+/// Of a change of a length, what the joints make of it if a force along the length moves them half of the way to the
+/// pose in which the length is extremal (by the secant rule). All of it where no such pose is near: what is beyond the
+/// extremum cannot be reached, and the joints stop there.
+/// @param wanted change of the length  @param most_turn largest turn of a joint that is looked ahead [rad | m]
+/// @param inertia [nv] that each DoF carries  @param slope [nv] ∂l/∂q; out: a turn of the joints
+/// @param change_ahead change of the length by a turn [nv], to first order, at the pose that it leads to
+double reachable_change(double wanted, double most_turn, std::span<const double> inertia, std::span<double> slope,
+                        const std::function<double(std::span<const double>)>& change_ahead);
 
 /// Change of a tendon's length by `turn` [nv] (to first order) at the pose qpos ⊞ turn.
 /// @param work a workspace of the model; afterwards it has the kinematics of that pose  @throws ShapeError
