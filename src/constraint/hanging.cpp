@@ -14,8 +14,9 @@ namespace tarsus {
 namespace {
 
 constexpr double kLight = 0.1;      ///< share of a flying tree that may hang on the rest of it
-constexpr double kResolved = 1.44;  ///< (h ω)² of the fastest swing that steps resolve
-constexpr int kIterations = 20;     ///< for ω: a lower bound of it, within a tenth
+constexpr double kResolved = 1.44;  ///< (h ω)² of the fastest swing that steps resolve,
+constexpr double kTaut = 0.25;   ///< and of trees on the world that loops hold, which may pull by more than the weight
+constexpr int kIterations = 20;  ///< for ω: a lower bound of it, within a tenth
 
 /// A model in its reference pose, and what its equality constraints join.
 struct Rest {
@@ -55,9 +56,10 @@ struct Rest {
     };
     return {root(e.body_a), root(e.body_b)};
   }
-  /// Roots of trees that loops leave free to swing: a tree with loads, each a free body with one equality, and free
-  /// bodies that are joined to the world and to one another alone.
-  std::vector<char> loose(const EqualitySet& equalities) const {
+  /// Roots of trees that loops leave free to swing: a tree with loads, each a free body with one equality, free bodies
+  /// that are joined to the world and to one another alone, and `cables` between two points.
+  /// @param cables [root] what is light for its loads, if loops hold it
+  std::vector<char> loose(const EqualitySet& equalities, const std::vector<char>& cables) const {
     const auto lone = [&](int root) {
       return root >= 0 && moves_freely(view.link[std::size_t(root)].joint) && turns[std::size_t(root)];
     };
@@ -73,7 +75,7 @@ struct Rest {
       const std::array<int, 2> of = ends(equalities[i]);
       for (int side = 0; side < 2; ++side) {
         const int root = of[std::size_t(side)], other = of[std::size_t(1 - side)];
-        if (root < 0) continue;
+        if (root < 0 || cables[std::size_t(root)]) continue;
         const bool swings = lone(root) ? other < 0 || lone(other) : lone(other) && count[std::size_t(other)] == 1;
         if (!swings) all[std::size_t(root)] = 0;
       }
@@ -156,8 +158,11 @@ HangingLinks<R>::HangingLinks(const Model& model, double h, const EqualitySet* e
     const std::vector<double> now = fastest_swings(model, rest, g);
     for (std::size_t i = 0; i < rest.n; ++i) fastest[i] = std::max(fastest[i], now[i]);
   }
+  std::vector<char> cables(rest.n);
+  for (std::size_t i = 0; i < rest.n; ++i)
+    cables[i] = h * h * fastest[i] > (moves_freely(rest.view.link[i].joint) ? kResolved : kTaut);
   const std::vector<ReferenceMass> reference = reference_masses(model);
-  const std::vector<char> loose = equalities ? rest.loose(*equalities) : std::vector<char>(rest.n);
+  const std::vector<char> loose = equalities ? rest.loose(*equalities, cables) : std::vector<char>(rest.n);
   std::vector<double> above(rest.n);
   for (std::size_t i = 0; i < rest.n; ++i) {
     const LinkConstants<double>& link = rest.view.link[i];

@@ -747,7 +747,8 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   }
 }
 
-constexpr int kStiffenings = 4;  ///< solves of a step after the first
+constexpr int kStiffenings = 4;     ///< solves of a step after the first
+constexpr double kRetarded = 0.02;  ///< geometric stiffness k resists as its coordinate was 0.005 h ago
 
 /// Whether the loops' forces rotate by more than the step resolves, so that it must be repeated.
 template <class R>
@@ -759,10 +760,15 @@ bool Stepper<R>::stiffen_loops(BasicData<R>& data) {
                                                             now_.loop_inertia);
 }
 
+/// Adds geometric stiffness, taken a little after the step's middle: its inertia a, and damping by kRetarded a/h.
 template <class R>
 void Stepper<R>::add_geometric_inertia(BasicData<R>& data) const {
+  const R retarded = R(kRetarded), per_step = retarded / R(options_.dt);
   for (const AlignedVector<R>* inertia : {&now_.hanging_inertia, &now_.loop_inertia}) {
-    for (std::size_t i = 0; i < inertia->size(); ++i) data.joint_inertia[i] += (*inertia)[i];
+    for (std::size_t i = 0; i < inertia->size(); ++i) {
+      const R a = (*inertia)[i];
+      data.joint_inertia[i] += a + retarded * a, data.joint_force[i] -= per_step * a * data.qvel[i];
+    }
   }
 }
 
