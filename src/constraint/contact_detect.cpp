@@ -6,6 +6,7 @@
 
 #include "constraint/kernel_table.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/geometry/meeting.hpp"
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
@@ -133,8 +134,13 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
                             std::vector<LinkContact>& contacts) {
   const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
   const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
-  const int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
+  int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
   if (count == 0) return;
+  const auto motion = [&](int k, const ShapePose& pose) {
+    const Vec3d spin = spheres_.spin(k);
+    return ShapeMotion{spheres_.velocity(k) + cross(spin, pose.position - spheres_.centre(k)), spin};
+  };
+  count = meet(a, pose_a, motion(i, pose_a), b, pose_b, motion(j, pose_b), h, both.margin, points_, count);
   const double still = both.margin + fall(i, j);
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;

@@ -38,6 +38,15 @@ struct LaneDetector {
   Motion<T> motion_a{}, motion_b{};  ///< velocities of the pair's two links, at the world's origin
   Motion<T> motion{};                ///< of a against b
   bool stopped_apart = false;        ///< as ContactGeometry::stopped_apart()
+  struct RoundContact {
+    std::uint32_t feature;
+    Vec3<T> n, point;
+    T distance;
+    Mask<T> where;
+  };
+  RoundContact round[3]{};  ///< contacts of two spheres or capsules
+  int nround = 0;
+  bool round_pair = false;
   int crossings[kLanes] = {};
   int turning = -1;  ///< link of the last placed shape
   T turn{};          ///< its angular speed
@@ -95,7 +104,30 @@ struct LaneDetector {
     const Vec3<T> point = mul_add(n, half, on_b);
     where = where & may_meet(point, n, distance);
     if (!any_lane(where)) return;
-    place_contact(where, contact_key(pair, feature), flipped ? -n : n, point, distance);
+    if (round_pair)
+      round[nround++] = {feature, flipped ? -n : n, point, distance, where};
+    else
+      place_contact(where, contact_key(pair, feature), flipped ? -n : n, point, distance);
+  }
+  /// Places the contacts found between two spheres or capsules. Where these are apart and would close, meet() looks
+  /// whether they meet.
+  void place_round() {
+    const T zero = T(Real<T>(0)), margin = T(m.pair[pair].margin);
+    Mask<T> touch = no_lanes<T>(), close = touch;
+    for (int k = 0; k < nround; ++k) {
+      const T gap = round[k].distance - margin;
+      const T parting = dot(round[k].n, cross_add(motion.w, round[k].point, motion.v));
+      const Mask<T> touches = gap <= zero, closes = mul_add(T(step.h), parting, gap) < zero;
+      touch = touch | (round[k].where & touches), close = close | (round[k].where & closes);
+    }
+    close = close & ~touch;
+    for (int k = 0; k < nround; ++k) {
+      const Mask<T> here = round[k].where & ~close;
+      if (any_lane(here))
+        place_contact(here, contact_key(pair, round[k].feature), round[k].n, round[k].point, round[k].distance);
+    }
+    nround = 0;
+    if (any_lane(close)) each_world(close);
   }
   /// Writes a contact of this pair, in the lanes `where`, to free slots.
   void place_contact(Mask<T> where, int key, const Vec3<T>& to_a, const Vec3<T>& point, T distance) {
@@ -331,22 +363,26 @@ struct LaneDetector {
   /// Runs the narrow phase one world at a time, with the shapes in the order of their indices, as in ContactGeometry.
   void each_world() {
     const int ia = std::min(m.pair[pair].a, m.pair[pair].b), ib = std::max(m.pair[pair].a, m.pair[pair].b);
-    const Real<T> sign = m.pair[pair].a == ia ? 1 : -1;
     const auto is = [&](int shape, ShapeType type) { return m.shape[shape].type == type; };
     const bool field = is(ia, ShapeType::height_field) || is(ib, ShapeType::height_field);
     const Mask<T> close = is(ia, ShapeType::plane)   ? box_reaches(ib, ia)
                           : is(ib, ShapeType::plane) ? box_reaches(ia, ib)
                           : field                    ? near
                                                      : boxes_near(ia, ib);
-    if (!any_lane(close)) return;
+    if (any_lane(close)) each_world(close);
+  }
+  void each_world(Mask<T> where) {
+    const int ia = std::min(m.pair[pair].a, m.pair[pair].b), ib = std::max(m.pair[pair].a, m.pair[pair].b);
+    const bool swapped = m.pair[pair].a != ia;
+    const Real<T> sign = swapped ? -1 : 1;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
+    const Motion<T>&by_a = swapped ? motion_b : motion_a, &by_b = swapped ? motion_a : motion_b;
     ContactPoint points[kMaxManifold];
     for (int l = 0; l < kLanes; ++l) {
-      if (!close[l]) continue;
-      double pa[12], pb[12];
-      for (int k = 0; k < 3; ++k) pa[k] = a.position[k][l], pb[k] = b.position[k][l];
-      for (int k = 0; k < 9; ++k) pa[3 + k] = (&a.rotation.xx)[k][l], pb[3 + k] = (&b.rotation.xx)[k][l];
-      const int count = m.collide(m.geometry, pair, pa, pb, double(maximum(reach, T(Real<T>(0)))[l]), points);
+      if (!where[l]) continue;
+      const LaneMover of_a = mover(a, by_a, l), of_b = mover(b, by_b, l);
+      const int count =
+          m.collide(m.geometry, pair, of_a, of_b, double(maximum(reach, T(Real<T>(0)))[l]), double(step.h), points);
       for (int k = 0; k < count; ++k) {
         const ContactPoint& found = points[k];
         if (touches_only() && found.distance > double(m.pair[pair].margin)) continue;
@@ -359,6 +395,15 @@ struct LaneDetector {
           place_contact(lane(l), contact_key(pair, found.feature), n, point, distance);
       }
     }
+  }
+  /// A shape of the pair in lane l. @param v velocity of its link, at the world's origin
+  static LaneMover mover(const LanePlaced<T>& shape, const Motion<T>& v, int l) {
+    LaneMover out;
+    const Vec3<T> velocity = cross_add(v.w, shape.position, v.v);
+    for (int k = 0; k < 3; ++k)
+      out.position[k] = shape.position[k][l], out.velocity[k] = velocity[k][l], out.spin[k] = v.w[k][l];
+    for (int k = 0; k < 9; ++k) out.rotation[k] = (&shape.rotation.xx)[k][l];
+    return out;
   }
 
   /// Reach of two shapes, or of a group's, from margin and gravity.
@@ -425,9 +470,10 @@ struct LaneDetector {
     const LaneShape<Real<T>>&A = m.shape[ia], &B = m.shape[ib];
     const bool round_a = A.type == ShapeType::sphere || A.type == ShapeType::capsule;
     const bool round_b = B.type == ShapeType::sphere || B.type == ShapeType::capsule;
+    round_pair = round_a && round_b;
     if (B.type == ShapeType::plane && (round_a || A.type == ShapeType::box)) {
       shape_on_plane(A, pose(ia), pose(ib));
-    } else if (round_a && round_b) {
+    } else if (round_pair) {
       const LanePlaced<T>&pa = pose(ia), &pb = pose(ib);
       const T one = T(Real<T>(1));
       if (A.type == ShapeType::sphere)
@@ -436,6 +482,7 @@ struct LaneDetector {
         capsule_sphere(A, pa, B, pb);
       else
         capsules(A, pa, B, pb);
+      place_round();
     } else {
       each_world();
     }

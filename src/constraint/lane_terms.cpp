@@ -12,6 +12,7 @@
 #include "dynamics/pack_arrays.hpp"
 #include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
+#include "tarsus/geometry/meeting.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -214,16 +215,23 @@ struct LaneTerms<R>::Tables {
     }
   }
 
-  /// Narrow phase of one pair. @param a, b poses of its two shapes by index: position, rotation by rows
-  static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out) {
+  /// Narrow phase of one pair. @param a, b its two shapes by index  @param reach margin of collide()
+  static int collide_pair(void* self, int pair, const LaneMover& a, const LaneMover& b, double reach, double h,
+                          ContactPoint* out) {
     Tables& t = *static_cast<Tables*>(self);
-    const auto pose = [](const double* p) {
-      return ShapePose{{p[0], p[1], p[2]}, {p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]}};
+    const auto vector = [](const double* p) { return Vec3d{p[0], p[1], p[2]}; };
+    const auto pose = [&](const LaneMover& of) {
+      const double* r = of.rotation;
+      return ShapePose{vector(of.position), {r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]}};
     };
+    const auto motion = [&](const LaneMover& of) { return ShapeMotion{vector(of.velocity), vector(of.spin)}; };
     const std::span<const ContactShape> shapes = t.geometry->shapes();
     const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
-    return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin,
-                   {out, std::size_t(kMaxManifold)}, &t.parting[pair]);
+    const Shape &shape_a = shapes[first].shape, &shape_b = shapes[second].shape;
+    const std::span<ContactPoint> points(out, std::size_t(kMaxManifold));
+    const int count = collide(shape_a, pose(a), shape_b, pose(b), reach, points, &t.parting[pair]);
+    return meet(shape_a, pose(a), motion(a), shape_b, pose(b), motion(b), h, double(t.pairs[pair].margin), points,
+                count);
   }
 };
 

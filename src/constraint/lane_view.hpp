@@ -74,8 +74,12 @@ struct LanePairGroup {
   bool falls;
 };
 
-/// Calls the scalar narrow phase for one lane. @return number of points, written to `out`
-using LaneCollide = int (*)(void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
+/// A shape in one lane: position, rotation by rows, velocity of the position, spin.
+struct LaneMover {
+  double position[3], rotation[9], velocity[3], spin[3];
+};
+/// Calls collide() and meet() for one lane. @return number of points, written to `out`
+using LaneCollide = int (*)(void* geometry, int pair, const LaneMover& a, const LaneMover& b, double reach, double h,
                             ContactPoint* out);
 
 template <class R>

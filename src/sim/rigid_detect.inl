@@ -7,6 +7,7 @@
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/geometry/meeting.hpp"
 
 namespace tarsus {
 
@@ -263,7 +264,15 @@ void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   if (!w.still.empty() && still(a.body) && still(b.body)) return;
   const int surface_a = pair >= 0 ? pair : a.surface, surface_b = pair >= 0 ? pair : b.surface;
   const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].surface.margin;
-  const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin + standoff, points);
+  const ShapePose &pose_a = w.pose[at(first)], &pose_b = w.pose[at(second)];
+  const auto motion = [&](int body, const ShapePose& pose) {
+    if (body < 0) return ShapeMotion{};
+    const RigidBody& of = bodies_[at(body)];
+    return ShapeMotion{of.velocity + cross(of.angular_velocity, pose.position - of.position), of.angular_velocity};
+  };
+  int n = collide(a.shape, pose_a, b.shape, pose_b, options_.margin + standoff, points);
+  n = meet(a.shape, pose_a, motion(a.body, pose_a), b.shape, pose_b, motion(b.body, pose_b), options_.dt, standoff,
+           points, n);
   const std::size_t place = w.pairs.size();
   w.resize_contacts(lanes_, place + at(n));
   for (int k = 0; k < n; ++k) {

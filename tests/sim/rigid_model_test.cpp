@@ -42,6 +42,28 @@ TEST(RigidModel, WhatIsFastStopsWhereItTouches) {
   EXPECT_NEAR(q2[0], q[0] + kDeepestStep, 0.006);
 }
 
+/// Over seams, and past an edge that it does not touch.
+TEST(RigidModel, WhatSlidesOverSeamsKeepsItsSpeed) {
+  std::string floor;
+  for (int i = -1; i < 5; ++i)
+    floor += "<geom type='box' size='.25 1 .1' pos='" + std::to_string(0.5 * i) + " 0 -.1' friction='0'/>";
+  for (const std::string shape : {"sphere' size='.1", "box' size='.1 .1 .1", "cylinder' size='.1 .1"}) {
+    RigidModel model =
+        parse(floor + "<body pos='0 .03 .1'><freejoint/><geom type='" + shape + "' friction='0' mass='1'/></body>");
+    for (const double rate : {60.0, 500.0}) {
+      model.scene.options.dt = 1 / rate;
+      const std::vector<double> q{0, 0.03, 0.1, 1, 0, 0, 0}, v{2, 0, 0, 0, 0, 0};
+      model.set_state(q, v);
+      RigidWorld<double> world = make_world<double>(model.scene);
+      std::vector<double> q2(7), v2(6);
+      for (int i = 0; i < rate; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+      model.state(world, q2, v2);
+      EXPECT_NEAR(v2[0], 2, 0.005) << shape << ", " << rate << " Hz";
+      EXPECT_LT(q2[2], 0.1001) << shape << ", " << rate << " Hz";
+    }
+  }
+}
+
 TEST(RigidModel, StateGoesThereAndBack) {
   // A body whose centre of mass and principal axes differ from its frame, with another body welded to it.
   RigidModel model = parse(

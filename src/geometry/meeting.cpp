@@ -1,0 +1,119 @@
+#include "tarsus/geometry/meeting.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kAdvances = 30;      ///< of shapes, after which they count as meeting
+constexpr double kMet = 1e-6;      ///< distance of shapes that meet, relative to the smaller one's radius
+constexpr double kShallow = 1e-2;  ///< depth of shapes that slide along one another, the same
+constexpr double kTouch = 1e-9;    ///< distance of shapes that touch to rounding, relative to the point's from its body
+constexpr double kAlong = 0.99995;  ///< cosine between normals that count as one
+
+/// A shape and its motion.
+struct Mover {
+  const Shape& shape;
+  const ShapePose& pose;
+  const ShapeMotion& motion;
+  double radius;  ///< of a sphere about the shape's position [m]
+
+  Mover(const Shape& s, const ShapePose& p, const ShapeMotion& m) : shape(s), pose(p), motion(m) {
+    const Aabb box = bounds(s, {});
+    const auto most = [](double x, double y) { return std::max(std::abs(x), std::abs(y)); };
+    radius =
+        norm(Vec3d{most(box.lower.x, box.upper.x), most(box.lower.y, box.upper.y), most(box.lower.z, box.upper.z)});
+  }
+  ShapePose at(double t) const {
+    ShapePose to = pose;
+    to.position = mul_add(motion.velocity, t, to.position);
+    if (turns()) to.rotation = rotation(exp_map(motion.spin * t)) * to.rotation;
+    return to;
+  }
+  bool turns() const { return dot(motion.spin, motion.spin) > 0; }
+  bool moves() const { return turns() || dot(motion.velocity, motion.velocity) > 0; }
+  /// Surface speed by rotation alone.
+  double turn() const { return turns() ? norm(motion.spin) * radius : 0; }
+  /// Velocity of a point of the shape at time t.
+  Vec3d velocity(const Vec3d& point, double t) const {
+    return motion.velocity + cross(motion.spin, point - mul_add(motion.velocity, t, pose.position));
+  }
+};
+
+struct Couple {
+  Mover a, b;
+
+  int collide(double t, double margin, std::span<ContactPoint> out) const {
+    return tarsus::collide(a.shape, a.at(t), b.shape, b.at(t), std::max(0.0, margin), out);
+  }
+  /// Speed at which the two part along the point's normal.
+  double parting(const ContactPoint& p, double t) const {
+    return dot(p.normal, a.velocity(p.position, t) - b.velocity(p.position, t));
+  }
+  /// The point of time t at the start, in the same place of the body that moves, of two the smaller. Bodies roll, so
+  /// that the point's velocity counts, and not its way.
+  ContactPoint at_start(ContactPoint p, double t) const {
+    p.distance -= t * parting(p, t);
+    p.position -= (b.moves() && (!a.moves() || b.radius < a.radius) ? b : a).motion.velocity * t;
+    return p;
+  }
+};
+
+const ContactPoint& deepest(std::span<const ContactPoint> points) {
+  return *std::min_element(points.begin(), points.end(),
+                           [](const auto& p, const auto& q) { return p.distance < q.distance; });
+}
+
+}  // namespace
+
+int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
+         const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count) {
+  if (count == 0 || a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
+  const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
+  const double touch = kTouch * norm(points[0].position - pose_a.position);
+  if (gap(deepest(points.first(std::size_t(count)))) < -touch) return count;
+  const auto closes = [&](const ContactPoint& p) {
+    const Vec3d of_a = motion_a.velocity + cross(motion_a.spin, p.position - pose_a.position);
+    const Vec3d of_b = motion_b.velocity + cross(motion_b.spin, p.position - pose_b.position);
+    return gap(p) + h * dot(p.normal, of_a - of_b) < -2 * touch;
+  };
+  const auto end = points.begin() + count;
+  if (std::none_of(points.begin(), end, closes)) return count;
+
+  const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
+  const double size = std::min(both.a.radius, both.b.radius), turn = both.a.turn() + both.b.turn();
+  const Vec3d parting = motion_a.velocity - motion_b.velocity;
+  const double reach = margin + h * (norm(parting) + turn);
+  std::array<ContactPoint, kMaxManifold> there;
+  std::copy(points.begin(), end, there.begin());
+  const Vec3d first = deepest(points.first(std::size_t(count))).normal;
+  double t = 0;
+  int n = count;
+  bool met = false;
+  for (int k = 0; n > 0 && !met; ++k) {
+    const ContactPoint& nearest = deepest(std::span(there).first(std::size_t(n)));
+    const double left = gap(nearest), closing = turn - dot(nearest.normal, parting);
+    met = left <= kMet * size || k == kAdvances;
+    if (met || !(closing * (h - t) > left)) break;
+    t += left / closing;
+    n = both.collide(t, reach, there);
+  }
+  if (!met) return int(std::remove_if(points.begin(), end, closes) - points.begin());
+  std::array<ContactPoint, kMaxManifold> last;
+  const double depth = kShallow * size;
+  if (const int left = both.collide(h, reach, last); left > 0) {
+    const ContactPoint& p = deepest(std::span(last).first(std::size_t(left)));
+    const double above = gap(p), before = above - (h - t) * both.parting(p, h);
+    if (std::min(above, before) > -depth) there = last, n = left, t = h;
+  }
+  if (dot(deepest(std::span(there).first(std::size_t(n))).normal, first) > kAlong) return count;
+  const int kept = std::min(n, int(points.size()));
+  for (int k = 0; k < kept; ++k) points[std::size_t(k)] = both.at_start(there[std::size_t(k)], t);
+  return kept;
+}
+
+}  // namespace tarsus
