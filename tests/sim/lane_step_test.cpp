@@ -174,8 +174,8 @@ TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
   });
 }
 
-/// Over the seams of a floor of flush boxes, without friction, in lanes as alone. The corner between two boxes stood for
-/// a plane: boxes, cylinders and hulls ended at 0.03 to 0.5 m/s of 2, balls at 1.2 at 60 Hz.
+/// Over the seams of a floor of flush boxes, without friction, in lanes as alone. The corner between two boxes stood
+/// for a plane: boxes, cylinders and hulls ended at 0.03 to 0.5 m/s of 2, balls at 1.2 at 60 Hz.
 TEST(LaneSteps, WhatSlidesOverSeamsKeepsItsSpeed) {
   std::string floor;
   for (int i = -1; i < 10; ++i)

@@ -314,8 +314,8 @@ Model cable(int n, double load, bool hinges, double damping) {
                             "cable", "."));
 }
 
-/// From rest under the load, pushed at random. While only joints that turned far had the forces' inertia, cables with 20
-/// kg gained 15 to 640 J.
+/// From rest under the load, pushed at random. While only joints that turned far had the forces' inertia, cables
+/// with 20 kg gained 15 to 640 J.
 TEST(Ropes, CablesBetweenTwoPointsHang) {
   for (const bool hinges : {false, true}) {
     for (const int n : {5, 10, 20}) {
