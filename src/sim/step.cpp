@@ -166,8 +166,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     return;
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
-    held_.own.emplace(EqualitySet::of(model));
-  const EqualitySet* equalities = held_.own ? &*held_.own : options.equalities;
+    held_.own = std::make_unique<EqualitySet>(EqualitySet::of(model));
+  const EqualitySet* equalities = held_.own ? held_.own.get() : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   servos_.emplace(model, data, options.rows.joints);

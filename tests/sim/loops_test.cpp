@@ -352,6 +352,30 @@ TEST(Loops, BatchEqualsWorldsAlone) {
   }
 }
 
+/// A vector that grows moves its steppers; what they refer to must move with them or stay.
+TEST(Loops, MovedSteppersGoOnToTheBit) {
+  for (const char* name : {"four_bar", "stewart", "holding_hands"}) {
+    const Model model = loop_model(name);
+    for (const int mode : {0, 1, 2}) {
+      for (const int worlds : {1, 8}) {
+        StepOptions options{.dt = 2e-3};
+        if (mode == 1) options.loops = LoopMode::shake;
+        if (mode == 2) options.integrator = Integrator::rk4;
+        Data moved(model, worlds), still(model, worlds);
+        for (std::size_t i = 0; i < moved.qvel.size(); ++i) moved.qvel[i] = still.qvel[i] = 0.1 * std::sin(double(i));
+        std::vector<Stepper<double>> steppers;
+        steppers.emplace_back(model, moved, options);
+        Stepper<double> stays(model, still, options);
+        for (int i = 0; i < 40; ++i) {
+          if (i == 0 || i == 20) steppers.emplace_back(model, moved, options);
+          ASSERT_EQ(steppers[0].step(moved), stays.step(still)) << name << ' ' << mode;
+        }
+        EXPECT_EQ(state_hash(moved), state_hash(still)) << name << ' ' << mode << ' ' << worlds;
+      }
+    }
+  }
+}
+
 /// The built-in humanoid, hanging by one hand or foot.
 Model hung_by(const std::string& body, const Vec3d& anchor) {
   ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml");

@@ -209,7 +209,7 @@ class Stepper {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
   };
   struct Held {
-    std::optional<EqualitySet> own;  ///< the model's equalities, if the options have no others
+    std::unique_ptr<EqualitySet> own;  ///< the model's equalities, if the options have no others; loops refer to it
     std::optional<Linkages<R>> linkages;
     std::optional<HangingLinks<R>> hanging;  ///< empty: no loops, and no chain of links too light for the step
     std::optional<SpinResponse<R>> spin;     ///< empty: nothing spins
