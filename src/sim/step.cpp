@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "dynamics/pack_arrays.hpp"
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -151,6 +152,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (!(options.dt > 0) || !std::isfinite(options.dt))
     throw ValueError("dt", number_text(options.dt), "a positive, finite number of seconds");
   if (!(options.speed_limit > 0)) throw ValueError("speed_limit", number_text(options.speed_limit), "positive");
+  check_fit(data);
   options.rows.check();
   if (options.rows.any() && options.integrator == Integrator::rk4)
     throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
@@ -192,6 +194,20 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   }
   rk4_.stage_qpos.resize(data.size(model.nq));
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
+}
+
+/// @throws as step(), in nanoseconds: it is called in every step
+template <class R>
+void Stepper<R>::check_fit(const BasicData<R>& data) const {
+  check_data(model_, data);
+  if (data.worlds() != int(status_.size()) || data.width() != width_)
+    throw ValueError("worlds of data", std::to_string(data.worlds()),
+                     std::to_string(status_.size()) + ", those of the data that the Stepper was made for");
+  const auto fits = [&](const char* name, const AlignedVector<R>& array, const AlignedVector<R>&, int n) {
+    check_size(name, array.size(), data.size(n));
+  };
+  each_input(model_, data, data, fits);
+  check_sizes(data, model_.nv, "qacc", data.qacc, "joint_force", data.joint_force, "joint_inertia", data.joint_inertia);
 }
 
 /// Creates the solvers for terms with their own law.
@@ -319,7 +335,10 @@ void Stepper<R>::step_again(BasicData<R>& data, const Drives* drives, In<R> qpos
 
 template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+  check_fit(data);
   if (!given) qpos_target = qvel_target = {};
+  if (!qpos_target.empty()) check_size("qpos_target", qpos_target.size(), data.size(model_.nq));
+  if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model_.nv));
   if (goes_singly(given)) return step_singly(data, given, qpos_target, qvel_target);
   for (const std::shared_ptr<Alone>& one : singles_.of) {
     if (one) one->last_but_one = std::exchange(one->last, false);

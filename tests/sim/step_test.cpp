@@ -145,6 +145,59 @@ TEST(Step, StepsOutOfRangeAreNamed) {
   }
 }
 
+TEST(Step, DataThatDoNotFitAreNamed) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><worldbody>
+    <body><joint name="a" axis="0 1 0"/><geom size=".1" pos="1 0 0"/></body><body mocap="true"/></worldbody>
+    <actuator><motor joint="a"/><general joint="a" dyntype="filter" dynprm="0.1"/></actuator></mujoco>)",
+                                         "arrays", {}));
+  using Array = AlignedVector<double>;
+  const std::pair<const char*, Array Data::*> arrays[] = {{"qpos", &Data::qpos},
+                                                          {"qvel", &Data::qvel},
+                                                          {"tau", &Data::tau},
+                                                          {"ctrl", &Data::ctrl},
+                                                          {"act", &Data::act},
+                                                          {"mocap_pos", &Data::mocap_pos},
+                                                          {"mocap_quat", &Data::mocap_quat},
+                                                          {"qacc", &Data::qacc},
+                                                          {"joint_force", &Data::joint_force},
+                                                          {"joint_inertia", &Data::joint_inertia}};
+  const auto message = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  };
+  for (const int worlds : {1, 9}) {
+    for (const auto& [name, array] : arrays) {
+      Data data(model, worlds);
+      Stepper<double> stepper(model, data, {});
+      const std::size_t right = (data.*array).size();
+      for (const std::size_t size : {std::size_t(0), right - 1, right + 1}) {
+        (data.*array) = Array(size);
+        const std::string expected = name + std::string(": has size ") + std::to_string(size);
+        EXPECT_EQ(message([&] { stepper.step(data); }).substr(0, expected.size()), expected);
+      }
+    }
+    Data data(model, worlds);
+    Stepper<double> stepper(model, data, {});
+    const Drives drives = Drives::uniform(model);
+    EXPECT_EQ(message([&] { stepper.step(data, drives, data.qpos, std::vector<double>(data.qvel.size() + 1)); }),
+              "qvel_target: has size " + std::to_string(data.qvel.size() + 1) + ", expected " +
+                  std::to_string(data.qvel.size()));
+    for (const int others : {2, 8, 10}) {
+      Data other(model, others);
+      EXPECT_EQ(message([&] { stepper.step(other); }).substr(0, 15), "worlds of data:") << others;
+    }
+    const Model chain = random_tree(1);
+    Data of_chain(chain, worlds);
+    EXPECT_THROW(stepper.step(of_chain), ValueError);
+    EXPECT_THROW(Stepper<double>(model, of_chain, {}), ValueError);
+    EXPECT_EQ(stepper.step(data), 0);
+  }
+}
+
 Model chain(const std::string& joint, const std::string& more) { return based_chain(joint, more, "1"); }
 
 /// Models that lanes_refusal() names give the same bits as worlds stepped individually.

@@ -119,13 +119,15 @@ void each_input(const Model& m, A& a, B& b, const F& f) {
 template <class R>
 class Stepper {
  public:
-  /// @throws ValueError for a step that is not positive and finite, or rows with rk4
+  /// @throws ValueError for a step that is not positive and finite, rows with rk4, or data of another model
   /// @throws InputError for an invalid equality constraint of the model (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
   /// Takes one step of all worlds that are ok under `drives`, which replace the model's own actuators. The targets are
   /// those of the end of the step. Empty spans: no drives / zero velocity.
   /// @return number of worlds that are not ok after the step
+  /// @throws ShapeError naming the first array, of data or of targets, that has another size; ValueError for data with
+  /// another number of worlds than the constructor's
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {}) {
     return step(data, &drives, qpos_target, qvel_target);
   }
@@ -224,6 +226,7 @@ class Stepper {
   Alone& single(int world);
   int step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void step_again(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void check_fit(const BasicData<R>& data) const;
   void make_rows(const BasicData<R>& data);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
