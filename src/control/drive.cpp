@@ -1,6 +1,8 @@
 #include "tarsus/control/drive.hpp"
 
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "control/kernel_table.hpp"
 #include "dynamics/pack_arrays.hpp"
@@ -25,9 +27,27 @@ Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp,
   return drives;
 }
 
+/// Whether low <= x <= high for all x, in a loop that the compiler can vectorise; false for nan.
+static bool all_within(std::span<const double> values, double low, double high) {
+  int good = 0;
+  for (const double x : values) good += x >= low && x <= high;
+  return good == int(values.size());
+}
+
+/// Whether the numbers are surely valid. Drives for which this is false may be valid too: forces that only push.
+static bool surely_valid(const Drives& drives) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return all_within(drives.kp, 0, kMost) && all_within(drives.kd, 0, kMost) &&
+         all_within({&drives.spin_damping, 1}, 0, kMost) && all_within(drives.force_limit, 0, kInfinity) &&
+         all_within(drives.force_floor, -kInfinity, 0);
+}
+
 void Drives::check(const Model& model) const {
   check_size("kp", kp.size(), model.nv);
   check_size("kd", kd.size(), model.nv);
+  if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
+  if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
+  if (surely_valid(*this)) return;  // every step asks
   for (int i = 0; i < model.nv; ++i) {
     for (const auto& [name, gain] : {std::pair{"kp", kp[i]}, std::pair{"kd", kd[i]}}) {
       if (gain >= 0 && std::isfinite(gain)) continue;
@@ -37,8 +57,6 @@ void Drives::check(const Model& model) const {
   }
   if (!(spin_damping >= 0) || !std::isfinite(spin_damping))
     throw ValueError("spin_damping", number_text(spin_damping), "finite and not negative");
-  if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
-  if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
   for (int i = 0; limited() && i < model.nv; ++i) {
     const Joint& joint = model.joints[model.dof_joint[i]];
     const auto [low, high] = bounds(i);

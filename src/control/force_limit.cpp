@@ -53,10 +53,7 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
   const int nq = model_.nq, nv = model_.nv, w = width_;
   if (data.width() != w || data.size(nv) != demand_.size())
     throw ValueError("data", "of another size", "data of the size that the drives were made for");
-  check_size("kp", drives.kp.size(), nv);
-  check_size("kd", drives.kd.size(), nv);
-  if (!drives.force_limit.empty()) check_size("force_limit", drives.force_limit.size(), nv);
-  if (!drives.force_floor.empty()) check_size("force_floor", drives.force_floor.size(), nv);
+  drives.check(model_);
   check_sizes(data, nq, "qpos", qpos, "qpos_target", qpos_target);
   check_sizes(data, nv, "qvel", qvel, "qacc", qacc);
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(nv));

@@ -337,6 +337,7 @@ template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
   check_fit(data);
   if (!given) qpos_target = qvel_target = {};
+  if (given) given->check(model_);
   if (!qpos_target.empty()) check_size("qpos_target", qpos_target.size(), data.size(model_.nq));
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model_.nv));
   if (goes_singly(given)) return step_singly(data, given, qpos_target, qvel_target);

@@ -340,6 +340,22 @@ TEST(ForceLimits, BadLimitsAreNamed) {
   EXPECT_THROW(drives.check(model), ShapeError);
   drives.force_limit = {1, std::nan("")};
   EXPECT_THROW(drives.check(model), ValueError);
+  Data data(model);
+  DriveLimiter<double> limiter(model, data);
+  std::vector<double> qacc(model.nv);
+  const auto solve = [&] { limiter.solve(data, drives, 0.01, data.qpos, data.qvel, data.qpos, {}, {}, qacc); };
+  EXPECT_THROW(solve(), ValueError);
+  drives.force_limit = {1, 5}, drives.force_floor = {-1, 2};  // the second only pushes
+  EXPECT_NO_THROW(drives.check(model));
+  EXPECT_NO_THROW(solve());
+  drives.force_floor = {-1, 6};
+  EXPECT_THROW(solve(), ValueError);
+  drives.force_floor.clear(), drives.spin_damping = std::nan("");
+  EXPECT_THROW(solve(), ValueError);
+  drives.spin_damping = 0.5, drives.kp[0] = std::nan("");
+  EXPECT_THROW(solve(), ValueError);
+  drives.kp[0] = 0;
+  EXPECT_NO_THROW(solve());
   drives.force_limit = {1, -1};
   try {
     drives.check(model);

@@ -145,6 +145,30 @@ TEST(Step, StepsOutOfRangeAreNamed) {
   }
 }
 
+TEST(Step, BadDrivesAreNamed) {
+  const Model model = random_tree(1);
+  const int last = model.nv - 1;
+  for (const int worlds : {1, 9}) {
+    Data data(model, worlds);
+    Stepper<double> stepper(model, data, {});
+    const auto throws = [&](const auto& spoil) {
+      Drives drives = Drives::uniform(model, 10, 1, 10, 1);
+      spoil(drives);
+      EXPECT_THROW(stepper.step(data, drives, data.qpos), ValueError);
+    };
+    for (const double bad : {std::nan(""), -1.0, kInfinity}) {
+      throws([&](Drives& d) { d.kp[last] = bad; });
+      throws([&](Drives& d) { d.kd[0] = bad; });
+      throws([&](Drives& d) { d.spin_damping = bad; });
+    }
+    throws([&](Drives& d) { d.force_limit.assign(model.nv, -1); });
+    throws([&](Drives& d) { d.force_limit.assign(model.nv, std::nan("")); });
+    throws([&](Drives& d) { d.force_limit.assign(model.nv, 1), d.force_floor.assign(model.nv, 2); });
+    EXPECT_EQ(state_hash(data), state_hash(Data(model, worlds))) << worlds;
+    EXPECT_EQ(stepper.step(data, Drives::uniform(model, 10, 1, 10, 1), data.qpos), 0);
+  }
+}
+
 TEST(Step, DataThatDoNotFitAreNamed) {
   const Model model = compile(parse_mjcf(R"(<mujoco><worldbody>
     <body><joint name="a" axis="0 1 0"/><geom size=".1" pos="1 0 0"/></body><body mocap="true"/></worldbody>

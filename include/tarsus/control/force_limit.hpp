@@ -38,7 +38,7 @@ class DriveLimiter {
   /// those of the active set of the last iteration; call factor() with them before minv(). In them a saturated drive
   /// adds nothing to M̂. A saturated rotation adds its K times limit / |torque|, which neglects the change of the
   /// torque's direction. Sizes as for drive_terms().
-  /// @throws ShapeError, ValueError
+  /// @throws ShapeError, ValueError; as Drives::check
   void solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
              In<R> qvel_target, In<R> tau, Out<R> qacc);
 

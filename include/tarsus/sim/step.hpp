@@ -127,7 +127,7 @@ class Stepper {
   /// those of the end of the step. Empty spans: no drives / zero velocity.
   /// @return number of worlds that are not ok after the step
   /// @throws ShapeError naming the first array, of data or of targets, that has another size; ValueError for data with
-  /// another number of worlds than the constructor's
+  /// another number of worlds than the constructor's; as Drives::check
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {}) {
     return step(data, &drives, qpos_target, qvel_target);
   }
