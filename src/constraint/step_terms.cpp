@@ -3,8 +3,8 @@
 //
 //     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e).
 //
-// If a number is not finite, no term acts and the status is not_finite. If Newton's method reaches max_iterations, the
-// best iterate is applied with its residual.
+// If a number is not finite, no term acts and the status is not_finite; a Stepper then freezes the world. If Newton's
+// method reaches max_iterations, the best iterate is applied with its residual.
 #include "tarsus/constraint/step_terms.hpp"
 
 #include "constraint/contact_terms.inl"

@@ -911,9 +911,19 @@ bool Stepper<R>::within_lane(In<R> values, int n, int world, R limit) const {
   return true;
 }
 
+/// Whether the step ignored terms or loops of the world, because a number in them is not finite. The acceleration is
+/// finite then.
+template <class R>
+bool Stepper<R>::ignores_terms(int world) const {
+  if (&taker(world) != this) return false;
+  const RowsReport* const rows = rows_report(world);
+  return (rows && rows->status == StepStatus::not_finite) || (loops_ && loops_->status(world) == KktStatus::not_finite);
+}
+
 template <class R>
 WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
   constexpr R kLargest = std::numeric_limits<R>::max();
+  if (ignores_terms(world)) return WorldStatus::singular;
   if (!within_lane(data.qacc, model_.nv, world, kLargest)) return WorldStatus::singular;
   if (!within_lane(next_.qvel, model_.nv, world, R(options_.speed_limit))) return WorldStatus::too_fast;
   return within_lane(next_.qpos, model_.nq, world, kLargest) ? WorldStatus::ok : WorldStatus::too_fast;
@@ -925,7 +935,7 @@ int Stepper<R>::settle(BasicData<R>& data) {
   int bad = 0;
   const bool all_good = finite<R>(data.qacc) && within<R>(next_.qvel, R(options_.speed_limit)) && finite<R>(next_.qpos);
   for (int world = 0; world < data.worlds(); ++world) {
-    if (status_[world] == WorldStatus::ok && !all_good) status_[world] = judge(data, world);
+    if (status_[world] == WorldStatus::ok && (!all_good || ignores_terms(world))) status_[world] = judge(data, world);
     if (status_[world] == WorldStatus::ok) continue;
     ++bad;
     const auto keep = [&](AlignedVector<R>& next, const AlignedVector<R>& old, int n) {

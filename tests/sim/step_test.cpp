@@ -137,6 +137,60 @@ TEST(Step, SingularMassMatrixIsAStatus) {
   EXPECT_EQ(data.qpos[0], 0);
 }
 
+/// A box on a floor and an arm. A limit of the arm's, or a row on it, is not finite where the arm is past 1 rad. The
+/// terms are then ignored, and the box would fall through the floor.
+TEST(Step, TermsThatAreNotFiniteFreezeTheirWorldOnly) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><worldbody><geom type="plane" size="5 5 .1"/>
+    <body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    <body pos="3 0 3"><joint name="arm" axis="0 1 0"/><geom size=".1" pos="1 0 0" contype="0" conaffinity="0"/></body>
+    </worldbody></mujoco>)",
+                                         "arm", {}));
+  const int arm = model.joint_id("arm"), place = model.nq - 1;
+  const auto past = [](double q) { return q > 1 ? std::nan("") : q; };
+  EqualitySet rows(model);
+  rows.add_user("row", {.joints = {arm},
+                        .evaluate = [&](auto q, auto, auto phi, auto J, auto) { phi[0] = past(q[0]), J[0] = 1; }});
+  for (int mode = 0; mode < 4; ++mode) {
+    for (const int worlds : {1, 9}) {
+      BatchOptions options{.step = {.dt = 5e-3}};
+      options.step.rows.contacts = mode < 2;
+      if (mode == 0)
+        options.step.rows.user_limits = {{"limit", arm, [&](auto q) {
+                                            return UserLimit::Value{past(q[0]) + 1, {1, 0, 0}};
+                                          }}};
+      else
+        options.step.equalities = &rows;
+      if (mode == 3) options.step.loops = LoopMode::shake;
+      const int bad = worlds / 2;
+      Data data(model, worlds);
+      Batch<double> batch(model, worlds, options);
+      const std::size_t of_arm = batch_index(data.width(), model.nq, place, bad);
+      data.qpos[of_arm] = batch.qpos()[std::size_t(bad * model.nq + place)] = 1.5;
+      Stepper<double> stepper(model, data, options.step);
+      std::vector<double> before(model.nq), after(model.nq);
+      data.get(data.qpos, model.nq, bad, before);
+      for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(stepper.step(data), 1) << mode << ' ' << worlds;
+        ASSERT_EQ(batch.step(), 1) << mode << ' ' << worlds;
+      }
+      data.get(data.qpos, model.nq, bad, after);
+      EXPECT_EQ(after, before) << mode;
+      const std::span<const double> in_batch = batch.qpos().subspan(std::size_t(bad * model.nq), before.size());
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), in_batch.begin())) << mode;
+      for (int world = 0; world < worlds; ++world) {
+        const WorldStatus expected = world != bad ? WorldStatus::ok
+                                     : mode == 3  ? WorldStatus::open_loop
+                                                  : WorldStatus::singular;
+        EXPECT_EQ(stepper.status(world), expected) << mode << ' ' << world;
+        EXPECT_EQ(batch.status(world), expected) << mode << ' ' << world;
+        if (world == bad || mode > 1) continue;
+        data.get(data.qpos, model.nq, world, after);
+        EXPECT_NEAR(after[2], 0.1, 1e-5) << mode << ' ' << world;
+      }
+    }
+  }
+}
+
 TEST(Step, StepsOutOfRangeAreNamed) {
   const Model model = random_tree(1);
   const Data data(model);

@@ -24,7 +24,9 @@ enum class Integrator {
 enum class WorldStatus : std::uint8_t {
   ok,
   bad_input,  ///< the state, a target or an applied force is not finite
-  singular,   ///< the acceleration is not finite: the mass matrix is singular (a massless end link?) or overflowed
+  /// The acceleration, or a number in the terms and loops that it is solved from, is not finite: the mass matrix is
+  /// singular (a massless end link?) or overflowed, or a user-defined limit or row returns such a number.
+  singular,
   too_fast,   ///< a velocity exceeds StepOptions::speed_limit: diverged
   open_loop,  ///< LoopMode::shake: no configuration near the step's end satisfies the loops; loops() names the row
 };
@@ -257,6 +259,7 @@ class Stepper {
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   bool within_lane(In<R> values, int n, int world, R limit) const;
+  bool ignores_terms(int world) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);
 
