@@ -223,6 +223,22 @@ TEST(Step, BadDrivesAreNamed) {
   }
 }
 
+TEST(Step, AnEmptyTargetIsThePoseAtTheStart) {
+  const Model model = random_tree(1);
+  const Drives drives = Drives::uniform(model, 100, 10, 100, 10);
+  for (const int worlds : {1, 9}) {
+    Data empty(model, worlds), given(model, worlds);
+    const std::vector<State> states = random_states(model, worlds, 3);
+    start(model, empty, states), start(model, given, states);
+    Stepper<double> first(model, empty, {}), second(model, given, {});
+    for (int i = 0; i < 5; ++i) {
+      const std::vector<double> pose(given.qpos.begin(), given.qpos.end());
+      ASSERT_EQ(first.step(empty, drives, {}), second.step(given, drives, pose));
+    }
+    EXPECT_EQ(state_hash(empty), state_hash(given)) << worlds;
+  }
+}
+
 TEST(Step, DataThatDoNotFitAreNamed) {
   const Model model = compile(parse_mjcf(R"(<mujoco><worldbody>
     <body><joint name="a" axis="0 1 0"/><geom size=".1" pos="1 0 0"/></body><body mocap="true"/></worldbody>
