@@ -158,7 +158,8 @@ struct PageWriter::State {
       out << '"';
     };
     const auto put = [&](const char* key, const auto& values) { out << ",\"" << key << "\":", base64_of(values); };
-    out << R"({"format":"tarsus-page","version":1,"scene":)" << scene << ",\"frames\":" << time.size();
+    out << R"({"format":"tarsus-page","version":1,"scene":)" << scene
+        << fmt::format(",\"frames\":{}", time.size());  // `<<` would group digits as the global locale does
     put("time", time), put("poses", poses);
     if (!ghost.empty()) put("ghost", ghost);
     if (!tendons.empty()) put("tendons", tendons), put("tendon_start", tendon_start);

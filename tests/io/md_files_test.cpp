@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/grouped_digits.hpp"
 #include "tarsus/io/lammps_data.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_source.hpp"
@@ -184,6 +185,17 @@ TEST(Xyz, RoundTripsAndReadsPlainFiles) {
   const ParticleSystem system = system_from_xyz(plain, "p.xyz", units_nm_ps());
   EXPECT_EQ(system.mass, (std::vector<double>{15.999, 1.008}));
   EXPECT_EQ(system.velocity, std::vector<double>(6, 0.0));
+}
+
+TEST(Xyz, FilesDoNotFollowTheGlobalLocale) {
+  const test::GroupedDigits locale;
+  const ParticleSystem system = make_builtin_system("chain:1500");
+  std::ostringstream xyz, sys;
+  write_xyz_frame(xyz, system);
+  EXPECT_TRUE(xyz.str().starts_with("1500\n")) << xyz.str().substr(0, 10);
+  EXPECT_EQ(parse_xyz(xyz.str(), "x.xyz")[0].position, system.position);
+  write_md_system(sys, system);
+  EXPECT_EQ(parse_md_system(sys.str(), "x.sys").position, system.position);
 }
 
 // Other programs look species up among the elements. Species that are not elements are written as X, with their name as

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "support/base64.hpp"
+#include "support/grouped_digits.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -155,6 +156,15 @@ TEST(Page, FramesCloserThanASixtiethAreLeftOutButForTheLast) {
   const std::vector<float> time = decode<float>(json::parse(page.json())["time"]);
   EXPECT_EQ(time.front(), 0);
   EXPECT_EQ(time.back(), 1);
+}
+
+TEST(Page, DoesNotFollowTheGlobalLocale) {
+  const test::GroupedDigits locale;
+  const Model model = compile(read_model(TARSUS_SOURCE_DIR "/models/pendulum.xml", {}));
+  PageWriter writer(model);
+  const std::vector<double> qpos(model.nq), qvel(model.nv);
+  for (int i = 0; i < 1234; ++i) writer.frame(i / 50.0, qpos, qvel);
+  EXPECT_EQ(json::parse(writer.json())["frames"], 1234);
 }
 
 TEST(Page, IsWrittenIntoItsRoomAndNoNameEndsTheScript) {
