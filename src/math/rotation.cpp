@@ -38,7 +38,7 @@ Quatd axis_angle(const Vec3d& axis, double angle) {
 Quatd between(const Vec3d& from, const Vec3d& to) {
   const Vec3d a = from * (1 / norm(from)), b = to * (1 / norm(to));
   const double c = dot(a, b);
-  if (c > -0.999999) {
+  if (!(c <= -0.999999)) {  // nan too
     const Vec3d v = cross(a, b);
     return normalized(Quatd{1 + c, v.x, v.y, v.z});
   }

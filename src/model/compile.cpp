@@ -28,6 +28,9 @@ Sym3d point_inertia(double mass, const Vec3d& p) {
   return minus_outer(diagonal3(dot(p, p), dot(p, p), dot(p, p)), p, p) * mass;
 }
 
+bool finite(std::span<const double> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+}
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
 std::string text_of(std::span<const double> numbers) {
@@ -60,6 +63,8 @@ class Compiler {
   void check_joints(const BodySpec& body);
   void check_joint(const JointSpec& joint, const std::string& whose);
   void check_inertial(const BodySpec& body);
+  void check_pose(const Location& where, const std::string& whose, const Vec3d& position, Quatd& orientation);
+  void check_geom(GeomSpec& geom, const std::string& whose);
   void check_options();
   Joint joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const;
   void add_joint(Model& model, const JointSpec& spec, int body, const Transformd& X_PB);
@@ -76,13 +81,17 @@ void Compiler::check() {
   check_names();
   check_options();
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) {
-    const BodySpec& body = spec_.bodies[i];
-    const Quatd& q = body.orientation;
-    if (!finite(body.position)) error(body.where, label(body), "position", text_of(body.position), "finite numbers");
-    if (!finite(q.vec()) || !std::isfinite(q.w))
-      error(body.where, label(body), "orientation", text_of(std::array{q.w, q.x, q.y, q.z}), "finite numbers");
+    BodySpec& body = spec_.bodies[i];
+    check_pose(body.where, label(body), body.position, body.orientation);
+    if (!std::isfinite(body.gravity_compensation))
+      error(body.where, label(body), "gravcomp", number_text(body.gravity_compensation), "a finite number");
     check_joints(body);
     check_inertial(body);
+    const auto whose = [&](const char* kind, const std::string& name) {
+      return name.empty() ? std::string("a ") + kind + " of " + label(body) : std::string(kind) + " \"" + name + "\"";
+    };
+    for (GeomSpec& geom : body.geoms) check_geom(geom, whose("geom", geom.name));
+    for (SiteSpec& site : body.sites) check_pose(site.where, whose("site", site.name), site.position, site.orientation);
   }
   if (!errors_.empty()) throw InputError(errors_);
 }
@@ -90,6 +99,41 @@ void Compiler::check() {
 /// A name for messages; bodies without one are counted.
 std::string Compiler::label(const BodySpec& body) const {
   return "body " + (body.name.empty() ? std::to_string(&body - spec_.bodies.data()) : "\"" + body.name + "\"");
+}
+
+/// Also gives the quaternion unit length. One that has it keeps its bits.
+void Compiler::check_pose(const Location& where, const std::string& whose, const Vec3d& position, Quatd& orientation) {
+  const Quatd& q = orientation;
+  if (!finite(position)) error(where, whose, "position", text_of(position), "finite numbers");
+  const double length2 = square_norm(q);
+  if (!(length2 > 1e-24) || !std::isfinite(length2))
+    return error(where, whose, "orientation", text_of(std::array{q.w, q.x, q.y, q.z}), "a quaternion that is not zero");
+  if (std::abs(length2 - 1) > 1e-9) orientation = normalized(q);
+}
+
+void Compiler::check_geom(GeomSpec& geom, const std::string& whose) {
+  const auto wrong = [&](const char* field, const std::string& value, const char* expected) {
+    error(geom.where, whose, field, value, expected);
+  };
+  const auto check_finite = [&](const char* field, std::span<const double> numbers) {
+    if (!finite(numbers)) wrong(field, text_of(numbers), "finite numbers");
+  };
+  check_pose(geom.where, whose, geom.position, geom.orientation);
+  const bool solid = geom.type != GeomType::plane && geom.type != GeomType::mesh &&
+                     geom.type != GeomType::height_field && geom.type != GeomType::sdf;
+  if (!finite(geom.size) || (solid && !(geom.size.x >= 0 && geom.size.y >= 0 && geom.size.z >= 0)))
+    wrong("size", text_of(geom.size), solid ? "finite lengths of at least 0 m" : "finite numbers");
+  if (!finite(geom.friction) || std::any_of(geom.friction.begin(), geom.friction.end(), [](double x) { return x < 0; }))
+    wrong("friction", text_of(geom.friction), "finite numbers of at least 0");
+  if (geom.condim != 1 && geom.condim != 3 && geom.condim != 4 && geom.condim != 6)
+    wrong("condim", std::to_string(geom.condim), "1, 3, 4 or 6");
+  check_finite("solref", geom.solver_reference), check_finite("solimp", geom.solver_impedance);
+  check_finite("solmix, margin, gap", std::array{geom.solver_mix, geom.margin, geom.gap});
+  check_finite("fluidcoef", geom.fluid_coefficients);
+  if (geom.type == GeomType::mesh && index_of(spec_.meshes, geom.mesh) < 0)
+    wrong("mesh", "\"" + geom.mesh + "\"", "the name of a mesh");
+  if (geom.type == GeomType::height_field && index_of(spec_.height_fields, geom.height_field) < 0)
+    wrong("height field", "\"" + geom.height_field + "\"", "the name of a height field");
 }
 
 void Compiler::check_tree() {
@@ -149,6 +193,8 @@ void Compiler::check_joint(const JointSpec& joint, const std::string& whose) {
   check_finite("reference", joint.reference);
   check_finite("springref", joint.spring_reference);
   check_finite("margin", joint.margin);
+  for (const double x : joint.stiffness_polynomial) check_finite("stiffness polynomial", x);
+  for (const double x : joint.damping_polynomial) check_finite("damping polynomial", x);
   if (joint.limited && !moves_freely(joint.type)) ordered("range", joint.range);
   if (joint.force_limited) ordered("actuatorfrcrange", joint.force_range);
 }

@@ -15,6 +15,7 @@ ModelSpec swing() {
   BodySpec& body = spec.bodies.back();
   body.parent = 0;
   body.joints.emplace_back().name = "elbow";
+  body.geoms.emplace_back().name = "hand", body.geoms[0].size = {0.1, 0, 0};
   body.inertial = InertialSpec{2, {0.3, 0, 0}, {0.1, 0, 0, 0.2, 0, 0.3}, {}};
   return spec;
 }
@@ -51,6 +52,36 @@ TEST(BadModel, MessagesOfCompileNameWhoseFieldItIsAndItsValue) {
          s.bodies[1].joints[0].second_axis = {1, 0, 0};
        },
        "joint \"elbow\": a hinge joint cannot "},
+      {[](ModelSpec& s) { s.bodies[1].joints[0].stiffness_polynomial[0] = NAN; },
+       "joint \"elbow\": stiffness polynomial is nan, expected "},
+      {[](ModelSpec& s) { s.bodies[1].joints[0].damping_polynomial[1] = NAN; },
+       "joint \"elbow\": damping polynomial is nan, expected "},
+      {[](ModelSpec& s) { s.bodies[1].gravity_compensation = NAN; }, "body \"arm\": gravcomp is nan, expected "},
+      {[](ModelSpec& s) {
+         s.bodies[1].orientation = {0, 0, 0, 0};
+       },
+       "body \"arm\": orientation is 0 0 0 0, expected a quaternion that is not zero"},
+      {[](ModelSpec& s) {
+         s.bodies[1].geoms[0].orientation = {NAN, 0, 0, 0};
+       },
+       "geom \"hand\": orientation is nan 0 0 0, expected "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].position.z = NAN; }, "geom \"hand\": position is 0 0 nan, expected "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].size.x = -1; }, "geom \"hand\": size is -1 0 0, expected "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].name = "", s.bodies[1].geoms[0].size.y = NAN; },
+       "a geom of body \"arm\": size is 0.1 nan 0, expected "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].friction[1] = -1; }, "geom \"hand\": friction is 1 -1 0.0001, "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].condim = 2; }, "geom \"hand\": condim is 2, expected 1, 3, 4 or 6"},
+      {[](ModelSpec& s) {
+         s.bodies[1].geoms[0].solver_reference = {NAN, 1};
+       },
+       "geom \"hand\": solref is nan 1, expected "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].margin = NAN; }, "geom \"hand\": solmix, margin, gap is 1 nan 0, "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].type = GeomType::mesh, s.bodies[1].geoms[0].mesh = "none"; },
+       "geom \"hand\": mesh is \"none\", expected the name of a mesh"},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].type = GeomType::height_field; },
+       "geom \"hand\": height field is \"\", expected the name of a height field"},
+      {[](ModelSpec& s) { s.bodies[1].sites.emplace_back().position.x = NAN; },
+       "a site of body \"arm\": position is nan 0 0, expected "},
       {[](ModelSpec& s) { s.bodies[1].inertial->mass = -3; }, "body \"arm\": mass is -3, expected "},
       {[](ModelSpec& s) { s.bodies[1].name = "", s.bodies[1].inertial->mass = NAN; }, "body 1: mass is nan, expected "},
       {[](ModelSpec& s) {
@@ -79,6 +110,18 @@ TEST(BadModel, MessagesOfCompileNameWhoseFieldItIsAndItsValue) {
     } catch (const InputError& e) {
       EXPECT_NE(std::string(e.what()).find(message), std::string::npos) << e.what() << "\nexpected " << message;
     }
+  }
+}
+
+TEST(BadModel, QuaternionsOfAnyLengthAreRotations) {
+  ModelSpec spec = swing();
+  BodySpec& arm = spec.bodies[1];
+  arm.sites.emplace_back();
+  for (Quatd* q : {&arm.orientation, &arm.geoms[0].orientation, &arm.sites[0].orientation}) *q = {2, 0, 0, 2};
+  const BodySpec& made = compile(spec).spec.bodies[1];
+  for (const Quatd* q : {&made.orientation, &made.geoms[0].orientation, &made.sites[0].orientation}) {
+    EXPECT_NEAR(q->w, std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(q->z, std::sqrt(0.5), 1e-15);
   }
 }
 

@@ -1,5 +1,6 @@
 // Inverses of small symmetric matrices of any size.
 #include "tarsus/math/vec.hpp"
+#include "tarsus/math/rotation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,16 @@ TEST(Inverse, OfMomentsOfAnySize) {
     EXPECT_LT(worst_product<float>(size), 2e-4) << size;
     EXPECT_LT(worst_product<double>(size), 4e-13) << size;
   }
+}
+
+TEST(Between, TurnsOneDirectionIntoTheOther) {
+  const Vec3d from{0.6, 0, 0.8};
+  for (const Vec3d& to : {Vec3d{0, 1, 0}, from, -from, Vec3d{-0.6, 1e-5, -0.8}}) {
+    const Vec3d miss = rotate(between(from, to * 3), from) - to * (1 / norm(to));
+    EXPECT_LT(norm(miss), 1e-14);
+  }
+  EXPECT_TRUE(std::isnan(between(from, {NAN, 0, 1}).w));
+  EXPECT_TRUE(std::isnan(between({0, 0, 0}, from).w));
 }
 
 }  // namespace
