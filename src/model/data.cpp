@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -95,6 +96,7 @@ void BasicData<R>::share_mocap(const BasicData& from, int pack) {
 
 template <class R>
 void BasicData<R>::get(std::span<const R> batch, int n, int world, std::span<R> out) const {
+  check_index("world", world, packs_ * width_);
   check_size("batch", batch.size(), size(n));
   check_size("out", out.size(), n);
   for (int i = 0; i < n; ++i) out[i] = batch[batch_index(width_, n, i, world)];
@@ -102,6 +104,7 @@ void BasicData<R>::get(std::span<const R> batch, int n, int world, std::span<R> 
 
 template <class R>
 void BasicData<R>::set(std::span<R> batch, int n, int world, std::span<const R> in) const {
+  check_index("world", world, packs_ * width_);
   check_size("batch", batch.size(), size(n));
   check_size("in", in.size(), n);
   for (int i = 0; i < n; ++i) batch[batch_index(width_, n, i, world)] = in[i];

@@ -47,6 +47,10 @@ void check_room(const Model& model, int worlds) {
     throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
 }
 
+void check_steps(const char* name, std::int64_t steps) {
+  if (steps < 0 || steps > std::int64_t(1) << 53) throw ValueError(name, std::to_string(steps), "0 to 2^53");
+}
+
 /// The report of a world's last step.
 template <class R>
 WorldReport report_of(const Stepper<R>& stepper, int world) {
@@ -206,6 +210,13 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
 
 template <class R>
 void Batch<R>::reset_to(const KeyframeSpec& key, std::span<const std::uint8_t> mask) {
+  const auto whole = [](const char* name, const std::vector<double>& values, int n) {
+    if (!values.empty()) check_size(name, values.size(), at(n));
+  };
+  whole("qpos", key.qpos, model_.nq), whole("qvel", key.qvel, model_.nv);
+  whole("act", key.act, model_.na), whole("ctrl", key.ctrl, model_.nu);
+  whole("mocap_position", key.mocap_position, 3 * model_.nmocap());
+  whole("mocap_orientation", key.mocap_orientation, 4 * model_.nmocap());
   const AlignedVector<R> qpos(key.qpos.begin(), key.qpos.end()), qvel(key.qvel.begin(), key.qvel.end());
   reset(mask, qpos, qvel);
   const auto each_has = [&](const std::vector<double>& values, AlignedVector<R>& all) {
@@ -220,6 +231,7 @@ void Batch<R>::reset_to(const KeyframeSpec& key, std::span<const std::uint8_t> m
 
 template <class R>
 void Batch<R>::reset_world(int world, In<R> qpos, In<R> qvel) {
+  check_world(world);
   if (!qpos.empty()) check_size("qpos", qpos.size(), at(model_.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), at(model_.nv));
   const auto fill = [&](AlignedVector<R>& array, int n, In<R> given = {}) {
@@ -254,8 +266,9 @@ void Batch<R>::restore(const BatchState<R>& state) {
   });
   check_size("state.memory", state.memory.size(), state_.memory.size());
   check_size("state.steps", state.steps.size(), state_.steps.size());
-  for (const std::int64_t steps : state.steps)
-    if (steps < 0 || steps > std::int64_t(1) << 53) throw ValueError("state.steps", std::to_string(steps), "0 to 2^53");
+  check_size("state.faults", state.faults.size(), state_.faults.size());
+  check_size("state.reports", state.reports.size(), state_.reports.size());
+  for (const std::int64_t steps : state.steps) check_steps("state.steps", steps);
   for (const WorldReport& r : state.reports)
     for (const std::int32_t count : {r.iterations, r.contacts, r.touching, r.limits, r.saturated})
       if (count < 0) throw ValueError("state.reports", std::to_string(count), "counts of 0 or more");
@@ -781,6 +794,7 @@ WorldCapture Batch<R>::snapshot(int world, const StepMemory<R>* memory) const {
 
 template <class R>
 WorldCapture Batch<R>::capture(int world) const {
+  check_world(world);
   if (captures_[at(world)]) return *captures_[at(world)];
   if (status(world) != WorldStatus::ok) return snapshot(world, nullptr);
   const StepMemory<R> mine = state_.memory[at(world / width_)].of(world % width_, width_);
@@ -790,6 +804,8 @@ WorldCapture Batch<R>::capture(int world) const {
 template <class R>
 void Batch<R>::put(int world, const WorldCapture& capture) {
   using Numbers = const std::vector<double>;
+  check_world(world);
+  check_steps("steps", capture.steps);
   each_array(model_, capture, state_,
              [](const char* name, Numbers& from, AlignedVector<R>&, int n) { check_size(name, from.size(), at(n)); });
   capture.parameters.check_sizes(model_, 1);
@@ -861,6 +877,7 @@ std::uint64_t Batch<R>::state_hash() const {
 
 template <class R>
 std::uint64_t Batch<R>::state_hash(int world) const {
+  check_world(world);
   const std::span<const R> q(state_.qpos), v(state_.qvel);
   return fnv1a<R>(part(v, model_.nv, world), fnv1a<R>(part(q, model_.nq, world)));
 }
@@ -934,6 +951,7 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
 
 template <class R>
 std::vector<LinkContact> Batch<R>::contacts(int world) {
+  check_world(world);
   const auto& built = options_.step.rows.geometry;
   if (!geometry_) built ? geometry_.emplace(*built) : geometry_.emplace(model_);
   std::vector<LinkContact> found;

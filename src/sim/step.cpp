@@ -269,6 +269,7 @@ typename Stepper<R>::Alone& Stepper<R>::single(int world) {
 
 template <class R>
 const Stepper<R>& Stepper<R>::taker(int world) const {
+  check_index("world", world, int(status_.size()));
   const Alone* one = singles_.of.empty() ? nullptr : singles_.of[world].get();
   return one && one->last ? one->stepper : *this;
 }
@@ -681,6 +682,8 @@ std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
 
 template <class R>
 void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack) {
+  check_fit(data);
+  check_index("pack", pack, data.packs());
   if (!memory.terms.empty()) check_size("memory.terms", memory.terms.size(), std::size_t(width_));
   if (width_ == 1) {
     TermMemory& terms = memory.of_world(0, 1);
@@ -699,8 +702,8 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int p
 
 template <class R>
 void Stepper<R>::restart(const BasicData<R>& data, int world) {
-  if (!singles_.of.empty() && singles_.of[world]) singles_.of[world]->stepper.restart(singles_.of[world]->data, 0);
   revive(world);
+  if (!singles_.of.empty() && singles_.of[world]) singles_.of[world]->stepper.restart(singles_.of[world]->data, 0);
   if (singles_.always) return;
   StepMemory<R> memory;
   const int pack = world / width_;
@@ -719,6 +722,7 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 
 template <class R>
 TendonForces Stepper<R>::tendon_forces(int tendon, int world) const {
+  check_index("tendon", tendon, int(model_.spec.tendons.size()));
   if (const Stepper& one = taker(world); &one != this) return one.tendon_forces(tendon, 0);
   TendonForces out;
   const std::span<const ForceRow> rows = now_.solves_rows ? servos_->rows(world) : std::span<const ForceRow>();

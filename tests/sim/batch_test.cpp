@@ -991,6 +991,63 @@ TEST(Batch, FourThousandHumanoidsFitIntoHalfAGigabyte) {
   RecordProperty("seconds_to_make", std::to_string(seconds));
 }
 
+TEST(Batch, WorldsThatDoNotExistAreNamed) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.step.rows.contacts = true;
+  Batch<double> batch(model, 5, options);
+  batch.step();
+  const WorldCapture capture = batch.capture(4);
+  const std::uint64_t before = batch.state_hash();
+  for (const int world : {-1, 5, 9}) {
+    EXPECT_THROW(batch.status(world), ValueError);
+    EXPECT_THROW(batch.fault(world), ValueError);
+    EXPECT_THROW(batch.steps(world), ValueError);
+    EXPECT_THROW(batch.time(world), ValueError);
+    EXPECT_THROW(batch.reset_world(world), ValueError);
+    EXPECT_THROW(batch.capture(world), ValueError);
+    EXPECT_THROW(batch.put(world, capture), ValueError);
+    EXPECT_THROW(batch.contacts(world), ValueError);
+    EXPECT_THROW(batch.state_hash(world), ValueError);
+  }
+  EXPECT_EQ(batch.state_hash(), before);
+  WorldCapture bad = capture;
+  bad.steps = -3;
+  EXPECT_THROW(batch.put(0, bad), ValueError);
+  EXPECT_NO_THROW(batch.put(0, capture));
+}
+
+TEST(Batch, StatesAndKeysOfOtherSizesAreNamed) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><worldbody>
+    <body><joint name="a" axis="0 1 0"/><geom size=".1" pos="1 0 0"/></body><body mocap="true"/></worldbody>
+    <actuator><motor joint="a"/><general joint="a" dyntype="filter" dynprm="0.1"/></actuator></mujoco>)",
+                                         "key", {}));
+  Batch<double> batch(model, 3, {});
+  using List = std::vector<double> KeyframeSpec::*;
+  for (const auto& [name, list, size] : {std::tuple<const char*, List, int>("qpos", &KeyframeSpec::qpos, 1),
+                                         {"qvel", &KeyframeSpec::qvel, 1},
+                                         {"act", &KeyframeSpec::act, 1},
+                                         {"ctrl", &KeyframeSpec::ctrl, 2},
+                                         {"mocap_position", &KeyframeSpec::mocap_position, 3},
+                                         {"mocap_orientation", &KeyframeSpec::mocap_orientation, 4}}) {
+    KeyframeSpec key;
+    key.*list = std::vector<double>(at(size), 0.5);
+    EXPECT_NO_THROW(batch.reset_to(key)) << name;
+    for (const int other : {size - 1, size + 1, 3 * size}) {
+      if (other == 0) continue;
+      key.*list = std::vector<double>(at(other), 1);
+      EXPECT_THROW(batch.reset_to(key), ShapeError) << name << ' ' << other;
+    }
+  }
+  batch.reset();
+  auto state = batch.save();
+  state.faults.pop_back();
+  EXPECT_THROW(batch.restore(state), ShapeError);
+  state = batch.save();
+  state.reports.pop_back();
+  EXPECT_THROW(batch.restore(state), ShapeError);
+}
+
 TEST(Batch, WhatDoesNotFitIsNamed) {
   const Model model = model_of("humanoid.xml");
   BatchOptions options;

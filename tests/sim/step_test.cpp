@@ -10,6 +10,7 @@
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/sim/batch.hpp"
+#include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/track.hpp"
 
 namespace tarsus::test {
@@ -236,6 +237,37 @@ TEST(Step, AnEmptyTargetIsThePoseAtTheStart) {
       ASSERT_EQ(first.step(empty, drives, {}), second.step(given, drives, pose));
     }
     EXPECT_EQ(state_hash(empty), state_hash(given)) << worlds;
+  }
+}
+
+TEST(Step, WorldsThatDoNotExistAreNamed) {
+  const Model model = random_tree(1);
+  for (const int worlds : {1, 3}) {
+    Data data(model, worlds);
+    StepOptions options;
+    options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    Drives drives = Drives::uniform(model, 10, 1, 10, 1);
+    drives.force_limit.assign(model.nv, 1);
+    stepper.step(data, drives, data.qpos);
+    std::vector<double> numbers(model.nq), force(3 * model.njoint());
+    StepMemory<double> memory;
+    for (const int world : {-1, 20}) {
+      EXPECT_THROW(stepper.status(world), ValueError);
+      EXPECT_THROW(stepper.revive(world), ValueError);
+      EXPECT_THROW(stepper.restart(data, world), ValueError);
+      EXPECT_THROW(stepper.taker(world), ValueError);
+      EXPECT_THROW(stepper.limit_report(world), ValueError);
+      EXPECT_THROW(stepper.rows_report(world), ValueError);
+      EXPECT_THROW(stepper.tendon_forces(0, world), ValueError);
+      EXPECT_THROW(stepper.ground_force(world, force), ValueError);
+      EXPECT_THROW(stepper.exchange(data, memory, world), ValueError);
+      EXPECT_THROW(step_forces(model, stepper, data, world), ValueError);
+      EXPECT_THROW(data.get(data.qpos, model.nq, world, numbers), ValueError);
+      EXPECT_THROW(data.set(data.qpos, model.nq, world, numbers), ValueError);
+    }
+    EXPECT_THROW(stepper.tendon_forces(0), ValueError);  // the model has no tendon
+    EXPECT_NO_THROW(stepper.limit_report(worlds - 1));
   }
 }
 

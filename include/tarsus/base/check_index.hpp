@@ -2,15 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {
 
 /// @throws ValueError naming `argument` unless 0 <= index < count
-inline void check_index(const std::string& argument, int index, int count) {
+inline void check_index(std::string_view argument, int index, int count) {
   if (index < 0 || index >= count)
-    throw ValueError(argument, std::to_string(index), "an index below " + std::to_string(count));
+    throw ValueError(std::string(argument), std::to_string(index), "an index below " + std::to_string(count));
 }
 
 }  // namespace tarsus

@@ -60,7 +60,8 @@ class BasicData {
   std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
 
   /// Copies one world's n numbers from or to an array of this layout with n numbers per world.
-  /// @param batch [size(n)]  @param world 0 to worlds() - 1  @param out, in [n]
+  /// @param batch [size(n)]  @param world 0 to worlds() - 1, or a lane that pads the last pack  @param out, in [n]
+  /// @throws ShapeError, ValueError
   void get(std::span<const R> batch, int n, int world, std::span<R> out) const;
   void set(std::span<R> batch, int n, int world, std::span<const R> in) const;
 

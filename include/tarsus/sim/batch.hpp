@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/thread_team.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/sim/sensor.hpp"
@@ -164,10 +165,12 @@ class Batch {
   /// targets without drives
   int rollout(const Rollout<R>& rollout);
 
-  WorldStatus status(int world) const { return state_.faults[world].status; }
-  const WorldFault& fault(int world) const { return state_.faults[world]; }
-  std::int64_t steps(int world) const { return state_.steps[world]; }  ///< good steps since the world's reset
-  double time(int world) const { return double(state_.steps[world]) * options_.step.dt; }
+  // Functions of a world throw ValueError if there is no such world.
+  WorldStatus status(int world) const { return fault(world).status; }
+  const WorldFault& fault(int world) const { return check_world(world), state_.faults[world]; }
+  /// Good steps since the world's reset.
+  std::int64_t steps(int world) const { return check_world(world), state_.steps[world]; }
+  double time(int world) const { return double(steps(world)) * options_.step.dt; }
   int bad_worlds() const;
 
   /// Resets the worlds of `mask` (empty: all): status ok; targets at the new pose; act, ctrl and tau zero; mocap bodies
@@ -178,6 +181,7 @@ class Batch {
   /// @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
   /// Resets to a keyframe: uses those of qpos, qvel, act, ctrl and mocap poses that the keyframe has.
+  /// @throws ShapeError
   void reset_to(const KeyframeSpec& key, std::span<const std::uint8_t> mask = {});
   /// Resets one world. @param qpos [nq]; empty: qpos0  @param qvel [nv]; empty: rest  @throws ShapeError
   void reset_world(int world, In<R> qpos = {}, In<R> qvel = {});
@@ -186,7 +190,8 @@ class Batch {
   /// reset. Its capture includes what it carried into that step if BatchOptions::keep_starts is set. Any other world is
   /// captured in its present state.
   WorldCapture capture(int world) const;
-  /// Puts a world into a captured state, with status ok. @throws ShapeError for a capture of another model
+  /// Puts a world into a captured state, with status ok.
+  /// @throws ShapeError for a capture of another model; ValueError for a number of steps outside 0 to 2^53
   void put(int world, const WorldCapture& capture);
   const BatchState<R>& save() const { return state_; }
   /// @throws ShapeError if the state has another number of worlds or belongs to another model; ValueError for memory
@@ -234,6 +239,7 @@ class Batch {
  private:
   struct Worker;
   const Drives* drives() const { return options_.drives ? &*options_.drives : nullptr; }
+  void check_world(int world) const { check_index("world", world, worlds_); }
   void make_workers();
   void check(const Rollout<R>& rollout) const;
   void check_use(WorldParameter which) const;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/constraint/hanging.hpp"
 #include "tarsus/constraint/linkages.hpp"
@@ -138,17 +139,18 @@ class Stepper {
   /// Either of the two. @param drives null: the model's own actuators; the targets are not read
   int step(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
 
-  WorldStatus status(int world) const { return status_[world]; }
+  // Functions of a world throw ValueError if there is no such world.
+  WorldStatus status(int world) const { return check_index("world", world, int(status_.size())), status_[world]; }
   /// Declares that the world was reset: it continues even if it was frozen, and its earlier steps have no effect on the
   /// next.
   void restart(const BasicData<R>& data, int world);
   /// Only unfreezes a world, for callers that manage its memory themselves (exchange()).
-  void revive(int world) { status_[world] = WorldStatus::ok; }
+  void revive(int world) { check_index("world", world, int(status_.size())), status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
   /// Wall time of each stage over all steps so far, if StepOptions::profile is set [s].
   const std::array<double, kStages>& stage_seconds() const { return clock_.seconds(); }
   /// Swaps `memory` with what this Stepper carries to its next step for one of data's packs. Call it before and after
-  /// stepping other worlds in that pack.  @param data as for the constructor
+  /// stepping other worlds in that pack.  @param data as for the constructor  @throws as step(), ValueError for the pack
   void exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack = 0);
 
   /// How the force limits of the last step's drives were satisfied; empty if no drive had a limit. rk4 clamps
