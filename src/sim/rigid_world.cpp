@@ -34,6 +34,7 @@ void check(const RigidWorldOptions& o) {
           o.relative_compliance, "finite, not zero");
   require_not_negative("damping_time", o.damping_time), require_not_negative("margin", o.margin);
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
+  require(o.restitution_threshold >= 0, "restitution_threshold", o.restitution_threshold, "not negative");
   require(o.sleep_speed >= 0, "sleep_speed", o.sleep_speed, "not negative");
   require(o.sleep_spin >= 0, "sleep_spin", o.sleep_spin, "not negative");
   require(o.sleep_steps >= 1, "sleep_steps", o.sleep_steps, "at least 1");
@@ -143,8 +144,10 @@ RigidStepReport RigidWorld<R>::step() {
   team_->each(int(bodies_.size()), [&](int i) {
     const RigidBody& b = bodies_[at(i)];
     const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
-                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
-    if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
+                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w +
+                       b.orientation.x + b.orientation.y + b.orientation.z;
+    const bool heavy = b.mass > 0 && b.inertia.x > 0 && b.inertia.y > 0 && b.inertia.z > 0;
+    if (!heavy || !std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
   StageClock clock(true);

@@ -357,10 +357,43 @@ TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
   EXPECT_THROW(world.add_shape(shape), ValueError);
   shape.body = -1, shape.shape.size.x = -1;
   EXPECT_THROW(world.add_shape(shape), ValueError);
+  bad = {};
+  bad.restitution_threshold = std::nan("");
+  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
   // An empty world and bodies without a shape are valid.
   EXPECT_EQ(world.step().status, WorldStatus::ok);
   world.add_body({});
   EXPECT_EQ(world.step().contacts, 0);
+}
+
+TEST(RigidWorld, NumbersThatAreSpoiledBetweenStepsEndInAStatusOrAnError) {
+  RigidWorld<double> world = make_world<double>(box_stack(3));
+  ASSERT_EQ(world.step().status, WorldStatus::ok);
+  const RigidBody good = world.bodies()[1];
+  const double nan = std::nan("");
+  const auto spoiled = [&](const auto& spoil) {
+    spoil(world.bodies()[1]);
+    const std::uint64_t before = world.state_hash();
+    EXPECT_EQ(world.step().status, WorldStatus::bad_input);
+    EXPECT_EQ(world.state_hash(), before);
+    world.bodies()[1] = good;
+  };
+  spoiled([&](RigidBody& b) { b.orientation.w = nan; });
+  spoiled([&](RigidBody& b) { b.orientation.x = nan; });
+  spoiled([&](RigidBody& b) { b.orientation.y = nan; });
+  spoiled([&](RigidBody& b) { b.orientation.z = nan; });
+  spoiled([&](RigidBody& b) { b.velocity.y = nan; });
+  spoiled([&](RigidBody& b) { b.torque.z = nan; });
+  spoiled([&](RigidBody& b) { b.mass = nan; });
+  spoiled([&](RigidBody& b) { b.mass = -1; });
+  spoiled([&](RigidBody& b) { b.inertia.z = 0; });
+  for (double RigidWorldOptions::*number : {&RigidWorldOptions::dt, &RigidWorldOptions::restitution_threshold}) {
+    const double given = world.options().*number;
+    world.options().*number = nan;
+    EXPECT_THROW(world.step(), ValueError);
+    world.options().*number = given;
+  }
+  EXPECT_EQ(world.step().status, WorldStatus::ok);
 }
 
 TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {

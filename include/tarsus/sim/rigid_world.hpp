@@ -112,7 +112,8 @@ class RigidWorld {
   /// bodies.
   void forget_contacts();
 
-  /// Takes one step. If the step fails, the state stays unchanged and the report has the status; nothing is thrown.
+  /// Takes one step. If the step fails, the state stays unchanged and the report has the status.
+  /// @throws ValueError for options that were changed to numbers out of range
   RigidStepReport step();
 
   const RigidWorldOptions& options() const { return options_; }
