@@ -11,6 +11,14 @@ namespace tarsus {
 void RowStageOptions::check() const {
   if (!(restitution >= 0 && restitution <= 1)) throw ValueError("restitution", number_text(restitution), "0 to 1");
   if (restitution > 0 && !contacts) throw ValueError("restitution", number_text(restitution), "0 without contacts");
+  const auto not_negative = [](const char* what, double x) {
+    if (!(x >= 0) || !std::isfinite(x)) throw ValueError(what, number_text(x), "finite, not negative");
+  };
+  not_negative("relative_compliance", relative_compliance),
+      not_negative("limit_spook.compliance", limit_spook.compliance);
+  not_negative("limit_spook.damping_time", limit_spook.damping_time);
+  if (!(restitution_threshold >= 0))
+    throw ValueError("restitution_threshold", number_text(restitution_threshold), "not negative");
   if (!(solve.tolerance > 0))  // false for nan
     throw ValueError("tolerance", number_text(solve.tolerance), "a positive number of metres a second");
   if (solve.max_iterations < 1) throw ValueError("max_iterations", std::to_string(solve.max_iterations), "at least 1");

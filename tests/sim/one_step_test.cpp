@@ -152,12 +152,29 @@ TEST(OneStep, DryFrictionIsFoundInFloatHoweverFastWhatItStops) {
   EXPECT_LE(sum, 60 * 6);
 }
 
-TEST(OneStep, ToleranceThatIsNoNumberIsNamed) {
+TEST(OneStep, OptionsThatAreNoNumbersAreNamed) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
   const Data data(model);
-  StepOptions options;
-  options.rows.contacts = true, options.rows.solve.tolerance = std::nan("");
-  EXPECT_THROW(Stepper<double>(model, data, options), ValueError);
+  using Rows = RowStageOptions;
+  using Number = double& (*)(Rows&);
+  for (const auto& [name, number] :
+       {std::pair<const char*, Number>("tolerance", [](Rows& r) -> double& { return r.solve.tolerance; }),
+        {"relative_compliance", [](Rows& r) -> double& { return r.relative_compliance; }},
+        {"restitution", [](Rows& r) -> double& { return r.restitution; }},
+        {"restitution_threshold", [](Rows& r) -> double& { return r.restitution_threshold; }},
+        {"limit_spook.compliance", [](Rows& r) -> double& { return r.limit_spook.compliance; }},
+        {"limit_spook.damping_time", [](Rows& r) -> double& { return r.limit_spook.damping_time; }}}) {
+    for (const double bad : {std::nan(""), -1.0}) {
+      StepOptions options;
+      options.rows.contacts = true, number(options.rows) = bad;
+      try {
+        const Stepper<double> stepper(model, data, options);
+        ADD_FAILURE() << name;
+      } catch (const ValueError& error) {
+        EXPECT_TRUE(std::string(error.what()).starts_with(std::string(name) + ": is ")) << error.what();
+      }
+    }
+  }
 }
 
 }  // namespace
