@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "support/chain_model.hpp"
 #include "support/random_model.hpp"
@@ -191,6 +192,10 @@ TEST(Step, TermsThatAreNotFiniteFreezeTheirWorldOnly) {
     }
   }
 }
+
+/// A Stepper refers to its model.
+static_assert(std::is_constructible_v<Stepper<double>, const Model&, const Data&, const StepOptions&>);
+static_assert(!std::is_constructible_v<Stepper<double>, Model, const Data&, const StepOptions&>);
 
 TEST(Step, StepsOutOfRangeAreNamed) {
   const Model model = random_tree(1);

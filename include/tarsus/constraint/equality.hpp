@@ -42,6 +42,7 @@ struct Softness {
 
 /// User-defined rows. `joints` are the joints that φ depends on. `evaluate` fills phi [nrow], J [nrow][dofs] over these
 /// joints' DoFs in ascending order and in qvel's axes, and Jdot_v [nrow] = J̇ q̇. Empty qvel and Jdot_v: not requested.
+/// The threads of a Batch call it at the same time.
 struct UserRows {
   int nrow = 1;
   std::vector<int> joints;

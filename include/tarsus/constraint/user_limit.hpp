@@ -23,7 +23,7 @@ struct UserLimit {
   std::string name{};
   int joint = -1;  ///< hinge, slide or ball
   /// Called with the joint's part of qpos. Returns nothing if there is no row in this step: g has no gradient, or the
-  /// limit is far.
+  /// limit is far. The threads of a Batch call it at the same time.
   std::function<std::optional<Value>(std::span<const double> qpos)> evaluate{};
 };
 

@@ -118,13 +118,15 @@ void each_input(const Model& m, A& a, B& b, const F& f) {
 }
 
 /// Advances worlds by dt: all worlds of a pack at once, or individually if lanes_refusal() gives a reason. Keeps
-/// scratch memory between calls. Not for use by two threads at once.
+/// scratch memory between calls, and a reference to the model, which must outlive it. Not for use by two threads at
+/// once.
 template <class R>
 class Stepper {
  public:
   /// @throws ValueError for a step that is not positive and finite, rows with rk4, or data of another model
   /// @throws InputError for an invalid equality constraint of the model (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
+  Stepper(const Model&& model, const BasicData<R>& data, const StepOptions& options) = delete;  // a temporary model
 
   /// Takes one step of all worlds that are ok under `drives`, which replace the model's own actuators. The targets are
   /// those of the end of the step. An empty qpos_target is the pose at the start of the step, an empty qvel_target zero.
