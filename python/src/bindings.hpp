@@ -304,10 +304,6 @@ class Call {
 /// Whether a dtype, in any notation of NumPy, is float32 rather than float64. @throws ValueError for other types
 bool wants_float(nb::handle dtype);
 
-/// Distance of a matrix from a rotation: the sum of |RᵀR - 1|, plus 2 for a reflection; nan if an element is nan.
-double rotation_error(const Mat3d& R);
-constexpr double kRotationError = 1e-6;  ///< admits matrices that are written with few digits
-
 /// A shape and the assets that it refers to.
 struct OwnedShape {
   tarsus::Shape shape;

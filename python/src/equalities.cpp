@@ -12,6 +12,7 @@
 #include "tarsus/base/check_index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus::python {
 

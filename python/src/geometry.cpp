@@ -8,17 +8,9 @@
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus::python {
-
-double rotation_error(const Mat3d& R) {
-  const Mat3d square = transpose(R) * R;
-  const double volume =
-      R.xx * (R.yy * R.zz - R.yz * R.zy) + R.xy * (R.yz * R.zx - R.yx * R.zz) + R.xz * (R.yx * R.zy - R.yy * R.zx);
-  double error = volume < 0 ? 2 : 0;
-  for (int i = 0; i < 9; ++i) error += std::abs(square(i / 3, i % 3) - (i % 4 == 0));
-  return error;
-}
 
 namespace {
 

@@ -171,15 +171,17 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
   Equality e{.name = name, .kind = EqualityKind::weld, .body_a = body_a, .body_b = body_b, .nrow = 6};
   check_pair(e);
   require_finite(name, "X_AB", X_AB.p), require_finite(name, "anchor", anchor);
+  for (const Mat3d* R : {&X_AB.R, &axes}) {
+    const double error = rotation_error(*R);
+    if (error <= kRotationError) continue;  // false for nan
+    throw ValueError((R == &axes ? "axes of \"" : "X_AB of \"") + name + "\"", "off by " + number_text(error),
+                     "a rotation matrix");
+  }
   if (!std::isfinite(torque_scale) || !(torque_scale > 0))
     throw ValueError("torque_scale of \"" + name + "\"", number_text(torque_scale), "a positive, finite number");
   EqualityConstants<double> c = between(e, X_AB.R * anchor + X_AB.p, anchor);
   put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R * axes);
   put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R * axes);
-  for (const double x : c.Ra) {
-    if (!std::isfinite(x))
-      throw ValueError("X_AB of \"" + name + "\"", "a rotation that is not finite", "a rotation matrix");
-  }
   c.scale = torque_scale;
   return add(std::move(e), c);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/equality.hpp"
 #include "tarsus/dynamics/tendon.hpp"
@@ -198,7 +199,8 @@ void EqualitySet::add_tendon_forces(std::span<const double> qpos, std::span<cons
 }
 
 int EqualitySet::add_from_spec(int index) {
-  const EqualitySpec& spec = model_->spec.equalities.at(index);
+  check_index("equality", index, int(model_->spec.equalities.size()));
+  const EqualitySpec& spec = model_->spec.equalities[std::size_t(index)];
   int added = -1;
   const auto joint = [&](const std::string& name) { return found(model_->find_joint(name), spec, "joint", name); };
   try {

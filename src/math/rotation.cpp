@@ -63,6 +63,15 @@ Vec3d log_map(const Quatd& q) {
   return v * factor;
 }
 
+double rotation_error(const Mat3d& R) {
+  const Mat3d square = transpose(R) * R;
+  const double volume =
+      R.xx * (R.yy * R.zz - R.yz * R.zy) + R.xy * (R.yz * R.zx - R.yx * R.zz) + R.xz * (R.yx * R.zy - R.yy * R.zx);
+  double error = volume < 0 ? 2 : 0;
+  for (int i = 0; i < 9; ++i) error += std::abs(square(i / 3, i % 3) - (i % 4 == 0));
+  return error;
+}
+
 Eigen3 eigen(const Sym3d& s) {
   double a[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
   Mat3d v = identity3<double>();

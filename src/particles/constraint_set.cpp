@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "particles/point.hpp"
+#include "tarsus/base/check_index.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -177,7 +178,7 @@ int ConstraintSet::add_user(std::vector<int> particles, RowFunction function, do
 
 void ConstraintSet::remove(std::span<const int> rows) {
   std::vector<char> gone(rows_.size(), 0);
-  for (const int row : rows) gone.at(row) = 1;
+  for (const int row : rows) check_index("row", row, nrow()), gone[std::size_t(row)] = 1;
   std::vector<Row> kept;
   pattern_ = {}, ends_.clear();
   for (std::size_t k = 0; k < rows_.size(); ++k) {

@@ -17,7 +17,7 @@
 namespace tarsus {
 namespace {
 
-void check_index(const char* what, int i, int n) {
+void check_particle(const char* what, int i, int n) {
   if (i < 0 || i >= n)
     throw ValueError(what, fmt::format("{}", i), fmt::format("the index of a particle, 0 to {}", n - 1));
 }
@@ -52,24 +52,28 @@ void check_number(const char* what, const Of& of, double x, double least, double
 }
 
 void check_bonded(const ForceField& field, int n) {
-  for (const auto& e : field.exclusions) check_index("exclusion", e[0], n), check_index("exclusion", e[1], n);
+  const auto whole = [] { return "the force field"; };
+  for (int c = 0; c < 3; ++c) check_number("gravity", whole, field.gravity[c], -INFINITY);
+  check_number("skin", whole, field.skin, 0);
+  for (const auto& e : field.exclusions) check_particle("exclusion", e[0], n), check_particle("exclusion", e[1], n);
   for (const auto& b : field.bonds) {
-    check_index("bond", b.i, n), check_index("bond", b.j, n);
+    check_particle("bond", b.i, n), check_particle("bond", b.j, n);
     const auto of = [&] { return fmt::format("the bond of particles {}, {}", b.i, b.j); };
+    if (b.i == b.j) throw ValueError("bond", fmt::format("of particle {} with itself", b.i), "two particles");
     check_number("stiffness", of, b.stiffness, 0), check_number("length", of, b.length, 0);
   }
   for (const auto& a : field.angles) {
-    for (const int i : {a.i, a.j, a.k}) check_index("angle", i, n);
+    for (const int i : {a.i, a.j, a.k}) check_particle("angle", i, n);
     const auto of = [&] { return fmt::format("the angle of particles {}, {}, {}", a.i, a.j, a.k); };
     check_number("stiffness", of, a.stiffness, 0), check_number("value (radians)", of, a.angle, 0, kPi * (1 + 1e-12));
   }
   for (const auto& t : field.torsions) {
-    for (const int i : {t.i, t.j, t.k, t.l}) check_index("torsion", i, n);
+    for (const int i : {t.i, t.j, t.k, t.l}) check_particle("torsion", i, n);
     const auto of = [&] { return fmt::format("the torsion of particles {}, {}, {}, {}", t.i, t.j, t.k, t.l); };
     for (const double c : {t.c1, t.c2, t.c3}) check_number("coefficient", of, c, -INFINITY);
   }
   for (const auto& s : field.springs) {
-    check_index("spring", s.i, n);
+    check_particle("spring", s.i, n);
     const auto of = [&] { return fmt::format("the spring of particle {}", s.i); };
     check_number("stiffness", of, s.stiffness, 0);
     for (const double x : {s.anchor.x, s.anchor.y, s.anchor.z}) check_number("anchor", of, x, -INFINITY);

@@ -352,7 +352,7 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
   if (options_.screen) screen(data, target, qvel_target);
   make_unit(data);
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = now_.solves_terms = false;
-  now_.limits = Limits::none, now_.solved_qvel.clear();
+  now_.limits = Limits::none, now_.solved_qvel.clear(), drive_force_.clear();
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
     now_.user_tau.assign(data.tau.begin(), data.tau.end());

@@ -269,6 +269,19 @@ TEST(Equality, BadInputNamesTheConstraint) {
   says([&] { set.add_distance("rod", 1, {0, 0, 0}, 0, {0, 0, 0}, NAN); }, "rod");
   says([&] { set.add_point_on_plane("table", 1, {0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0}); }, "table");
   says([&] { set.add_weld("grip", 1, 0, {identity3<double>(), {0, kInfinity, 0}}); }, "X_AB");
+  says(
+      [&] {
+        set.add_weld("grip", 1, 0, {Mat3d{2, 0, 0, 0, 2, 0, 0, 0, 2}, {0, 0, 0}});
+      },
+      "X_AB of \"grip\": is off by ");
+  says([&] { set.add_weld("grip", 1, 0, {Mat3d{-1, 0, 0, 0, -1, 0, 0, 0, -1}, {0, 0, 0}}); }, "X_AB");
+  says([&] { set.add_weld("grip", 1, 0, {Mat3d{NAN, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}}); }, "X_AB");
+  says(
+      [&] {
+        set.add_weld("grip", 1, 0, {identity3<double>(), {0, 0, 0}}, 1, {0, 0, 0}, Mat3d{0, 0, 0, 0, 0, 0, 0, 0, 0});
+      },
+      "axes");
+  for (const int index : {-1, 0}) says([&] { set.add_from_spec(index); }, "equality: is ");
   says([&] { set.add_joint("gear", 99, -1, {0, 1, 0, 0, 0}); }, "gear");
   says([&] { set.add_user("mine", {}); }, "mine");
   EXPECT_EQ(set.size(), 0);

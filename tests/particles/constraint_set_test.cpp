@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -162,6 +163,9 @@ TEST(ConstraintSet, RefusesWhatMakesNoSense) {
   EXPECT_THROW(set.add_plane(0, {0, 0, 0}, {0, 0, 0}, 1), ValueError);
   EXPECT_THROW(set.add_surface(0, nullptr, 1), ValueError);
   EXPECT_EQ(set.nrow(), 0);
+  set.add_distance(0, 1, 1);
+  for (const int row : {-1, 1, 5}) EXPECT_THROW(set.remove(std::array{row}), ValueError) << row;
+  EXPECT_EQ(set.nrow(), 1);
   EXPECT_THROW(make_solver("lincs"), ValueError);
 }
 

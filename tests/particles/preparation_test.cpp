@@ -114,6 +114,12 @@ TEST(Preparation, BadNumbersAreNamed) {
   ParticleSystem system = points({{0, 0, 0}, {1, 0, 0}});
   system.mass[0] = -1;
   EXPECT_NE(message_of(system).find("mass of particle 0"), std::string::npos);
+  system.mass[0] = 1, system.force_field.gravity.y = std::nan("");
+  EXPECT_NE(message_of(system).find("gravity"), std::string::npos) << message_of(system);
+  system.force_field.gravity.y = 0, system.force_field.skin = std::nan("");
+  EXPECT_NE(message_of(system).find("skin"), std::string::npos) << message_of(system);
+  system.force_field.skin = 0, system.force_field.bonds = {{1, 1, 10, 1}};
+  EXPECT_NE(message_of(system).find("bond: is of particle 1 with itself"), std::string::npos) << message_of(system);
 }
 
 TEST(Preparation, VelocitiesAlongConstraintsAreTakenOutAndTold) {

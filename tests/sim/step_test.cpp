@@ -273,6 +273,9 @@ TEST(Step, WorldsThatDoNotExistAreNamed) {
     }
     EXPECT_THROW(stepper.tendon_forces(0), ValueError);  // the model has no tendon
     EXPECT_NO_THROW(stepper.limit_report(worlds - 1));
+    EXPECT_EQ(stepper.drive_force().size(), data.qvel.size());
+    stepper.step(data);
+    EXPECT_TRUE(stepper.drive_force().empty());  // those of the last step, which had no limits
   }
 }
 

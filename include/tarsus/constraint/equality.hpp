@@ -104,7 +104,7 @@ class EqualitySet {
   /// The slide moves by `pitch` [m] for each turn of the hinge, measured from qpos0.
   int add_screw(const std::string& name, int slide, int hinge, double pitch);
   int add_user(const std::string& name, UserRows rows);
-  /// Adds the equality of that index in the model's spec, active or not. @throws InputError
+  /// Adds the equality of that index in the model's spec, active or not. @throws InputError; ValueError for the index
   int add_from_spec(int index);
   /// Adds to `along` [ntendon] the forces along tendons of their equalities, for these multipliers [rows] at qpos [nq].
   void add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,

@@ -21,8 +21,8 @@ struct SpringRule {
 /// @param rate2 ω² = k over the inertia that the spring moves [1/s²]  @param h [s]
 template <class T>
 TARSUS_INLINE SpringRule<T> spring_rule(T rate2, Real<T> h) {
-  constexpr Real<T> kUnresolved = 2.25;  // (h ω)² at which ahead = ½: four steps per period
-  const T one = T(Real<T>(1)), w = T(h * h) * rate2, ratio = T(kUnresolved) / w, ahead = one / (one + ratio * ratio);
+  constexpr Real<T> kHalfAhead = 2.25;  // (h ω)² at which ahead = ½: four steps per period
+  const T one = T(Real<T>(1)), w = T(h * h) * rate2, ratio = T(kHalfAhead) / w, ahead = one / (one + ratio * ratio);
   return {ahead, T(Real<T>(0.25)) + T(Real<T>(0.75)) * ahead};
 }
 

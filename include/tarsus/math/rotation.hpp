@@ -20,6 +20,10 @@ Quatd exp_map(const Vec3d& v);
 Vec3d log_map(const Quatd& q);
 inline Vec3d rotate(const Quatd& q, const Vec3d& v) { return rotation(q) * v; }
 
+/// Distance of a matrix from a rotation: the sum of |RᵀR - 1|, plus 2 for a reflection; nan if an element is nan.
+double rotation_error(const Mat3d& R);
+inline constexpr double kRotationError = 1e-6;  ///< admits matrices that are written with few digits
+
 /// Eigenvalues (descending, to rounding) and right-handed eigenvectors, as columns, of a symmetric tensor: s = V
 /// diag(d) Vᵀ. Jacobi rotations of the largest pair, starting from the axes, then quarter turns to order the
 /// eigenvalues. Signs and order are MuJoCo's.

@@ -52,7 +52,7 @@ class ConstraintSet final : public Problem {
   /// Three rows that keep the centre of the given masses [particles] at `centre`. Returns the index of the first.
   int add_centre_of_mass(std::span<const double> mass, const Vec3d& centre, double length);
   int add_user(std::vector<int> particles, RowFunction function, double scale, std::string name);
-  /// Removes rows; the others keep their order.
+  /// Removes rows; the others keep their order.  @throws ValueError for a row that does not exist
   void remove(std::span<const int> rows);
 
   int particles() const { return particles_; }

@@ -158,7 +158,7 @@ class Stepper {
   /// How the force limits of the last step's drives were satisfied; empty if no drive had a limit. rk4 clamps
   /// explicitly in each of its four stages; the report is that of the last stage.
   std::optional<LimitReport> limit_report(int world) const;
-  /// Drive forces over the last step, [pack][nv][lane], if drives have limits; empty before the first such step.
+  /// Drive forces over the last step, [pack][nv][lane]; empty if no drive had a limit.
   std::span<const R> drive_force() const { return drive_force_; }
 
   /// The Stepper that took the world's last step: this one, or one that has the world alone as its world 0. Call
