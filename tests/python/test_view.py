@@ -312,6 +312,20 @@ def test_many_worlds_are_laid_out_in_a_grid_and_stay_apart():
     assert np.ptp(poses[:, 1, 2]) > 1e-3  # each at its own phase
 
 
+@pytest.mark.parametrize("worlds", [1, 5])
+def test_what_falls_lands_on_the_floor_in_every_world(worlds):
+    source = ModelSource(tarsus.Model.from_xml_string(BALL), worlds=worlds)
+    assert next(c["value"] for c in source.controls() if c["name"] == "contacts") == "on"
+
+    def heights(seconds):
+        return record(source, seconds).poses[-1].reshape(worlds, 2, 7)[:, 1, 2]
+
+    assert np.allclose(heights(1.5), 0.1, atol=0.01)  # its radius. It falls for 0.62 s; the floor gives by millimetres
+    source.reset()
+    source.control("contacts", "off")
+    assert np.allclose(heights(1.0), 2 - 9.81 / 2 * (1 + source.dt), atol=1e-4)  # v⁺ = v - g dt, then z⁺ = z + v⁺ dt
+
+
 def test_a_snapshot_shows_its_moment_later():
     model = tarsus.Model.load(HUMANOID)
     for worlds in (1, 20):

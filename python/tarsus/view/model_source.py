@@ -55,7 +55,7 @@ class ModelSource(Source):
         self.worlds = self.data.worlds
         self.clip, self.keyframe = clip, keyframe
         self.dt = dt if dt is not None else 1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60)
-        self.contacts = contacts if contacts is not None else (clip is None and self.worlds == 1)
+        self.contacts = contacts if contacts is not None else clip is None
         self.loops = loops
         driven = clip is not None or gains is not None
         self.drives = None
@@ -284,8 +284,7 @@ class ModelSource(Source):
                     choice("plain", "yes" if self.drives.plain else "no", ["no", "yes"], "the paper's law")]
         if self.scene["loops"]:
             out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
-        if self.worlds == 1:
-            out.append(choice("contacts", "on" if self.contacts else "off", ["on", "off"]))
+        out.append(choice("contacts", "on" if self.contacts else "off", ["on", "off"]))
         if self.drives is None and self.worlds == 1:
             for i, (name, (low, high)) in enumerate(zip(self.model.controls, self.model.actuator_ctrlrange)):
                 low, high = (float(x) if np.isfinite(x) else end for x, end in zip((low, high), (-1.0, 1.0)))
