@@ -396,10 +396,9 @@ def test_sliders_reach_the_drives_and_the_step():
     source.control("gains", 0.01)
     assert np.allclose(source.drives.kp, 0.01 * kp)
     source.control("force limit", 30.0)
-    source.drives.spin_damping = 0  # a force of its own, beside the drives
     for _ in range(20):
         assert source.step() is None
-    assert 0 < source.joint_force <= 30.0 * (1 + 1e-6)
+    assert 0 < source.drive_force <= 30.0
     source.control("dt", 1 / 120)
     time_before = source.time
     source.step()
@@ -412,10 +411,9 @@ def test_sliders_reach_the_drives_and_the_step():
 def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
     model = tarsus.Model.load(HUMANOID)
     source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), force_limit=20.0)
-    source.drives.spin_damping = 0
     for _ in range(20):
         assert source.step() is None
-    assert 10 < source.joint_force <= 20.0 * (1 + 1e-6)
+    assert 10 < source.drive_force <= 20.0
     assert next(c["value"] for c in source.controls() if c["name"] == "force limit") == 20
     plain = ModelSource(model, gains=(300, 30), plain=True)
     plain.control("force limit", 30.0)
@@ -426,6 +424,49 @@ def test_a_force_limit_limits_and_leaves_the_law_as_it_is():
     for limit in (0, -1, float("nan")):
         with pytest.raises(ValueError, match="force_limit"):
             ModelSource(model, gains=(300, 30), force_limit=limit)
+
+
+# A sphere that hangs from its drive, one that its drive presses onto the floor, and one on an arm.
+DRIVEN = """<mujoco><worldbody><geom type='plane' size='0 0 1'/>
+  <body name='hangs' pos='0 0 2'><joint name='hangs' type='slide' axis='0 0 1' actuatorfrcrange='-98.1 39.24'/><geom size='.1' mass='2'/></body>
+  <body pos='1 0 .1'><joint name='pressed' type='slide' axis='0 0 1' actuatorfrcrange='-5 1000'/><geom size='.1' mass='2'/></body>
+  <body pos='2 0 2'><joint name='ball' type='ball' actuatorfrcrange='0 30'/><geom size='.1' pos='.3 0 -.4' mass='1'/></body></worldbody></mujoco>"""
+
+
+def test_drive_forces_and_their_limits_are_plotted():
+    model = tarsus.Model.from_xml_string(DRIVEN)
+    source = ModelSource(model, gains=(1000, 200), force_limit="model", dt=0.01)
+
+    def plotted(steps, **targets):
+        for name, value in targets.items():
+            source.control(f"target {name}", value)
+        for _ in range(steps):
+            assert source.step() is None
+        return dict(zip([name for name, _ in source.series], source.frame().values))
+
+    assert next(c["value"] for c in source.controls() if c["name"] == "force limit") == 1000  # the largest one
+    shown = plotted(500)
+    assert shown["contact force"] > 1
+    assert shown["largest drive force"] == pytest.approx(2 * 9.81, rel=1e-6)
+    assert shown["largest drive force / limit"] == pytest.approx(2 * 9.81 / 39.24, rel=1e-6)
+    shown = plotted(200, pressed=-1.0)
+    assert shown["contact force"] == pytest.approx(2 * 9.81 + 5, rel=1e-6)
+    assert shown["largest drive force"] == pytest.approx(2 * 9.81, rel=1e-6) and shown["largest drive force / limit"] == 1
+    source.control("force limit", 1e5)  # for all, in both directions
+    shown = plotted(500, pressed=-1.0)
+    assert shown["contact force"] == pytest.approx(2 * 9.81 + 1000, rel=1e-2)  # kp × 1 m, as far as the floor does not give
+    assert shown["largest drive force"] == pytest.approx(shown["contact force"] - 2 * 9.81, rel=1e-6)
+    assert shown["largest drive force / limit"] == pytest.approx(shown["largest drive force"] / 1e5, rel=1e-6)
+
+
+def test_a_ball_joints_drive_force_is_the_length_of_its_torque():
+    model = tarsus.Model.from_xml_string(DRIVEN)
+    source = ModelSource(model, gains=(1000, 200), contacts=False, dt=0.01)
+    source.drives.force_limit = np.r_[np.inf, np.inf, 3.0, 0, 0]  # of the torque's components, the first
+    for _ in range(500):
+        assert source.step() is None
+    assert source.drive_force == pytest.approx(2 * 9.81, rel=1e-6)
+    assert source.drive_share == pytest.approx(0.3 * 9.81 / 3, rel=1e-2)  # its arm, but for the angle that the drive gives by
 
 
 def test_a_recording_of_one_frame_is_written(tmp_path):

@@ -69,7 +69,8 @@ class ModelSource(Source):
             self.drives.plain = plain
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
         self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
-        self.force_limit = None
+        starts = {kind: [joint.qvel.start for joint in model.joints if joint.type == kind] for kind in ("ball", "free")}
+        self.balls, self.free = (np.array(starts[kind], int)[:, None] + np.arange(n) for kind, n in (("ball", 3), ("free", 6)))
         if force_limit is not None:
             self.limit_forces(force_limit)
         self.keyframes = self.scene["keyframes"]
@@ -81,7 +82,6 @@ class ModelSource(Source):
         self._lay_out(spacing)
         self.series = self._series()
         self.timing = 0.0
-        self.joint_force = 0.0
         self.others = data is not None  # step the shown world, not this one
         self._make_stepper()
         if stepper is not None:
@@ -149,6 +149,7 @@ class ModelSource(Source):
         self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
                                       loops=self.loops)
         self.known = not self.others  # whether it steps the shown state
+        self.drive_force = self.drive_share = 0.0 if self.known else float("nan")
 
     def _target(self, time, first=None):
         """State of all worlds, or of the first ones."""
@@ -189,8 +190,9 @@ class ModelSource(Source):
     def step(self):
         self.known = True
         self._apply_forces()
+        measured = self.drives is not None and self.worlds == 1
+        before = (self.data.qpos.copy(), self.data.qvel.copy()) if measured else None
         begin = clock.perf_counter()
-        before = (self.data.qpos.copy(), self.data.qvel.copy()) if self.worlds == 1 else None
         if self.drives is None:
             bad = self.stepper.step()
         else:
@@ -201,26 +203,31 @@ class ModelSource(Source):
                 q_target, v_target = self.data.zeros(self.model.nq), self.data.zeros(self.model.nv)
                 self._store(q_target, q), self._store(v_target, v)
             bad = self.stepper.step(self.drives, qpos_target=q_target, qvel_target=v_target)
-            if self.worlds == 1 and not bad:
-                self._measure_force(*before)
         self.timing = 1e3 * (clock.perf_counter() - begin)
+        if measured and not bad:
+            self._measure_force(*before, q_target, v_target)
         if bad:
             status = next(s for s in self.stepper.status if s != "ok")
             return f"{status} (a smaller step or smaller gains may help; Reset starts again)"
         return None
 
-    def _measure_force(self, qpos, qvel):
-        """Largest joint force of the last step [N m | N], from the equations of motion: drives, springs and damping.
+    def _measure_force(self, qpos, qvel, qpos_target, qvel_target):
+        """Largest drive force of the last step [N m | N], and the largest share of its limit that a drive used.
 
-        With contacts or loops it is NaN: this calculation cannot separate their forces from the joints'.
+        The force is the drives' law at the step's end, within their limits: contacts and loops act through the velocity alone.
+        A free root's drive, the hand that holds it, is left out.
         """
-        self.joint_force = float("nan")
-        if self.contacts or (self.scene["loops"] and self.loops != "off"):
-            return
-        qacc = (self.data.qvel - qvel) / self.dt
-        force = tarsus.rnea(self.model, self.data, qpos, qvel, qacc) - self.data.tau
-        free = bool(self.model.joints) and self.model.joints[0].type == "free"
-        self.joint_force = float(np.abs(force[6 if free else 0 :]).max(initial=0.0))
+        drives, qacc = self.drives, (self.data.qvel - qvel) / self.dt
+        force = tarsus.drive_force(self.model, self.data, drives, self.dt, qpos, qvel, qpos_target, qvel_target, qacc)
+        high = np.full(self.model.nv, np.inf) if drives.force_limit is None else drives.force_limit
+        low = -high if drives.force_floor is None else drives.force_floor
+        size, limit = np.abs(np.clip(force, low, high)), np.where(force < 0, -low, high)
+        if len(self.balls):  # the first limit is that of the torque's length
+            limit[self.balls] = most = high[self.balls[:, :1]]
+            size[self.balls] = np.minimum(np.linalg.norm(force[self.balls], axis=1, keepdims=True), most)
+        size[self.free] = 0
+        self.drive_force = float(size.max(initial=0.0))
+        self.drive_share = float(np.divide(size, limit, out=np.zeros_like(size), where=limit > 0).max(initial=0.0))
 
     def _apply_forces(self):
         """Gravity's factor and the hand's spring, as joint forces."""
@@ -280,7 +287,7 @@ class ModelSource(Source):
         if self.drives is not None:
             out += [slider("gains", self.scales["gains"], 0.001, 10, "× kp", log=True, label="stiffness"),
                     slider("damping", self.scales["damping"], 0.001, 10, "× kd", log=True),
-                    slider("force limit", self.force_limit or 1e5, 1, 1e5, "N m", log=True),
+                    slider("force limit", self._largest_limit() or 1e5, 1, 1e5, "N m", log=True),
                     choice("plain", "yes" if self.drives.plain else "no", ["no", "yes"], "the paper's law")]
         if self.scene["loops"]:
             out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
@@ -334,12 +341,14 @@ class ModelSource(Source):
             return self.drives.take_force_limits(self.model)
         if not finite("force_limit", limit) > 0:
             raise tarsus.ValueError(f"force_limit: is {limit}, expected a positive number of N m")
-        self.force_limit = limit
         limits = np.full(self.model.nv, float(limit))
-        for joint in self.model.joints:
-            if joint.type == "free":
-                limits[joint.qvel] = np.inf
-        self.drives.force_limit = limits
+        limits[self.free] = np.inf
+        self.drives.force_limit, self.drives.force_floor = limits, None
+
+    def _largest_limit(self):
+        """Largest finite force limit of a drive [N m | N], or None."""
+        limits = self.drives.force_limit
+        return None if limits is None else max((float(x) for x in limits if np.isfinite(x)), default=None)
 
     # -- frames --
 
@@ -349,7 +358,7 @@ class ModelSource(Source):
             out += [("tracking error", "m")]
         if self.worlds == 1:
             if self.drives is not None:
-                out += [("largest joint force", "N m"), ("force limit", "N m")]
+                out += [("largest drive force", "N m | N"), ("largest drive force / limit", "")]
             out += [("kinetic energy", "J"), ("potential energy", "J"), ("total energy", "J"), ("contact force", "N"),
                     ("penetration", "m"), ("contact residual", "m/s"), ("contact iterations", "")]
             if self.scene["loops"]:
@@ -375,7 +384,7 @@ class ModelSource(Source):
     def _values(self, poses, ghost):
         values = []
         if self.drives is not None:
-            values += [self.joint_force, self.force_limit or float("inf")]
+            values += [self.drive_force, self.drive_share]
         if self.has_ghost:
             values.insert(0, self._tracking_error(poses, ghost))
         tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
