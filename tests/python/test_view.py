@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -1074,6 +1075,29 @@ def test_a_full_disk_is_an_error_that_names_the_file(name, tmp_path, capsys):
     (tmp_path / name).symlink_to("/dev/full")
     assert main(["view", "water1", "--export", str(tmp_path / name), "--duration", "0.05"]) == 1
     assert re.search(f"No space left on device: '.*{name}'$", capsys.readouterr().err.strip())
+
+
+@pytest.mark.parametrize("name", ["w.xyz", "w.dcd", "w.html", "w.glb", "w.mcap"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_fills_up_leaves_the_file_that_was_there(name, there, tmp_path):
+    if name == "w.mcap":
+        pytest.importorskip("mcap")
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / name).symlink_to(tmp_path / name)
+    if there:
+        (tmp_path / name).write_text("mine")
+    code = f"import sys; from tarsus.view.command import main; sys.exit(main(['view', 'water1', '--duration', '0.1', '--export', 'link/{name}']))"
+
+    def run(most):
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+
+    failed = run(100)
+    assert failed.returncode == 1 and failed.stderr.splitlines()[-1] == f"error: [Errno 27] File too large: 'link/{name}'"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", *[name] * there]
+    assert not there or (tmp_path / name).read_text() == "mine"
+    assert run(10**8).returncode == 0 and (tmp_path / name).stat().st_size > 100 and (tmp_path / "link" / name).is_symlink()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", name]
 
 
 def test_films_whose_encoder_gives_up_are_errors(tmp_path, monkeypatch):

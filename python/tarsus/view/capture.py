@@ -12,7 +12,7 @@ import time as clock
 from contextlib import suppress
 from pathlib import Path
 
-from .page import names_file
+from .page import complete
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--headless=new", "--no-first-run", "--no-default-browser-check", "--hide-scrollbars", "--mute-audio",
@@ -144,22 +144,20 @@ def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
     with Chromium(width, height) as browser:
         browser.open(address_of(page, time, theme))
         browser.evaluate(f"window.tarsus.seek({float(time)})")
-        with names_file(path):
-            Path(path).write_bytes(browser.picture(kind))
+        with complete(path) as part:
+            part.write_bytes(browser.picture(kind))
 
 
 def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress=None):
     """An MP4 of a whole page, frame by frame, so that a slow machine makes the same film."""
     width, height = width // 2 * 2, height // 2 * 2  # as the encoder requires
-    film = Path(path).resolve()
-    part = film.with_name(f"{film.stem}.part-{os.getpid()}{film.suffix}")  # the half of a film would look like a whole one
     command = [find_encoder(), "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
-               "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(part)]
-    with Chromium(width, height) as browser:
+               "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", "-f", "mp4"]
+    with complete(path) as part, Chromium(width, height) as browser:
         browser.open(address_of(page, 0.0, theme))
         start, end = browser.evaluate("[window.tarsus.source.start, window.tarsus.source.end]")
         count = max(1, round((end - start) * fps))
-        run = subprocess.Popen(command, stdin=subprocess.PIPE)
+        run = subprocess.Popen([*command, str(part)], stdin=subprocess.PIPE)
         try:
             with suppress(BrokenPipeError):  # ffmpeg has ended: its status gives the reason
                 for i in range(count):
@@ -170,11 +168,9 @@ def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress
                 run.stdin.close()
             if status := run.wait():
                 raise RuntimeError(f"{path}: ffmpeg failed with exit status {status}")
-            part.replace(film)
         finally:
             run.kill()
             with suppress(BrokenPipeError):
                 run.stdin.close()
             run.wait()
-            part.unlink(missing_ok=True)
     return count

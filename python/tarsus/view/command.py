@@ -189,11 +189,18 @@ def source_options(arguments):
 
 def check_output(path):
     """Opens the file before the work for it starts; keeps its content. Raises OSError if it cannot be written."""
+    from .page import partial
+
     there = Path(path).exists()
+    file, part = partial(path)
     with open(path, "ab"):
         pass
     if not there:
-        Path(path).unlink()
+        file.unlink()
+    if part != file:
+        with open(part, "ab"):
+            pass
+        part.unlink()
 
 
 def first_error(tools):
@@ -210,7 +217,7 @@ def write_files(source, arguments, duration):
     installed are left out, and an error at the end names them."""
     from .capture import find_browser, find_encoder, find_protocol, screenshot, video
     from .formats import OF_PARTICLES, WRITERS, mcap_writer
-    from .page import names_file, record, write_page
+    from .page import record, write_page
     from .sources import ParticleSource
 
     width, height = arguments.size
@@ -245,8 +252,7 @@ def write_files(source, arguments, duration):
     if arguments.at > recording.times[-1] + source.dt:
         raise ValueError(f"--at: is {arguments.at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
     for file, suffix in exports.items():
-        with names_file(file):
-            (write_page if suffix == ".html" else WRITERS[suffix])(file, recording)
+        (write_page if suffix == ".html" else WRITERS[suffix])(file, recording)
         print(file)
     if shot or film:
         with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:

@@ -2,12 +2,11 @@
 
 import json
 import struct
-from pathlib import Path
 
 import numpy as np
 
 from .. import ValueError, element_mass  # noqa: A004 (the C++ name)
-from .page import STEPS_A_SECOND
+from .page import STEPS_A_SECOND, complete
 
 FLOAT, UINT = 5126, 5125
 ARRAY_BUFFER, ELEMENT_BUFFER = 34962, 34963
@@ -213,7 +212,9 @@ def _glb(document, data):
 
 def write_gltf(path, recording):
     """A binary glTF 2.0 file (.glb) with the shapes and one animation."""
-    Path(path).write_bytes(gltf(recording))
+    data = gltf(recording)
+    with complete(path) as part:
+        part.write_bytes(data)
 
 
 # -- MCAP --
@@ -245,7 +246,7 @@ def write_mcap(path, recording):
     worlds = scene.get("worlds", 1)
     if worlds > 1:
         names = [f"{world}/{name}" for world in range(worlds) for name in names]
-    with open(path, "wb") as file:
+    with complete(path) as part, open(part, "wb") as file:
         writer = Writer(file)
         writer.start(library="tarsus")
         channels = {}
@@ -289,7 +290,7 @@ def write_xyz(path, recording):
         lattice = f'Lattice="{box[0]:.17g} 0 0 0 {box[1]:.17g} 0 0 0 {box[2]:.17g}" '
         if not all(box):
             lattice += f'pbc="{" ".join("FT"[length > 0] for length in box)}" '
-    with open(path, "w", encoding="ascii", errors="replace") as out:
+    with complete(path) as part, open(part, "w", encoding="ascii", errors="replace") as out:
         for frame in recording.frames:
             step = round(frame.time * STEPS_A_SECOND)
             out.write(f"{len(species)}\n{lattice}Properties=species:S:1:pos:R:3:masses:R:1{':label:S:1' if labels else ''} "
@@ -316,7 +317,7 @@ def write_dcd(path, recording):
     control = [len(frames), 0, 1, len(frames)] + [0] * 5
     header = b"CORD" + struct.pack("<9i", *control) + struct.pack("<f", 1.0) + struct.pack("<10i", bool(cell), *[0] * 8, 24)
     title = struct.pack("<i", 1) + b"tarsus".ljust(80)
-    with open(path, "wb") as out:
+    with complete(path) as part, open(part, "wb") as out:
         out.write(block(header) + block(title) + block(struct.pack("<i", n)))
         for frame in frames:
             if cell:

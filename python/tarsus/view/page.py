@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,28 @@ def names_file(path):
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def partial(path):
+    """(file, file to write first): the second replaces the first once it is complete. What is no ordinary file, such as a pipe, is
+    written itself."""
+    file = Path(os.path.realpath(path))  # the target of a link, not the link
+    return file, file.with_name(f"{file.name}.partial") if file.is_file() or not file.exists() else file
+
+
+@contextmanager
+def complete(path):
+    """Gives the name of a file to write. The file replaces the one that was there at the end, and is removed on an error."""
+    file, part = partial(path)
+    try:
+        with names_file(path):
+            yield part
+            if part != file:
+                part.replace(file)
+    except BaseException:
+        if part != file:
+            part.unlink(missing_ok=True)
+        raise
 
 
 @dataclass
@@ -98,7 +121,8 @@ def write_page(path, recording):
     if ROOM not in page:
         raise ValueError(f"{PAGE}: has no place to insert a recording")
     document = page_json(recording).replace("<", "\\u003c")  # the text is inside <script>
-    Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
+    with complete(path) as part:
+        part.write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 
 
 class SimulationFailed(RuntimeError):
