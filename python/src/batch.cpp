@@ -344,7 +344,7 @@ nb::dict save(AnyBatch& any) {
     out["reports"] = bytes_of<WorldReport>(s.reports);
     out["memory"] = bytes_of<std::uint8_t>(to_bytes<R>(s.memory));
     out["parameters"] = parameters_of(b);
-    out["settings"] = settings_of(any, b);
+    out["settings"] = settings_of(any, b), out["version"] = kBytesVersion;
     return out;
   });
 }
@@ -363,6 +363,10 @@ void restore(AnyBatch& any, const nb::dict& saved) {
       for (const auto& [key, value] : rest)
         throw ValueError("state", std::string("with ") + nb::repr(key).c_str(), "a value returned by save()");
     };
+    if (saved.contains("settings") &&
+        !nb::object(saved.attr("get")("version", nb::none())).equal(nb::int_(kBytesVersion)))
+      throw ValueError("state", "saved by another version of tarsus", "a value returned by save() of this version");
+    item("version");
     const nb::dict theirs =
         nb::cast<nb::dict>(expect_python<nb::dict>(item("settings"), "settings", "dict").attr("copy")());
     for (const auto& [key, mine] : settings_of(any, b)) {

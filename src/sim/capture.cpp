@@ -50,7 +50,11 @@ void each_switch(Capture& c, const F& f) {
 Json parse(const CaptureArrays& arrays, const std::string& file) {
   Json meta = Json::parse(arrays.meta, nullptr, false);
   if (!meta.is_object() || meta.value("format", Json()) != Json(kFormat)) fail(file, "meta", "this is not a capture");
-  if (meta.value("version", Json()) != Json(1)) fail(file, "meta/version", "expected version 1");
+  if (const Json version = meta.value("version", Json()); version != Json(kBytesVersion)) {
+    fail(file, "meta/version",
+         "a capture of version " + version.dump(-1, ' ', false, Json::error_handler_t::replace) +
+             ", written by another version of tarsus; this one reads version " + std::to_string(kBytesVersion));
+  }
   return meta;
 }
 
@@ -60,13 +64,24 @@ Json joints_of(const Model& model) {
   return out;
 }
 
+/// Refuses what no batch with numbers of R wrote.
+template <class R>
+void check_memory(const std::vector<std::uint8_t>& bytes, const std::string& file) {
+  StepMemory<R> one;
+  try {
+    if (!bytes.empty()) from_bytes<R>(bytes, {&one, 1});
+  } catch (const ValueError&) {
+    fail(file, "memory", "not the bytes that Batch.capture writes");
+  }
+}
+
 }  // namespace
 
 CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
   if (capture.options.step.equalities)
     throw ValueError("equalities", "given as an argument", "the model's own equalities in a capture");
   CaptureArrays out;
-  Json meta{{"format", kFormat}, {"version", 1}, {"model", model.name}};
+  Json meta{{"format", kFormat}, {"version", kBytesVersion}, {"model", model.name}};
   meta["model_file"] = model.bodies[0].where.file;  // other bodies may come from included files
   meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
@@ -121,6 +136,7 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
     if (array == name) out.fault.array = name, known = true;
   });
   if (!known) fail(file, "meta/fault_array", "\"" + array + "\" is not an array of a world");
+  out.single ? check_memory<float>(arrays.memory, file) : check_memory<double>(arrays.memory, file);
   out.memory = arrays.memory;
   return out;
 }

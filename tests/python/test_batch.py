@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -776,6 +777,31 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         batch.capture(5, files[0])
     with pytest.raises(TypeError, match="PathLike"):
         batch.capture(0, 5)
+
+
+def test_captures_of_other_versions_and_damaged_ones_are_named(humanoid, tmp_path):
+    batch = stands(humanoid, 3, captures=True)
+    batch.rollout(10, states=False)
+    good, bad = tmp_path / "good.npz", tmp_path / "bad.npz"
+    assert batch.capture(1, good)
+    with np.load(good) as file:
+        arrays = dict(file)
+    meta, memory = bytes(arrays["meta"]), arrays["memory"]
+    older = re.sub(rb'"version": \d+', b'"version": 1', meta)
+    assert older != meta and memory.size > 100
+    random = np.random.default_rng(0).integers(0, 256, memory.size, np.uint8)
+    damaged = "not the bytes that Batch.capture writes (memory)"
+    for change, text in (({"meta": np.frombuffer(older, np.uint8)}, "a capture of version 1, written by another version of tarsus"),
+                         ({"memory": memory[:-3]}, damaged), ({"memory": random}, damaged)):
+        np.savez(bad, **{**arrays, **change})
+        for command in ("run", "replay"):
+            run = subprocess.run([sys.executable, "-m", "tarsus", command, bad], capture_output=True, text=True)
+            assert run.returncode == 1 and f"{bad}: error: {text}" in run.stderr, run.stdout + run.stderr
+    saved = batch.save()
+    older = {key: value for key, value in saved.items() if key != "version"}
+    for other in (older, {**saved, "version": 1}):
+        with pytest.raises(tarsus.ValueError, match="^state: is saved by another version of tarsus, expected a value returned by save"):
+            batch.restore(other)
 
 
 def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):

@@ -294,6 +294,10 @@ class Batch {
 extern template class Batch<double>;
 extern template class Batch<float>;
 
+/// Version of to_bytes() and of WorldReport, whose bytes Python's Batch.save() contains. Raise it whenever one of them
+/// changes: bytes of another layout have another meaning or, at best, another length.
+constexpr int kBytesVersion = 2;
+
 /// What packs carry from step to step, as bytes for files, in the machine's number format. Empty if they carry nothing.
 template <class R>
 std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory);

@@ -11,7 +11,8 @@ namespace tarsus {
 
 /// A capture as named arrays, for storage in files.
 struct CaptureArrays {
-  std::string meta;  ///< JSON: {"format": "tarsus-capture", "version": 1, "model": …, options of the step, the fault}
+  /// JSON: {"format": "tarsus-capture", "version": kBytesVersion, "model": …, options of the step, the fault}
+  std::string meta;
   std::vector<std::pair<std::string, std::vector<double>>> arrays;
   std::vector<std::uint8_t> memory;  ///< carried over from the previous step; empty: nothing
 };
