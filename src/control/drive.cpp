@@ -1,7 +1,8 @@
 #include "tarsus/control/drive.hpp"
 
+#include <bit>
 #include <cmath>
-#include <limits>
+#include <cstdint>
 #include <span>
 
 #include "control/kernel_table.hpp"
@@ -27,19 +28,24 @@ Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp,
   return drives;
 }
 
-/// Whether low <= x <= high for all x, in a loop that the compiler can vectorise; false for nan.
-static bool all_within(std::span<const double> values, double low, double high) {
-  int good = 0;
-  for (const double x : values) good += x >= low && x <= high;
-  return good == int(values.size());
+/// Whether all numbers times `sign` are from +0 to the largest finite number, or to infinity. Compares bits, because a
+/// step has only nanoseconds for it: the sign bit of the sum is set by numbers that are larger, and by nan.
+static bool surely_within(std::span<const double> numbers, double sign, bool infinity_too) {
+  const std::uint64_t flip = std::bit_cast<std::uint64_t>(sign) & std::bit_cast<std::uint64_t>(-0.0);
+  const std::uint64_t beyond = infinity_too ? 0x000fffffffffffff : 0x0010000000000000;
+  std::uint64_t seen = 0;
+  for (const double x : numbers) {
+    const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) ^ flip;
+    seen |= bits | (bits + beyond);
+  }
+  return seen >> 63 == 0;
 }
 
-/// Whether the numbers are surely valid. Drives for which this is false may be valid too: forces that only push.
+/// Whether the numbers are surely valid. Drives for which this is false may be valid too: forces that only push, -0.
 static bool surely_valid(const Drives& drives) {
-  constexpr double kMost = std::numeric_limits<double>::max();
-  return all_within(drives.kp, 0, kMost) && all_within(drives.kd, 0, kMost) &&
-         all_within({&drives.spin_damping, 1}, 0, kMost) && all_within(drives.force_limit, 0, kInfinity) &&
-         all_within(drives.force_floor, -kInfinity, 0);
+  return surely_within(drives.kp, 1, false) && surely_within(drives.kd, 1, false) &&
+         surely_within({&drives.spin_damping, 1}, 1, false) && surely_within(drives.force_limit, 1, true) &&
+         surely_within(drives.force_floor, -1, true);
 }
 
 void Drives::check(const Model& model) const {

@@ -919,9 +919,9 @@ bool Stepper<R>::within_lane(In<R> values, int n, int world, R limit) const {
 /// finite then.
 template <class R>
 bool Stepper<R>::ignores_terms(int world) const {
-  if (&taker(world) != this) return false;
-  const RowsReport* const rows = rows_report(world);
-  return (rows && rows->status == StepStatus::not_finite) || (loops_ && loops_->status(world) == KktStatus::not_finite);
+  const bool terms =
+      now_.solves_terms && (rows_ ? rows_->report() : lane_rows_->report(world)).status == StepStatus::not_finite;
+  return (terms || (loops_ && loops_->status(world) == KktStatus::not_finite)) && &taker(world) == this;
 }
 
 template <class R>

@@ -69,7 +69,7 @@ TEST(BadModel, MessagesOfCompileNameWhoseFieldItIsAndItsValue) {
       {[](ModelSpec& s) { s.bodies[1].geoms[0].size.x = -1; }, "geom \"hand\": size is -1 0 0, expected "},
       {[](ModelSpec& s) { s.bodies[1].geoms[0].name = "", s.bodies[1].geoms[0].size.y = NAN; },
        "a geom of body \"arm\": size is 0.1 nan 0, expected "},
-      {[](ModelSpec& s) { s.bodies[1].geoms[0].friction[1] = -1; }, "geom \"hand\": friction is 1 -1 0.0001, "},
+      {[](ModelSpec& s) { s.bodies[1].geoms[0].friction[1] = -1; }, "geom \"hand\": friction is 1 -1 1e-04, "},
       {[](ModelSpec& s) { s.bodies[1].geoms[0].condim = 2; }, "geom \"hand\": condim is 2, expected 1, 3, 4 or 6"},
       {[](ModelSpec& s) {
          s.bodies[1].geoms[0].solver_reference = {NAN, 1};

@@ -151,7 +151,7 @@ TEST(Step, TermsThatAreNotFiniteFreezeTheirWorldOnly) {
   const auto past = [](double q) { return q > 1 ? std::nan("") : q; };
   EqualitySet rows(model);
   rows.add_user("row", {.joints = {arm},
-                        .evaluate = [&](auto q, auto, auto phi, auto J, auto) { phi[0] = past(q[0]), J[0] = 1; }});
+                        .evaluate = [&](auto q, auto, auto phi, auto J, auto) { phi[0] = past(q[place]), J[0] = 1; }});
   for (int mode = 0; mode < 4; ++mode) {
     for (const int worlds : {1, 9}) {
       BatchOptions options{.step = {.dt = 5e-3}};
@@ -238,7 +238,7 @@ TEST(Step, AnEmptyTargetIsThePoseAtTheStart) {
     start(model, empty, states), start(model, given, states);
     Stepper<double> first(model, empty, {}), second(model, given, {});
     for (int i = 0; i < 5; ++i) {
-      const std::vector<double> pose(given.qpos.begin(), given.qpos.end());
+      const AlignedVector<double> pose = given.qpos;
       ASSERT_EQ(first.step(empty, drives, {}), second.step(given, drives, pose));
     }
     EXPECT_EQ(state_hash(empty), state_hash(given)) << worlds;

@@ -130,6 +130,7 @@ class Stepper {
 
   /// Takes one step of all worlds that are ok under `drives`, which replace the model's own actuators. The targets are
   /// those of the end of the step. An empty qpos_target is the pose at the start of the step, an empty qvel_target zero.
+  /// Those of packs are aligned as an AlignedVector is.
   /// @return number of worlds that are not ok after the step
   /// @throws ShapeError naming the first array, of data or of targets, that has another size; ValueError for data with
   /// another number of worlds than the constructor's; as Drives::check
