@@ -80,7 +80,9 @@ int main(int argc, char** argv) {
       "file that cannot be read,\n"
       "used or written, 2 wrong usage (command, option or value), 3 the simulation failed, 130 stopped by "
       "Ctrl-C, 143 by\n"
-      "SIGTERM (kill). With --json, a command that fails before it has a result prints an object with `error`.");
+      "SIGTERM (kill). With --json, which all but view and demo have, a command that fails before it has a result "
+      "prints an\n"
+      "object with `error`.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);

@@ -404,6 +404,11 @@ const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
 }
 
 int body_index(const Model& model, nb::handle body, const char* argument) {
+  if (nb::isinstance<nb::str>(body) && model.find_body(nb::cast<std::string>(body)) < 0) {
+    std::string known;
+    for (int i = 0; i < model.nbody() && i < 40; ++i) known += (i ? ", " : "") + model.bodies[i].name;
+    throw ValueError(argument, "\"" + nb::cast<std::string>(body) + "\"", "one of: " + known);
+  }
   return index_of(body, argument, model.nbody(), &Model::body_id, model);
 }
 std::vector<int> Bodies::of(const char* argument, const Model& model) const {

@@ -64,7 +64,8 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
   if (!(options_.tilt_limit > 0))
     throw ValueError("tilt_limit", number_text(options_.tilt_limit), "a positive angle [rad]");
-  if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time [s]");
+  if (!std::isfinite(options_.start) || options_.start > 1e9)  // later, steps are lost in the time's rounding
+    throw ValueError("start", number_text(options_.start), "a time of at most 1e9 s");
   check_substeps(options_.substeps);
   if (!(options_.distance_limit > 0))
     throw ValueError("distance_limit", number_text(options_.distance_limit), "a positive distance [m]");

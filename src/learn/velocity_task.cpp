@@ -63,7 +63,11 @@ VelocityTask::VelocityTask(const Model& model, VelocityTaskOptions options)
   for (int body : options_.feet) {
     if (body < 0 || body >= model.nbody() || model.bodies[body].link < 0)
       throw ValueError("feet", std::to_string(body), "the index of a moving body");
-    feet_.push_back(model.bodies[body].link);
+    const int link = model.bodies[body].link;
+    if (std::find(feet_.begin(), feet_.end(), link) != feet_.end())  // it would count twice
+      throw ValueError("feet", "\"" + model.bodies[body].name + "\", whose link is among them already",
+                       "bodies of different links");
+    feet_.push_back(link);
   }
 }
 

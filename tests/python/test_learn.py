@@ -393,6 +393,9 @@ def test_models_vary_by_their_share():
     for share in (1, -0.1, np.nan):
         with pytest.raises(tarsus.ValueError, match="^share: is .*, expected a number from 0 to less than 1"):
             tarsus.learn.vary(worlds, share)
+    for wrong, error in ({"share": "a"}, TypeError), ({"seed": -1}, tarsus.ValueError), ({"seed": 0.5}, TypeError):
+        with pytest.raises(error, match=f"^{[*wrong][0]}: is "):
+            tarsus.learn.vary(worlds, **{"share": 0.1, **wrong})
 
 
 def test_the_cartwheel_goes_round():
@@ -578,6 +581,12 @@ def test_unknown_options_of_tasks_are_named(name, known):
         tarsus.tasks.make(name, time_limits=3)
 
 
+@pytest.mark.parametrize("start", [1e300, np.inf, np.nan])
+def test_a_start_that_is_no_time_in_the_clip_is_named(start):
+    with pytest.raises(tarsus.ValueError, match="^start: is .*, expected a time of at most 1e9 s"):
+        tarsus.tasks.make("HumanoidWalk", start=start)
+
+
 def test_tasks_take_bodies_by_name_or_index():
     model = tarsus.Model.load(MODELS / "humanoid.xml")
     clip, drives = tarsus.Clip.load(str(MODELS / "clips" / "humanoid_walk.json"), model), tarsus.Drives.uniform(model)
@@ -589,8 +598,9 @@ def test_tasks_take_bodies_by_name_or_index():
         settings.append([*task.settings["feet"], *task.settings["end_effectors"][0]])
     assert settings[0] == settings[1] == settings[2]
     quadruped = tarsus.Model.load(MODELS / "quadruped.xml")
-    for feet, error, message in ((["tail"], tarsus.ValueError, "^body: is \"tail\", expected one of: world, trunk"),
+    for feet, error, message in ((["tail"], tarsus.ValueError, "^feet: is \"tail\", expected one of: world, trunk"),
                                  ([99], tarsus.ValueError, "^feet: is 99, expected an index"), ([1.5], TypeError, "^feet: is of type float"),
+                                 (["trunk", 1], tarsus.ValueError, "^feet: is \"trunk\", whose link is among them already"),
                                  ("trunk", TypeError, "^feet: is 'trunk', expected a list of names or indices of bodies")):
         with pytest.raises(error, match=message):
             tarsus.VelocityTask(quadruped, feet=feet)

@@ -67,7 +67,7 @@ def test_rsl_rl_refuses_what_it_would_not_use():
     for shape in ((2, 1), (28,), (2, 27), (1, 28)):
         with pytest.raises(tarsus.ShapeError, match=r"^actions: are .*, expected \[2, 28\]"):
             env.step(torch.zeros(shape))
-    env.step(torch.zeros(2, 28))
+    env.step(torch.zeros(2, 28, requires_grad=True))  # as a policy's mean is
 
 
 @pytest.mark.parametrize("scale, error", [(np.nan, ValueError), (np.inf, ValueError), (0, ValueError), ("1", TypeError)])

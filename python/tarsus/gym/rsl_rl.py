@@ -43,7 +43,7 @@ class VecEnv(_VecEnv):
         worlds, shape = self.worlds, (self.num_envs, self.num_actions)
         if tuple(actions.shape) != shape:
             raise ShapeError(f"actions: are {list(actions.shape)}, expected {list(shape)}")
-        scaled = np.clip(actions.numpy().astype(np.float64) * self._scale, self._low, self._high)
+        scaled = np.clip(actions.detach().numpy().astype(np.float64) * self._scale, self._low, self._high)
         worlds.step(scaled.astype(worlds.observation.dtype))
         return (self.get_observations(), torch.from_numpy(worlds.reward.astype(np.float32)),
                 torch.from_numpy(worlds.terminated | worlds.truncated),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import MotionTask, VectorTask
-from ..errors import ValueError  # noqa: A004 (the C++ name)
+from ..errors import ValueError, expect  # noqa: A004 (the C++ name)
 
 MOST_THREADS = 256  #: of a VectorTask
 
@@ -31,8 +31,10 @@ def vary(worlds, share, seed=0):
     gains and force limit of each drive. One such factor each multiplies the friction of all geoms, and gains, damping and
     force limits of all actuators. Centres of mass move by up to share × 0.1 m along each axis. What has no effect in the task
     is left out. Equal worlds, share and seed give equal models. Returns the names of what varies."""
-    if not 0 <= share < 1:
+    if not 0 <= expect("share", share, int, float, np.number) < 1:
         raise ValueError(f"share: is {share}, expected a number from 0 to less than 1")
+    if expect("seed", seed, int, np.integer) < 0:
+        raise ValueError(f"seed: is {seed}, expected a whole number, not negative")
     random, model, n = np.random.default_rng(seed), worlds.task.model, worlds.worlds
     values = {name: random.uniform(1 - share, 1 + share, (n, getattr(model, count)) if count else n) for name, count in _FACTORS.items()}
     values["com_offset"] = random.uniform(-share * LARGEST_OFFSET, share * LARGEST_OFFSET, (n, model.nbody, 3))

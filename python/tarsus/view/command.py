@@ -49,7 +49,8 @@ def parser():
     view.add_argument("--mapping", help="mapping from the clip's channels to the joints")
     view.add_argument("--model", help="model of a recording or a clip")
     view.add_argument("--keyframe", help="keyframe of the model to start from: name or number")
-    view.add_argument("--dt", type=float, help="time step [s]")
+    view.add_argument("--dt", type=float, help="time step [s] (default: with a clip 1/30; otherwise the file's timestep, but at least "
+                      "1/480 and at most 1/60, unlike `tarsus run`)")
     view.add_argument("--gains", type=gains, help="gains of the drives that hold the start pose or follow the clip: KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file")
     view.add_argument("--force-limit", type=force_limit, help='largest drive force [N m], or "model" for the limits of the file')
     view.add_argument("--plain", action="store_true", default=None, help="drives with the paper's law, which is unstable at large steps")
