@@ -263,7 +263,7 @@ QVEL_OF_BOWLS = [-0.323, 0.31, 0.146, -13.243, -19.738, 12.333, -0.217, 0.886, 0
 @pytest.mark.parametrize("joint, qpos, qvel", [("<freejoint/>", QPOS_OF_BOWLS, QVEL_OF_BOWLS),
                                                ('<joint type="ball"/>', [1, 0, 0, 0] * 3, 50 * np.random.default_rng(3).normal(size=9))])
 def test_fast_bodies_of_many_shapes_are_stepped(joint, qpos, qvel):
-    """Three bowls of boxes that spin by radians a step, with 28,000 and 23,000 contacts within reach. A dense matrix of their
+    """Three bowls of boxes that spin by radians a step, with 33,000 and 23,000 contacts within reach. A dense matrix of their
     rows would take 56 and 32 GB."""
     def bowl(place, turn, size, rings, radius, box):
         return (f'<body pos="{place}" euler="{turn}">{joint}<geom type="cylinder" size="{size}"/><replicate count="20" euler="0 0 18">'
