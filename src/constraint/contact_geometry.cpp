@@ -214,7 +214,8 @@ void ContactGeometry::add_pairs(const Model& model) {
       diagnostics_.push_back(
           {Severity::warning, pair.where,
            "friction that depends on the direction is not simulated with condim 6: the larger is taken"});
-    explicit_pairs_.push_back({std::min(i, j), std::max(i, j), surface, pair.where});
+    explicit_pairs_.push_back(
+        {std::min(i, j), std::max(i, j), surface, pair.where, directional_friction(i, j, surface)});
     for (const int k : {i, j}) margin_[k] = std::max(margin_[k], surface.margin);
   }
   const auto before = [](const ContactPair& x, const ContactPair& y) {
@@ -320,6 +321,21 @@ double ContactGeometry::friction_of(BodyPair pair, double first_scale, double se
   return mix(first, second).friction[0];
 }
 
+/// The ellipse of sliding friction; null: a circle. MuJoCo's contact frame follows a capsule on a plane.
+std::shared_ptr<const DirectionalFriction> ContactGeometry::directional_friction(int i, int j,
+                                                                                 const ContactSurface& surface) const {
+  if (!surface.directional() || surface.dimension == 6) return nullptr;
+  DirectionalFriction out;
+  const double most = std::max(surface.friction[0], surface.friction[1]);
+  out.share = {surface.friction[0] / most, surface.friction[1] / most};
+  for (const auto& [of, other] : {std::pair{i, j}, std::pair{j, i}}) {
+    const ContactShape& capsule = shapes_[of];
+    if (capsule.shape.type == ShapeType::capsule && shapes_[other].shape.type == ShapeType::plane)
+      out.carrier = capsule.carrier(), out.axis = capsule.pose.rotation.column_z();
+  }
+  return std::make_shared<const DirectionalFriction>(out);
+}
+
 /// A contact of these two shapes without its point.
 LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
   LinkContact usual;
@@ -327,8 +343,7 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
   usual.dimension = both.dimension;
   usual.friction = std::max(both.friction[0], both.friction[1]), usual.torsional = both.friction[2];
   usual.rolling = std::max(both.friction[3], both.friction[4]);
-  if (both.directional() && both.dimension < 6)
-    usual.friction_share = {both.friction[0] / usual.friction, both.friction[1] / usual.friction};
+  if (const ContactPair* own = explicit_pair(i, j)) usual.directional = own->directional.get();
   usual.spook = both.spook;
   usual.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28;
   return usual;

@@ -16,6 +16,7 @@
 #include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
@@ -25,8 +26,13 @@ std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: 
   return {Vec3d{1 + sign * n.x * n.x * a, sign * b, -sign * n.x}, Vec3d{b, sign + n.y * n.y * a, -n.y}};
 }
 
-std::array<Vec3d, 2> frame_tangents(const Vec3d& n) {
-  const Vec3d y = std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1}, t = y - n * dot(n, y);
+std::array<Vec3d, 2> frame_tangents(const Vec3d& n, const Vec3d& axis) {
+  const auto along = [&](const Vec3d& x) { return x - n * dot(n, x); };
+  Vec3d t = along(axis);
+  if (!(norm(t) > kMujocoMinval)) {
+    const bool upright = dot(axis, axis) > 0 && std::abs(n.x) < 0.5;  // a capsule: MuJoCo then takes x
+    t = along(upright ? Vec3d{1, 0, 0} : std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1});
+  }
   const Vec3d first = t * (1 / norm(t));
   return {first, cross(n, first)};
 }
@@ -52,9 +58,7 @@ static void sort_contacts(std::vector<LinkContact>& contacts) {
 }
 
 /// Whether contact_terms_kernel() computes the first three rows.
-static bool is_usual(const LinkContact& c) {
-  return c.dimension >= 3 && c.restitution == 0 && c.friction_share == std::array<double, 2>{1, 1};
-}
+static bool is_usual(const LinkContact& c) { return c.dimension >= 3 && c.restitution == 0 && !c.directional; }
 
 /// Lays out the rows of the contacts, and overwrites the last step's terms.
 /// @return the contacts are in order, and none is of the world with itself
@@ -173,10 +177,12 @@ void StepTerms<R>::add_contact(std::size_t index, int from) {
   ContactRows& rows = geometry_.contacts[index];
   if (from == 0) {
     const LinkState<R>* links = step_.data->links();
-    const bool alike = c.friction_share == std::array<double, 2>{1, 1};
-    const auto [t1, t2] = alike ? contact_tangents(c.point.normal) : frame_tangents(c.point.normal);
+    const DirectionalFriction* f = c.directional;
+    const auto capsule = [&] { return f->carrier >= 0 ? widen(links[f->carrier].R) * f->axis : f->axis; };
+    const auto [t1, t2] = f ? frame_tangents(c.point.normal, capsule()) : contact_tangents(c.point.normal);
+    const std::array<double, 2> share = f ? f->share : std::array<double, 2>{1, 1};
     // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
-    rows.axis[0] = c.point.normal, rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
+    rows.axis[0] = c.point.normal, rows.axis[1] = t1 * share[0], rows.axis[2] = t2 * share[1];
     rows.arm_a = c.point.position - widen(links[c.a].o);
     rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
   }

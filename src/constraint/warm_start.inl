@@ -23,7 +23,7 @@ double square_or_1(const Vec3d& a) {
 
 /// Whether the contact's axes are unit vectors, which they are unless friction depends on the direction. Impulses are
 /// sums of the axes and velocities projections on them; the two agree for unit vectors.
-bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.friction_share[1] == 1; }
+bool of_units(const LinkContact& c) { return !c.directional; }
 
 }  // namespace
 

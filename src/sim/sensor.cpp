@@ -282,6 +282,15 @@ void SensorSet::find_links() {
   }
   for (const ContactQuery& query : contact_queries_) {
     if (query.first.zone) use(query.first.zone->frame.link);
+    using Query = ContactQuery;
+    if (!(query.fields & (Query::force | Query::torque | Query::tangent)) || query.order == Query::Order::net) continue;
+    for (int b = 0; b < model_.nbody(); ++b) {  // for capsule_axis()
+      const auto accepts = [&](const Query::Side& side) { return side.bodies.empty() || side.bodies[b]; };
+      const auto is_capsule = [](const GeomSpec& g) { return g.type == GeomType::capsule; };
+      if ((accepts(query.first) || accepts(query.second)) &&
+          std::ranges::any_of(model_.spec.bodies[b].geoms, is_capsule))
+        use(model_.bodies[b].link);
+    }
   }
   for (const Scratch::Sides& sides : scratch_->sides) {
     for (const auto& side : sides) {
@@ -700,7 +709,7 @@ double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
 }
 
 /// Reads the contacts between the two sides, in the requested order; unused slots are zero. The axes are MuJoCo's: the
-/// normal points from the first side to the second, the tangent is next to y, or to z if the normal is nearly y.
+/// normal points from the first side to the second, the tangent is that of frame_tangents().
 void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double* out) const {
   const ContactQuery& query = contact_queries_[s.object];
   const auto is = [](const ContactQuery::Side& side, int body, int geom) {
@@ -713,7 +722,8 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   std::vector<TouchPoint> found;  // seen from the first side, b, to the second, a
   const auto write = [&](const TouchPoint& point, double* to, bool net) {
     const bool turned = !net && rank(point.body_a, point.geom_a) < rank(point.body_b, point.geom_b);
-    write_contact(query, double(found.size()), point, turned, to);
+    const Vec3d t = frame_tangents(point.normal, net ? Vec3d{0, 0, 0} : capsule_axis(point))[0];
+    write_contact(query, double(found.size()), point, turned ? -t : t, to);
   };
   for (const TouchPoint& c : state.forces.contacts) {
     if (c.distance > c.margin || (query.first.zone && !inside(*query.first.zone, links, c.point))) continue;
@@ -746,9 +756,21 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   for (std::size_t i = 0; i < filled; ++i) write(found[i], out + std::size_t(query.width) * i, false);
 }
 
-/// @param turned the order of the geoms is opposite to MuJoCo's, whose frame is then rotated about its third axis
-void SensorSet::write_contact(const ContactQuery& query, double found, const TouchPoint& c, bool turned, double* out) {
-  const Vec3d t = frame_tangents(c.normal)[0] * (turned ? -1.0 : 1.0), u = cross(c.normal, t);
+/// The axis of a capsule on a plane; zero for other shapes.
+Vec3d SensorSet::capsule_axis(const TouchPoint& c) const {
+  const GeomSpec &a = model_.spec.bodies[c.body_a].geoms[c.geom_a], &b = model_.spec.bodies[c.body_b].geoms[c.geom_b];
+  const auto axis = [&](int body, const GeomSpec& geom) {
+    return body_pose(model_, actuation_.data(), body).R * rotation(geom.orientation).column_z();
+  };
+  if (a.type == GeomType::capsule && b.type == GeomType::plane) return axis(c.body_a, a);
+  if (b.type == GeomType::capsule && a.type == GeomType::plane) return axis(c.body_b, b);
+  return {0, 0, 0};
+}
+
+/// @param t first tangent. If the order of the geoms is opposite to MuJoCo's, the frame is rotated about its third axis.
+void SensorSet::write_contact(const ContactQuery& query, double found, const TouchPoint& c, const Vec3d& t,
+                              double* out) {
+  const Vec3d u = cross(c.normal, t);
   const auto write = [&](unsigned field, const Vec3d& value) {
     if (query.fields & field) store_in(value, out), out += 3;
   };

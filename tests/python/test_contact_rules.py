@@ -193,6 +193,62 @@ def test_pairs_with_two_frictions_slide_on_their_ellipse(friction, angle):
     assert np.allclose(data.qvel[:2], theirs.qvel[:2], atol=0.03 * PUSH * seconds)  # its friction is soft
 
 
+#: A capsule that slides flat on the floor, and does not turn.
+ROD = """<mujoco><option timestep="{dt}" gravity="0 0 -{g}"/><worldbody><geom name="f" type="plane" size="0 0 1"/><body pos="0 0 .1">
+  <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/><joint type="slide" axis="0 0 1"/>
+  <geom name="b" type="capsule" size=".1 .3" zaxis="{axis}" mass="2"/></body></worldbody>{pair}
+  <sensor><contact geom1="f" geom2="b" num="2" data="force tangent"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("heading", [0, 30, 60, 90, None])
+def test_two_frictions_of_a_capsule_on_a_plane_follow_its_axis(heading, across):
+    """Only one of the two coefficients acts if the capsule slides along or across its axis, whatever its heading. The axis of an
+    upright capsule (None) has no direction in the plane; MuJoCo then takes x."""
+    angle = np.radians(heading or 0)
+    along, normal = np.array([np.cos(angle), np.sin(angle), 0]), np.array([-np.sin(angle), np.cos(angle), 0])
+    text = ROD.format(dt=0.001, g=G, axis="0 0 1" if heading is None else " ".join(map(str, along)), pair=pair('friction=".1 .7"'))
+    if heading is None:
+        text = text.replace('pos="0 0 .1"', 'pos="0 0 .4"')
+    way, friction = (normal, 0.7) if across else (along, 0.1)
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    theirs, data = mujoco.MjData(model), tarsus.Data(tarsus.Model.from_xml_string(text))
+    theirs.qvel[:] = data.qvel[:] = 2 * way
+    stepper = tarsus.Stepper(data)
+    batch = tarsus.Batch(data.model, 2, dt=0.001)
+    batch.qvel[:] = data.qvel
+    for _ in range(100):
+        mujoco.mj_step(model, theirs)
+        assert stepper.step() == 0
+    batch.rollout(100, states=False)
+    speed = 2 - friction * G * 0.1
+    assert np.allclose(data.qvel, speed * way, atol=1e-3)
+    assert np.allclose(batch.qvel[0], data.qvel, atol=1e-12)
+    assert np.allclose(theirs.qvel[:2], speed * way[:2], atol=0.05)  # its friction is soft
+    for force, tangent in data.sensordata.reshape(2, 2, 3)[: 1 if heading is None else 2]:
+        assert np.allclose(tangent, along, atol=1e-9)
+        assert np.allclose(force[1:], force[0] * friction * np.array([0, -1] if across else [-1, 0]), atol=1e-3 * G)
+
+
+def test_tangents_of_a_capsule_on_a_plane_are_mujocos():
+    """Capsules of random orientation on planes of random orientation."""
+    random = np.random.default_rng(5)
+    text = lambda v: " ".join(map(str, v))  # noqa: E731
+    for _ in range(40):
+        plane, capsule, body = random.normal(size=(3, 4))
+        xml = f"""<mujoco><option timestep="1e-6"/><worldbody><geom name="f" type="plane" size="0 0 1" quat="{text(plane)}"/>
+          <body quat="{text(body)}"><freejoint/>
+            <geom name="b" type="capsule" size=".1 .3" quat="{text(capsule)}" pos="{text(random.uniform(-0.05, 0.05, 3))}" mass="1"/></body></worldbody>
+          <sensor><contact geom1="f" geom2="b" data="normal tangent"/><contact geom1="b" geom2="f" data="normal tangent"/></sensor></mujoco>"""
+        model, data = mujoco.MjModel.from_xml_string(xml), tarsus.Data(tarsus.Model.from_xml_string(xml))
+        theirs = mujoco.MjData(model)
+        mujoco.mj_forward(model, theirs)
+        assert tarsus.Stepper(data).step() == 0
+        assert np.abs(theirs.sensordata).max() > 0.5
+        np.testing.assert_allclose(data.sensordata, theirs.sensordata, atol=1e-4)  # a step later
+
+
 def test_two_frictions_of_a_free_body_are_refused_with_their_place():
     model = tarsus.Model.from_xml_string(scene("", "", pair('friction=".1 .3"')))
     with pytest.raises(tarsus.InputError, match="friction that depends on the direction"):

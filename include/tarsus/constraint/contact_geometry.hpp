@@ -48,6 +48,7 @@ struct ContactPair {
   int first, second;
   ContactSurface surface;
   Location where;
+  std::shared_ptr<const DirectionalFriction> directional;  ///< of contacts, also in copies; null: none
 };
 
 class ContactGeometry {
@@ -162,6 +163,7 @@ class ContactGeometry {
   template <class R>
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual,
              double margin, double h, Vec3d* parting, std::vector<LinkContact>& contacts);
+  std::shared_ptr<const DirectionalFriction> directional_friction(int i, int j, const ContactSurface& surface) const;
   LinkContact usual_contact(int i, int j, const ContactSurface& both) const;
   int add_capsule_on_plane(int i, int j, double margin);
   bool slender(int i, int j) const;

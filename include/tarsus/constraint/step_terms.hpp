@@ -29,16 +29,21 @@
 
 namespace tarsus {
 
+/// Sliding friction that depends on the direction.
+struct DirectionalFriction {
+  std::array<double, 2> share{1, 1};  ///< factors of μ along the tangents of MuJoCo's contact frame
+  int carrier = -1;                   ///< link or mocap carrier of the capsule; -1: the world
+  Vec3d axis{0, 0, 0};                ///< of a capsule on a plane, in its carrier's frame; zero for other shapes
+};
+
 /// A point at which two links touch, or may touch within the step. At most one of the two is the world.
 struct LinkContact {
   int a = -1, b = -1;   ///< links; -1: the world
   ContactPoint point;   ///< normal from b to a; distance beyond the margin, where forces begin
   int dimension = 3;    ///< number of rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 torsion too, 6 rolling too
   double friction = 1;  ///< μ of sliding; the larger value where it depends on the direction
-  /// Factors of μ along the two tangents: (1, 1) except for condim 3 and 4 of an explicit pair. Where they differ from
-  /// (1, 1), the tangents are those of MuJoCo's contact frame.
-  std::array<double, 2> friction_share{1, 1};
-  double torsional = 0, rolling = 0;  ///< [m]; times the normal force they bound the torques
+  const DirectionalFriction* directional = nullptr;  ///< null: μ is the same in all directions
+  double torsional = 0, rolling = 0;                 ///< [m]; times the normal force they bound the torques
   double restitution = 0;
   Spook spook;                      ///< used where ε > 0 [m/N]; else relative_compliance
   double relative_compliance = 0;   ///< [s²] ε per inverse mass; 0: the default compliance
@@ -50,8 +55,9 @@ struct LinkContact {
 
 /// Two tangents t₁, t₂ with t₁ × t₂ = n, computed from the unit normal n alone.
 std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
-/// The tangents of MuJoCo's contact frame: t₁ is as near to y as possible, or to z where the normal is near y.
-std::array<Vec3d, 2> frame_tangents(const Vec3d& normal);
+/// The tangents of MuJoCo's contact frame: t₁ is as near to y as possible, or to z where the normal is near y; for a
+/// capsule on a plane, as near to the capsule's axis as possible.  @param axis the capsule's; zero for other shapes
+std::array<Vec3d, 2> frame_tangents(const Vec3d& normal, const Vec3d& axis = {0, 0, 0});
 
 enum class StepStatus : std::uint8_t {
   converged,            ///< the residual is within the tolerance, the impulses within their sets

@@ -137,7 +137,8 @@ class SensorSet {
   void find_motions(const SensorInput& state);
   void add_contact_query(const SensorSpec& spec, Sensor& sensor);
   void read_contacts(const Sensor& s, const SensorInput& state, double* out) const;
-  static void write_contact(const ContactQuery& query, double found, const TouchPoint& c, bool turned, double* out);
+  Vec3d capsule_axis(const TouchPoint& c) const;
+  static void write_contact(const ContactQuery& query, double found, const TouchPoint& c, const Vec3d& t, double* out);
   void find_forces(const SensorInput& state);
   void find_subtrees();
 
