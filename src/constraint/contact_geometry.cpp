@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "tarsus/base/index.hpp"
@@ -80,15 +81,29 @@ CapsuleAround capsule_around(const ContactShape& shape) {
   return in_shape(centre, axis, radius, size[k]);
 }
 
-/// The terrain of a geom; null if its heights were not read.
-std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::string& name) {
-  const int index = index_of(spec.height_fields, name);
-  const HeightFieldSpec* const field = index >= 0 ? &spec.height_fields[index] : nullptr;
-  if (!field || field->rows == 0) return nullptr;
-  std::vector<double> heights(std::size_t(field->rows) * std::size_t(field->columns), 0.0);
-  for (std::size_t k = 0; k < field->elevation.size(); ++k) heights[k] = field->elevation[k] * field->size[2];
-  return std::make_unique<HeightField>(field->rows, field->columns, heights, field->size[0], field->size[1],
-                                       field->size[3]);
+std::unique_ptr<HeightField> height_field_of(const HeightFieldSpec& field) {
+  std::vector<double> heights(std::size_t(field.rows) * std::size_t(field.columns), 0.0);
+  for (std::size_t k = 0; k < field.elevation.size(); ++k) heights[k] = field.elevation[k] * field.size[2];
+  return std::make_unique<HeightField>(field.rows, field.columns, heights, field.size[0], field.size[1], field.size[3]);
+}
+
+/// Why the geom has no shape; empty: it has one.
+std::string missing_part(const ModelSpec& spec, const GeomSpec& geom) {
+  if (geom.type == GeomType::sdf) return "shapes of type sdf are not simulated";
+  if (geom.type == GeomType::mesh) {
+    const int mesh = index_of(spec.meshes, geom.mesh);
+    if (mesh < 0 || spec.meshes[mesh].vertices.empty()) return "the mesh \"" + geom.mesh + "\" was not read";
+  }
+  if (geom.type == GeomType::height_field) {
+    const int field = index_of(spec.height_fields, geom.height_field);
+    if (field < 0 || spec.height_fields[field].rows == 0)
+      return "the height field \"" + geom.height_field + "\" was not read";
+  }
+  return {};
+}
+
+bool takes_part(const GeomSpec& geom, bool in_pair) {
+  return !geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0 || in_pair);
 }
 
 }  // namespace
@@ -117,32 +132,54 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   spheres_.list(pairs_, apart);
 }
 
+Diagnostics contact_findings(const ModelSpec& spec) {
+  Diagnostics out;
+  if (!spec.option.contact_enabled) return out;
+  const auto warn = [&](const Location& where, const std::string& what) {
+    out.push_back({Severity::warning, where, what});
+  };
+  std::set<std::string> paired, acting;  // geoms of explicit pairs, and those of them that have a shape
+  for (const ContactPairSpec& pair : spec.contact_pairs) paired.insert({pair.geom1, pair.geom2});
+  for (const BodySpec& body : spec.bodies) {
+    for (const GeomSpec& geom : body.geoms) {
+      if (!takes_part(geom, !geom.name.empty() && paired.contains(geom.name))) continue;
+      const std::string missing = missing_part(spec, geom);
+      if (!missing.empty()) {
+        warn(geom.where, "left out of contact: " + missing);
+        continue;
+      }
+      acting.insert(geom.name);
+    }
+  }
+  std::set<std::pair<std::string, std::string>> known;
+  for (const ContactPairSpec& pair : spec.contact_pairs) {
+    for (const std::string& name : {pair.geom1, pair.geom2}) {
+      if (!acting.contains(name)) warn(pair.where, "left out of contact: \"" + name + "\" is no shape that takes part");
+    }
+    const ContactSurface surface = contact_surface(pair);
+    if (surface.directional() && surface.dimension == 6)
+      warn(pair.where, "friction that depends on the direction is not simulated with condim 6: the larger is taken");
+    if (!known.insert(std::minmax(pair.geom1, pair.geom2)).second)
+      warn(pair.where, "left out of contact: a second pair of the same two shapes");
+  }
+  return out;
+}
+
 SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
   SolidShape out;
-  if (geom.type == GeomType::sdf) {
-    out.missing = "shapes of type sdf are not simulated";
-    return out;
-  }
+  out.missing = missing_part(spec, geom);
+  if (!out.missing.empty()) return out;
   out.shape = {shape_type(geom.type), geom.size};
   if (geom.type == GeomType::mesh) {
-    const int mesh = index_of(spec.meshes, geom.mesh);
-    if (mesh < 0 || spec.meshes[mesh].vertices.empty()) {
-      out.missing = "the mesh \"" + geom.mesh + "\" was not read";
-      return out;
-    }
     try {
-      out.hull = shared_hull(spec.meshes[mesh].vertices);
+      out.hull = shared_hull(spec.meshes[index_of(spec.meshes, geom.mesh)].vertices);
     } catch (const ValueError& e) {
       throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
     }
     out.shape.hull = out.hull.get();
   }
   if (geom.type == GeomType::height_field) {
-    out.field = height_field_of(spec, geom.height_field);
-    if (!out.field) {
-      out.missing = "the height field \"" + geom.height_field + "\" was not read";
-      return out;
-    }
+    out.field = height_field_of(spec.height_fields[index_of(spec.height_fields, geom.height_field)]);
     out.shape.field = out.field.get();
     out.shape.size = {0, 0, 0};  // the field has its own size
   }
@@ -159,12 +196,9 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   bool in_pair = false;
   for (const ContactPairSpec& pair : model.spec.contact_pairs)
     in_pair = in_pair || (!geom.name.empty() && (pair.geom1 == geom.name || pair.geom2 == geom.name));
-  if (geom.visual_only || (geom.contype == 0 && geom.conaffinity == 0 && !in_pair)) return;
+  if (!takes_part(geom, in_pair)) return;
   SolidShape solid = solid_shape(model.spec, geom);
-  if (!solid.missing.empty()) {
-    diagnostics_.push_back({Severity::warning, geom.where, "left out of contact: " + solid.missing});
-    return;
-  }
+  if (!solid.missing.empty()) return;
   ContactShape shape;
   shape.shape = solid.shape;
   if (solid.hull) hulls_.push_back(std::move(solid.hull));
@@ -198,22 +232,16 @@ void ContactGeometry::add_pairs(const Model& model) {
     excluded_.push_back(pair_key(a, b));
   }
   std::sort(excluded_.begin(), excluded_.end());
-  const auto shape_named = [&](const ContactPairSpec& pair, const std::string& name) {
+  const auto shape_named = [&](const std::string& name) {
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       if (model.spec.bodies[shapes_[i].body].geoms[shapes_[i].geom].name == name) return int(i);
     }
-    diagnostics_.push_back(
-        {Severity::warning, pair.where, "left out of contact: \"" + name + "\" is no shape that takes part"});
     return -1;
   };
   for (const ContactPairSpec& pair : model.spec.contact_pairs) {
-    const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
+    const int i = shape_named(pair.geom1), j = shape_named(pair.geom2);
     if (i < 0 || j < 0 || shapes_[i].link == shapes_[j].link) continue;  // no effect: both on one link, or none moves
     const ContactSurface surface = contact_surface(pair);
-    if (surface.directional() && surface.dimension == 6)
-      diagnostics_.push_back(
-          {Severity::warning, pair.where,
-           "friction that depends on the direction is not simulated with condim 6: the larger is taken"});
     explicit_pairs_.push_back(
         {std::min(i, j), std::max(i, j), surface, pair.where, directional_friction(i, j, surface)});
     for (const int k : {i, j}) margin_[k] = std::max(margin_[k], surface.margin);
@@ -223,12 +251,7 @@ void ContactGeometry::add_pairs(const Model& model) {
   };
   std::stable_sort(explicit_pairs_.begin(), explicit_pairs_.end(), before);
   const auto same = [&](const ContactPair& x, const ContactPair& y) { return !before(x, y); };
-  const auto second = [&](auto from) { return std::adjacent_find(from, explicit_pairs_.end(), same); };
-  for (auto at = second(explicit_pairs_.begin()); at != explicit_pairs_.end(); at = second(at)) {
-    diagnostics_.push_back(
-        {Severity::warning, at[1].where, "left out of contact: a second pair of the same two shapes"});
-    explicit_pairs_.erase(at + 1);
-  }
+  explicit_pairs_.erase(std::unique(explicit_pairs_.begin(), explicit_pairs_.end(), same), explicit_pairs_.end());
 }
 
 /// The pair with its links as terms are sorted: the higher link first.

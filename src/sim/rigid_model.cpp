@@ -186,9 +186,8 @@ RigidModel rigid_model(const Model& model) {
   RigidModel r;
   r.nq = model.nq, r.nv = model.nv;
   const auto geometry = std::make_shared<ContactGeometry>(model);
-  for (const Diagnostic& d : geometry->diagnostics()) {
-    if (d.severity != Severity::note) throw InputError(d.where, d.message);
-  }
+  if (const Diagnostics lost = contact_findings(model.spec); !lost.empty())
+    throw InputError(lost[0].where, lost[0].message);
   r.geometry = geometry;
   RigidScene& scene = r.scene;
   scene.name = model.name;

@@ -427,7 +427,11 @@ NAMED = {
     "deformable": {"skin": ({"top": '<deformable>\n<skin file="x.skn"/>\n</deformable>'}, "<skin"),
                    "flex": ({"top": '<deformable>\n<flex name="x" dim="1" body="a b" vertex="0 0 0 1 0 0" element="0 1"/>\n</deformable>'}, "<flex")},
     "contact": {"solreffriction": ({"contact": '<pair geom1="g" geom2="h" solreffriction=".1 1"/>'}, "<pair"),
-                "adhesion": ({"contact": '<pair geom1="g" geom2="h" adhesion="1"/>'}, "<pair")},
+                "adhesion": ({"contact": '<pair geom1="g" geom2="h" adhesion="1"/>'}, "<pair"),
+                "friction that depends on the direction with condim 6 (the larger is taken)":
+                    ({"contact": '<pair geom1="g" geom2="h" condim="6" friction="1 .5"/>'}, "<pair"),
+                "a second pair of two geoms (left out; MuJoCo 4 adds the contacts of both)":
+                    ({"contact": '<pair geom1="g" geom2="h"/>\n<pair geom1="h" geom2="g" name="again"/>'}, 'name="again"')},
     "equality": {"what an earlier one says": ({"equality": '<joint joint1="j" joint2="k"/>\n<joint joint1="j" joint2="k" name="again"/>'}, '<joint joint1="j" joint2="k" name'),
                  "solref and solimp of their own": ({"equality": '<joint joint1="j" joint2="k" solref=".1 1"/>'}, "<joint joint1"),
                  **{name: ({"equality": f'<{name} flex="x"/>'}, f"<{name}") for name in ("flex", "flexvert", "flexstrain")}},

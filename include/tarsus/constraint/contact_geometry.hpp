@@ -43,6 +43,10 @@ struct SolidShape {
 /// @throws InputError for sizes that are negative or not finite, hulls without volume
 SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom);
 
+/// Warnings, at their lines, of shapes and pairs that are left out of contact, and of contacts that differ from what the
+/// file says.
+Diagnostics contact_findings(const ModelSpec& spec);
+
 /// An explicit <pair> of shapes, first < second.
 struct ContactPair {
   int first, second;
@@ -53,7 +57,7 @@ struct ContactPair {
 
 class ContactGeometry {
  public:
-  /// Leaves out shapes that are not simulated yet and names them in diagnostics().
+  /// Leaves out shapes and pairs that contact_findings() names.
   /// @throws InputError for sizes that are negative or not finite, hulls without volume, unknown names in pairs
   explicit ContactGeometry(const Model& model);
   /// No shapes at all.
@@ -80,7 +84,6 @@ class ContactGeometry {
   /// There are so many shapes that a broad phase finds their pairs.
   bool crowded() const { return crowded_; }
   bool empty() const { return !crowded_ && pairs_.empty(); }
-  const Diagnostics& diagnostics() const { return diagnostics_; }
 
   /// Whether one shape may fall while the other does not: they are of different trees, at least one of which is not
   /// fixed to the world.
@@ -187,7 +190,6 @@ class ContactGeometry {
   double gravity_ = 0, fall_ = 0;  ///< [m/s²]; free fall of a body within the step [m]
   bool crowded_ = false;
   Crowd crowd_;
-  Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes
   Poses poses_;
   CapsulesOnPlanes capsules_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/io/mjcf.hpp"
 
 namespace tarsus {
@@ -204,6 +205,7 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   sink_.throw_if_failed();
   settle_by_inertia();
   sink_.throw_if_failed();
+  for (const Diagnostic& d : contact_findings(spec_)) sink_.add(d.severity, d.where, d.message);
   name_default_softness(root);
   spec_.diagnostics = sink_.take();
   return std::move(spec_);
