@@ -140,7 +140,10 @@ Diagnostics contact_findings(const ModelSpec& spec) {
   };
   std::set<std::string> paired, acting;  // geoms of explicit pairs, and those of them that have a shape
   for (const ContactPairSpec& pair : spec.contact_pairs) paired.insert({pair.geom1, pair.geom2});
-  for (const BodySpec& body : spec.bodies) {
+  std::vector<char> moves(spec.bodies.size());
+  for (std::size_t b = 0; b < spec.bodies.size(); ++b) {
+    const BodySpec& body = spec.bodies[b];
+    moves[b] = body.mocap || !body.joints.empty() || (body.parent >= 0 && moves[std::size_t(body.parent)]);
     for (const GeomSpec& geom : body.geoms) {
       if (!takes_part(geom, !geom.name.empty() && paired.contains(geom.name))) continue;
       const std::string missing = missing_part(spec, geom);
@@ -149,6 +152,10 @@ Diagnostics contact_findings(const ModelSpec& spec) {
         continue;
       }
       acting.insert(geom.name);
+      if (geom.type == GeomType::height_field && moves[b])
+        warn(geom.where,
+             "only the upper surface of a height field touches: on a moving body it falls through what is "
+             "below it");
     }
   }
   std::set<std::pair<std::string, std::string>> known;

@@ -422,7 +422,9 @@ NAMED = {
              "builtin and plugin meshes": ({"asset": '<mesh name="m" builtin="sphere" params="1"/>'}, "builtin"),
              "left without a surface": ({"asset": '<mesh name="m"><plugin plugin="x"/></mesh>'}, "<mesh"),
              "missing file when `lenient` and no inertia needs it": ({"asset": '<mesh name="m" file="no.obj"/>'}, "no.obj")},
-    "hfield": {"missing file when `lenient`": ({"asset": '<hfield name="m" file="no.png" size="1 1 1 1"/>'}, "no.png")},
+    "hfield": {"missing file when `lenient`": ({"asset": '<hfield name="m" file="no.png" size="1 1 1 1"/>'}, "no.png"),
+               "what lies below a field on a moving body (it falls through)":
+                   ({"asset": '<hfield name="m" nrow="2" ncol="2" size="1 1 1 1"/>', "inside": '<geom type="hfield" hfield="m"/>'}, 'type="hfield"')},
     "skin, extension, plugin": {"all": ({"top": '<extension>\n<plugin plugin="mujoco.pid"/>\n</extension>'}, "<plugin")},
     "deformable": {"skin": ({"top": '<deformable>\n<skin file="x.skn"/>\n</deformable>'}, "<skin"),
                    "flex": ({"top": '<deformable>\n<flex name="x" dim="1" body="a b" vertex="0 0 0 1 0 0" element="0 1"/>\n</deformable>'}, "<flex")},
