@@ -847,7 +847,7 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
       const std::span<R> mine = part(from, n, world);
       return std::span<const double>(worker.state.insert(worker.state.end(), mine.begin(), mine.end()), at(n));
     };
-    static const StepForces kUnknown{false, {}, {}, {}, {}, {}};
+    static const StepForces kUnknown{false, {}, {}, {}, {}, {}, {}, {}};
     const bool felt = !worker.felt.empty(), good = status(world) == WorldStatus::ok;
     const SensorInput input{time(world),
                             add(state_.qpos, nq),

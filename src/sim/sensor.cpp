@@ -85,11 +85,13 @@ void read_limit(bool limited, const std::array<double, 2>& range, double margin,
   }
 }
 
+/// Whether the sensor measures what a body's parent exerts on it.
+bool passes_on(SensorKind kind) { return kind == SensorKind::force || kind == SensorKind::torque; }
+
 /// Whether the sensor needs StepForces.
 bool feels(SensorKind kind) {
   using enum SensorKind;
-  return kind == touch || kind == contact || kind == force || kind == torque || kind == jointlimitfrc ||
-         kind == tendonlimitfrc;
+  return kind == touch || kind == contact || passes_on(kind) || kind == jointlimitfrc || kind == tendonlimitfrc;
 }
 
 SiteZone zone_of(const SitePlace& site) { return {site.frame, site.spec->type, site.spec->size}; }
@@ -234,7 +236,7 @@ void SensorSet::add(const SensorSpec& spec) {
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // it still occupies its place in sensordata
   using enum SensorKind;
   feels_contact_ = feels_contact_ || feels(s.kind);
-  needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
+  needs_forces_ = needs_forces_ || passes_on(s.kind);
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
   numbers_ += s.dimension;
@@ -273,7 +275,7 @@ void SensorSet::find_links() {
   using enum SensorKind;
   for (const Sensor& s : sensors_) {
     if (s.kind == none) continue;
-    needs_all_links_ = needs_all_links_ || s.kind == rangefinder || s.kind == force || s.kind == torque;
+    needs_all_links_ = needs_all_links_ || s.kind == rangefinder || passes_on(s.kind);
     const SensorTarget target = sensor_traits(s.kind).target;
     if (s.kind == jointactfrc || target == SensorTarget::tendon || target == SensorTarget::actuator)
       needs_actuation_ = true;
@@ -473,21 +475,32 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   actuation_.set_mocap(state.mocap_pos, state.mocap_quat);
   actuation_.scale_actuators(state.actuators);
   if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
+  std::fill(sensordata.begin(), sensordata.end(), 0.0);
+  if (needs_forces_) {
+    SensorInput start = state;
+    if (!state.forces.qpos.empty()) start.qpos = state.forces.qpos, start.qvel = state.forces.qvel;
+    find_motions(start), find_forces(start);
+    for (const Sensor& s : sensors_) {
+      if (passes_on(s.kind)) write(s, start, sensordata);
+    }
+  }
   find_motions(state);
-  if (needs_forces_) find_forces(state);
   if (needs_subtrees_) find_subtrees();
   if (needs_energy_) scratch_->energy = energy<double>(model_, actuation_.data(), state.qpos, state.qvel);
-  std::fill(sensordata.begin(), sensordata.end(), 0.0);
   for (const Sensor& s : sensors_) {
-    double* const out = sensordata.data() + s.address;
-    read(s, state, out);
-    const bool unknown = s.kind == SensorKind::none || (!state.forces.known && feels(s.kind));
-    if (unknown) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
-    if (s.cutoff <= 0 || unknown || sensor_traits(s.kind).direction) continue;
-    const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;
-    for (int k = 0; k < s.dimension; ++k)
-      out[k] = positive ? std::min(out[k], s.cutoff) : std::clamp(out[k], -s.cutoff, s.cutoff);
+    if (!passes_on(s.kind)) write(s, state, sensordata);
   }
+}
+
+void SensorSet::write(const Sensor& s, const SensorInput& state, std::span<double> sensordata) const {
+  double* const out = sensordata.data() + s.address;
+  read(s, state, out);
+  const bool unknown = s.kind == SensorKind::none || (!state.forces.known && feels(s.kind));
+  if (unknown) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
+  if (s.cutoff <= 0 || unknown || sensor_traits(s.kind).direction) return;
+  const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;
+  for (int k = 0; k < s.dimension; ++k)
+    out[k] = positive ? std::min(out[k], s.cutoff) : std::clamp(out[k], -s.cutoff, s.cutoff);
 }
 
 void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) const {

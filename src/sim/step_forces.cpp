@@ -23,6 +23,7 @@ void add_equality_forces(const Model& model, const EqualitySet& set, In<R> multi
   std::vector<BodyForce>& out = forces.external;
   BasicData<R> work(model);
   work.qpos = of_world<R>(data, data.qpos, world);
+  std::copy(forces.qpos.begin(), forces.qpos.end(), work.qpos.begin());
   work.mocap_pos = of_world<R>(data, data.mocap_pos, world);
   work.mocap_quat = of_world<R>(data, data.mocap_quat, world);
   kinematics<R>(model, work, work.qpos);
@@ -102,11 +103,17 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   out.known = stepper.status(world) == WorldStatus::ok && (!lanes || lanes->terms().feels());
   if (!out.known) return out;
   out.tendon_along.resize(model.spec.tendons.size());
+  const bool mine = &taker == &stepper;
+  const auto of_taker = [&](In<R> all) {
+    return mine ? of_world<R>(data, all, world) : AlignedVector<R>(all.begin(), all.end());
+  };
+  if (stepper.options().integrator == Integrator::semi_implicit_euler) {
+    const AlignedVector<R> qpos = of_taker(taker.start_qpos()), qvel = of_taker(taker.start_qvel());
+    out.qpos.assign(qpos.begin(), qpos.end()), out.qvel.assign(qvel.begin(), qvel.end());
+  }
   if (taker.loops()) {
     const ConstrainedDynamics<R>& loops = *taker.loops();
-    const bool mine = &taker == &stepper;
-    const AlignedVector<R> own = mine ? of_world<R>(data, loops.multiplier(), world) : AlignedVector<R>();
-    add_equality_forces<R>(model, loops.equalities(), mine ? In<R>(own) : loops.multiplier(), data, world, out);
+    add_equality_forces<R>(model, loops.equalities(), of_taker(loops.multiplier()), data, world, out);
   }
   add_tendon_forces(model, stepper, world, out);
   if (lanes) add_row_forces(model, *lanes, world, out);

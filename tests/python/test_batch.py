@@ -594,7 +594,8 @@ WEIGHED = """<mujoco><option gravity="{} {} {}" timestep="0.005"><flag energy="e
 
 @pytest.mark.parametrize("lanes", [True, False], ids=["in lanes", "one at a time"])
 def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
-    """As in a model file with those numbers, and as in MuJoCo in the same state."""
+    """As in a model file with those numbers, and as in MuJoCo in the same state: that of the last step's start for force and torque
+    sensors."""
     mujoco = pytest.importorskip("mujoco")
     numbers = np.array([3, 0.1, 0.2, 0.15, 0.8, 0.01, 0.02, 0.015, 0.5, 0.004, 0.002, 0.003, 0.25, 0.002, 0.001, 0.002])
     scales = np.array([[1, 1, 1, 1], [0.25, 4, 2, 0.5], [8, 0.5, 0.1, 3]])
@@ -606,7 +607,9 @@ def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
     assert bool(batch.one_at_a_time_because) != lanes
     batch.set_parameters(mass_scale=np.insert(scales, [0] if lanes else [0, 0], 1, axis=1), gravity=gravity)
     batch.qvel[:] = [2, -3, 1, 4]
-    _, felt = batch.rollout(20, sensors=True)
+    _, felt = batch.rollout(19, sensors=True)
+    start = batch.qpos.copy(), batch.qvel.copy()
+    felt = np.concatenate([felt, batch.rollout(1, sensors=True)[1]])
     for world, scale in enumerate(scales):
         text = weighed.format(*gravity[world], *numbers * np.repeat(scale, 4))
         one = tarsus.Batch(tarsus.Model.from_xml_string(text), 1, **options)
@@ -614,12 +617,13 @@ def test_sensors_feel_the_worlds_masses_and_gravity(lanes):
         _, alone = one.rollout(20, sensors=True)
         assert np.allclose(felt[:, world], alone[:, 0], rtol=1e-10, atol=1e-10)
         m = mujoco.MjModel.from_xml_string(text)
-        d = mujoco.MjData(m)
-        d.qpos, d.qvel = batch.qpos[world], batch.qvel[world]
-        mujoco.mj_forward(m, d)
-        d.qacc = batch.qacc[world]
-        mujoco.mj_rnePostConstraint(m, d), mujoco.mj_sensorAcc(m, d)
-        assert np.allclose(felt[-1, world], d.sensordata, rtol=1e-9, atol=1e-9)
+        for (qpos, qvel), part in ((start, slice(24)), ((batch.qpos, batch.qvel), slice(24, None))):
+            d = mujoco.MjData(m)
+            d.qpos, d.qvel = qpos[world], qvel[world]
+            mujoco.mj_forward(m, d)
+            d.qacc = batch.qacc[world]
+            mujoco.mj_rnePostConstraint(m, d), mujoco.mj_sensorAcc(m, d)
+            assert np.allclose(felt[-1, world, part], d.sensordata[part], rtol=1e-9, atol=1e-9)
     assert np.abs(felt[-1, 0] - felt[-1, 1]).max() > 1
 
 

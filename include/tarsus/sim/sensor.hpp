@@ -67,6 +67,7 @@ struct StepForces {
   std::vector<TouchPoint> contacts;
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] range forces; empty: none [N | N m]
   std::vector<double> tendon_along;  ///< [ntendon] equality and dry friction forces along tendons; empty: none
+  std::vector<double> qpos, qvel;  ///< the start of the step, where M qacc + c = Jᵀ f; empty: the sensors' own state
 };
 
 inline const StepForces kNoForces{};
@@ -135,6 +136,7 @@ class SensorSet {
   void read_gap(const Sensor& s, double* out) const;
   void find_links();
   void find_motions(const SensorInput& state);
+  void write(const Sensor& s, const SensorInput& state, std::span<double> sensordata) const;
   void add_contact_query(const SensorSpec& spec, Sensor& sensor);
   void read_contacts(const Sensor& s, const SensorInput& state, double* out) const;
   Vec3d capsule_axis(const TouchPoint& c) const;
