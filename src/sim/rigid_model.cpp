@@ -48,10 +48,14 @@ Diagnostics misfits(const Model& model) {
   for (const EqualitySpec& e : model.spec.equalities) {
     if (model.spec.option.equality_enabled && e.acts()) refuse(e.where, "an equality constraint");
   }
-  for (const BodySpec& b : model.spec.bodies) {
+  for (int body = 0; body < model.nbody(); ++body) {
+    const BodySpec& b = model.spec.bodies[at(body)];
     if (b.gravity_compensation != 0) refuse(b.where, "gravity compensation");
     for (const GeomSpec& g : b.geoms) {
-      if (g.margin < 0 && !g.visual_only) refuse(g.where, "a negative margin");
+      if (g.visual_only) continue;
+      if (g.margin < 0) refuse(g.where, "a negative margin");
+      const bool ground = g.type == GeomType::plane || g.type == GeomType::height_field;
+      if (ground && model.bodies[at(body)].link >= 0) refuse(g.where, "a plane or height field on a moving body");
     }
   }
   if (more > 0)

@@ -238,6 +238,8 @@ TEST(RigidModel, WhatItCannotSimulateIsNamedWithItsPlace) {
                R"(<body><freejoint/><geom name="g" type="sphere" size="0.1"/></body><geom name="f" type="plane" size="1 1 1"/>)",
                R"(<contact><pair geom1="g" geom2="f" friction="1 0.5"/></contact>)"),
            "friction that depends on the direction"},
+          {message(R"(<body><freejoint/><geom type="plane" size="1 1 1"/><geom size="0.1"/></body>)"),
+           "a plane or height field on a moving body"},
           {message(R"(<body><freejoint/><geom type="sphere" size="0.1" margin="-0.1"/></body>)"), "margin"}}) {
     EXPECT_NE(text.find(word), std::string::npos) << text;
     EXPECT_NE(text.find("test.xml:1:"), std::string::npos) << text;
