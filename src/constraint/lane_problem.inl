@@ -579,8 +579,9 @@ class LaneProblem {
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
       if (r.kind != LaneJointRow<T>::Kind::limit) continue;
-      R* const sum = report.limit + r.place / 2 * kLanes;
-      put(sum, as_lanes(sum)[0] + select(acted & r.live, r.at.best_y * per_step, zero()));
+      R* const force = report.limit + r.place / 2 * kLanes;
+      const T lower = as_lanes(force)[0], found = select(acted & r.live, r.at.best_y * per_step, zero());
+      put(force, r.axial ? select(lower > zero(), lower, found) : lower + found);  // as StepTerms::limit_force()
     }
   }
   static T count(Mask<T> where) { return select(where, one(), zero()); }

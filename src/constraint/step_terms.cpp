@@ -100,10 +100,21 @@ Term& StepTerms<R>::add_joint_term(const Name& name, double lower, double upper,
 }
 
 template <class R>
-double StepTerms<R>::force_of(Kind kind, std::uint64_t identity, std::uint64_t count) const {
+double StepTerms<R>::force_of(Kind kind, std::uint64_t identity) const {
   double sum = 0;
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    if (names_[i].kind == kind && names_[i].identity - identity < count) sum += impulse(int(i))[0] / step_.h;
+    if (names_[i] == Name{kind, identity}) sum += impulse(int(i))[0] / step_.h;
+  }
+  return sum;
+}
+
+template <class R>
+double StepTerms<R>::limit_force(int joint) const {
+  const bool one = !turns_freely(model_.joints[joint].type);
+  double sum = 0;
+  for (std::size_t i = 0; i < terms_.size() && !(one && sum > 0); ++i) {
+    if (names_[i].kind == Kind::limit && names_[i].identity / 2 == std::uint64_t(joint))
+      sum += impulse(int(i))[0] / step_.h;
   }
   return sum;
 }

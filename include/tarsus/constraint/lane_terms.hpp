@@ -95,7 +95,7 @@ class LaneTerms {
   bool feels() const { return !touch_.empty(); }
   /// Calls f(LaneTouched) for each contact of that world over the last step.
   void each_touch(int world, const std::function<void(const LaneTouched&)>& f) const;
-  /// Force of a joint's range over the last step, 0 where it has none [N | N m].
+  /// As StepTerms::limit_force(), 0 where the joint has no range.
   double limit_force(int world, int joint) const;
 
   /// Swaps the warm-start cache of a pack's worlds [word][lane]. Empty: no cache.

@@ -177,8 +177,9 @@ class StepTerms {
   Vec3d force(int contact) const;
   /// Torque of its torsional and rolling friction, on link a, world axes [N m].
   Vec3d torque(int contact) const;
-  /// Force of a joint's range over the last step, at either end [N | N m].
-  double limit_force(int joint) const { return force_of(Kind::limit, 2 * std::uint64_t(joint), 2); }
+  /// Force of a joint's range over the last step, at either end [N | N m]. If both ends push, it is that of the first, as
+  /// in MuJoCo; for a ball joint the sum.
+  double limit_force(int joint) const;
   /// Force of user_limits[i] over the last step, along its gradient [N | N m].
   double user_limit_force(int i) const { return force_of(Kind::user_limit, std::uint64_t(i)); }
   /// Force over the last step of a row of add_force_rows() [N | N m].
@@ -216,8 +217,7 @@ class StepTerms {
   void add_row(double compliance, double target, double scale, double speed, double free);
   Term& add_joint_term(const Name& name, double lower, double upper, const JointRows& rows, double compliance,
                        double target, double scale);
-  /// Sum over the terms of `count` identities from `identity` on.
-  double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
+  double force_of(Kind kind, std::uint64_t identity) const;
   void slow_down_deep_contacts();
   void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
