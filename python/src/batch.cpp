@@ -601,7 +601,9 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "(a, b; -1 is the world),\n"
         "bodies and geoms (their indices and names, '' for none), position, normal from b to a, and distance between "
         "the shapes (negative\n"
-        "for penetration; forces begin at MJCF's margin), in world axes [m]. ground_force has the forces.");
+        "for penetration; forces begin at MJCF's margin), in world axes [m]. They have no forces, unlike "
+        "Stepper.contacts, because\n"
+        "they are found anew in this state; ground_force and contact sensors have those of the last step.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {
