@@ -780,7 +780,8 @@ Vec3d SensorSet::capsule_axis(const TouchPoint& c) const {
   return {0, 0, 0};
 }
 
-/// @param t first tangent. If the order of the geoms is opposite to MuJoCo's, the frame is rotated about its third axis.
+/// @param t first tangent; -t if the order of the geoms is opposite to MuJoCo's, whose frame is then rotated about its
+///   third axis
 void SensorSet::write_contact(const ContactQuery& query, double found, const TouchPoint& c, const Vec3d& t,
                               double* out) {
   const Vec3d u = cross(c.normal, t);

@@ -108,8 +108,12 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
     return mine ? of_world<R>(data, all, world) : AlignedVector<R>(all.begin(), all.end());
   };
   if (stepper.options().integrator == Integrator::semi_implicit_euler) {
-    const AlignedVector<R> qpos = of_taker(taker.start_qpos()), qvel = of_taker(taker.start_qvel());
-    out.qpos.assign(qpos.begin(), qpos.end()), out.qvel.assign(qvel.begin(), qvel.end());
+    const auto take = [&](In<R> all, std::vector<double>& to) {
+      if (!mine || data.worlds() == 1) return to.assign(all.begin(), all.end());
+      const AlignedVector<R> own = of_taker(all);
+      to.assign(own.begin(), own.end());
+    };
+    take(taker.start_qpos(), out.qpos), take(taker.start_qvel(), out.qvel);
   }
   if (taker.loops()) {
     const ConstrainedDynamics<R>& loops = *taker.loops();

@@ -175,7 +175,7 @@ TEST(LaneSteps, WhatFallsTogetherIsStoppedOneByOne) {
 }
 
 /// Over the seams of a floor of flush boxes, without friction, in lanes as alone. The corner between two boxes stood
-/// for a plane: boxes, cylinders and hulls ended at 0.03 to 0.5 m/s of 2, balls at 1.2 at 60 Hz.
+/// for a plane: boxes and cylinders ended at 0.03 to 0.45 m/s of 2, balls at 1.2 at 60 Hz.
 TEST(LaneSteps, WhatSlidesOverSeamsKeepsItsSpeed) {
   std::string floor;
   for (int i = -1; i < 10; ++i)

@@ -43,8 +43,8 @@ struct SolidShape {
 /// @throws InputError for sizes that are negative or not finite, hulls without volume
 SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom);
 
-/// Warnings, at their lines, of shapes and pairs that are left out of contact, and of contacts that differ from what the
-/// file says.
+/// Warnings, at their lines, of shapes and pairs that are left out of contact, and of contacts that differ from what
+/// the file says.
 Diagnostics contact_findings(const ModelSpec& spec);
 
 /// An explicit <pair> of shapes, first < second.

@@ -177,8 +177,8 @@ class StepTerms {
   Vec3d force(int contact) const;
   /// Torque of its torsional and rolling friction, on link a, world axes [N m].
   Vec3d torque(int contact) const;
-  /// Force of a joint's range over the last step, at either end [N | N m]. If both ends push, it is that of the first, as
-  /// in MuJoCo; for a ball joint the sum.
+  /// Force of a joint's range over the last step, at either end [N | N m]. If both ends push, it is that of the first,
+  /// as in MuJoCo; for a ball joint the sum.
   double limit_force(int joint) const;
   /// Force of user_limits[i] over the last step, along its gradient [N | N m].
   double user_limit_force(int i) const { return force_of(Kind::user_limit, std::uint64_t(i)); }

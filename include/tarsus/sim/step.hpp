@@ -129,8 +129,8 @@ class Stepper {
   Stepper(const Model&& model, const BasicData<R>& data, const StepOptions& options) = delete;  // a temporary model
 
   /// Takes one step of all worlds that are ok under `drives`, which replace the model's own actuators. The targets are
-  /// those of the end of the step. An empty qpos_target is the pose at the start of the step, an empty qvel_target zero.
-  /// Those of packs are aligned as an AlignedVector is.
+  /// those of the end of the step, of packs aligned as an AlignedVector is. An empty qpos_target is the pose at the
+  /// start of the step, an empty qvel_target zero.
   /// @return number of worlds that are not ok after the step
   /// @throws ShapeError naming the first array, of data or of targets, that has another size; ValueError for data with
   /// another number of worlds than the constructor's; as Drives::check
@@ -153,7 +153,8 @@ class Stepper {
   /// Wall time of each stage over all steps so far, if StepOptions::profile is set [s].
   const std::array<double, kStages>& stage_seconds() const { return clock_.seconds(); }
   /// Swaps `memory` with what this Stepper carries to its next step for one of data's packs. Call it before and after
-  /// stepping other worlds in that pack.  @param data as for the constructor  @throws as step(), ValueError for the pack
+  /// stepping other worlds in that pack.
+  /// @param data as for the constructor  @throws as step(); ValueError for the pack
   void exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack = 0);
 
   /// How the force limits of the last step's drives were satisfied; empty if no drive had a limit. rk4 clamps
