@@ -13,7 +13,7 @@ constexpr int kAdvances = 30;      ///< of shapes, after which they count as mee
 constexpr double kMet = 1e-6;      ///< distance of shapes that meet, relative to the smaller one's radius
 constexpr double kShallow = 1e-2;  ///< depth of shapes that slide along one another, the same
 constexpr double kTouch = 1e-9;    ///< distance of shapes that touch to rounding, relative to the point's from its body
-constexpr double kAlong = 1 - 1e-5;  ///< cosine between normals that count as one
+constexpr double kAlong = 0.99995;  ///< cosine between normals that count as one
 
 /// A shape and its motion.
 struct Mover {
@@ -102,19 +102,18 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
     t += left / closing;
     n = both.collide(t, reach, there);
   }
-  if (n == 0) return int(std::remove_if(points.begin(), end, closes) - points.begin());
+  if (!met) return int(std::remove_if(points.begin(), end, closes) - points.begin());
   std::array<ContactPoint, kMaxManifold> last;
   const double depth = kShallow * size;
-  if (const int left = met ? both.collide(h, reach, last) : 0; left > 0) {
+  if (const int left = both.collide(h, reach, last); left > 0) {
     const ContactPoint& p = deepest(std::span(last).first(std::size_t(left)));
     const double above = gap(p), before = above - (h - t) * both.parting(p, h);
     if (std::min(above, before) > -depth) there = last, n = left, t = h;
   }
-  if (met && dot(deepest(std::span(there).first(std::size_t(n))).normal, first) > kAlong) return count;
-  n = std::min(n, int(points.size()));
-  for (int k = 0; k < n; ++k) points[std::size_t(k)] = both.at_start(there[std::size_t(k)], t);
-  if (met) return n;
-  return int(std::remove_if(points.begin(), points.begin() + n, closes) - points.begin());
+  if (dot(deepest(std::span(there).first(std::size_t(n))).normal, first) > kAlong) return count;
+  const int kept = std::min(n, int(points.size()));
+  for (int k = 0; k < kept; ++k) points[std::size_t(k)] = both.at_start(there[std::size_t(k)], t);
+  return kept;
 }
 
 }  // namespace tarsus
