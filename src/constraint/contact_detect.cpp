@@ -1,6 +1,7 @@
 // Contacts of ContactGeometry's shapes in a step. A pair passes three tests, each cheaper than the next: bounding
 // spheres with the distance that both may travel within the step, bounding capsules of slender shapes, and the narrow
-// phase. A contact is kept if its own points are fast enough to meet. A broad phase finds the pairs of crowded models.
+// phase. Shapes that are apart have the contacts of where they meet (geometry/meeting.hpp), of which those are kept
+// whose own points are fast enough. A broad phase finds the pairs of crowded models.
 #include <algorithm>
 #include <cmath>
 

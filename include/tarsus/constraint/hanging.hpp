@@ -16,7 +16,7 @@ inline constexpr double kUnresolved = 0.25;  ///< ¼ h² k relative to the inert
 template <class R>
 struct HangingLink {
   bool hangs;  ///< what hangs on the joint may be too heavy for it
-  bool loose;  ///< the loops on its tree leave it free to swing: loads, and chains of free bodies
+  bool loose;  ///< the loops on its tree leave it free to swing: loads, chains of free bodies, cables
   R weight;    ///< w = 1/√I of a joint that turns, I what it carries at rest; 0 for other joints
   R above;     ///< sum of the weights from here to the root, with its own
   R most;      ///< ¼ h² a that the step resolves [kg m²]
