@@ -20,13 +20,12 @@ struct Mover {
   const Shape& shape;
   const ShapePose& pose;
   const ShapeMotion& motion;
-  double radius;  ///< of a sphere about the shape's position [m]
 
-  Mover(const Shape& s, const ShapePose& p, const ShapeMotion& m) : shape(s), pose(p), motion(m) {
-    const Aabb box = bounds(s, {});
+  /// Of a sphere about the shape's position [m].
+  double radius() const {
+    const Aabb box = bounds(shape, {});
     const auto most = [](double x, double y) { return std::max(std::abs(x), std::abs(y)); };
-    radius =
-        norm(Vec3d{most(box.lower.x, box.upper.x), most(box.lower.y, box.upper.y), most(box.lower.z, box.upper.z)});
+    return norm(Vec3d{most(box.lower.x, box.upper.x), most(box.lower.y, box.upper.y), most(box.lower.z, box.upper.z)});
   }
   ShapePose at(double t) const {
     ShapePose to = pose;
@@ -37,7 +36,7 @@ struct Mover {
   bool turns() const { return dot(motion.spin, motion.spin) > 0; }
   bool moves() const { return turns() || dot(motion.velocity, motion.velocity) > 0; }
   /// Surface speed by rotation alone.
-  double turn() const { return turns() ? norm(motion.spin) * radius : 0; }
+  double turn() const { return turns() ? norm(motion.spin) * radius() : 0; }
   /// Velocity of a point of the shape at time t.
   Vec3d velocity(const Vec3d& point, double t) const {
     return motion.velocity + cross(motion.spin, point - mul_add(motion.velocity, t, pose.position));
@@ -58,7 +57,7 @@ struct Couple {
   /// that the point's velocity counts, and not its way.
   ContactPoint at_start(ContactPoint p, double t) const {
     p.distance -= t * parting(p, t);
-    p.position -= (b.moves() && (!a.moves() || b.radius < a.radius) ? b : a).motion.velocity * t;
+    p.position -= (b.moves() && (!a.moves() || b.radius() < a.radius()) ? b : a).motion.velocity * t;
     return p;
   }
 };
@@ -73,19 +72,15 @@ const ContactPoint& deepest(std::span<const ContactPoint> points) {
 int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
          const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count) {
   if (count == 0 || a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
+  const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
   const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
   const double touch = kTouch * norm(points[0].position - pose_a.position);
   if (gap(deepest(points.first(std::size_t(count)))) < -touch) return count;
-  const auto closes = [&](const ContactPoint& p) {
-    const Vec3d of_a = motion_a.velocity + cross(motion_a.spin, p.position - pose_a.position);
-    const Vec3d of_b = motion_b.velocity + cross(motion_b.spin, p.position - pose_b.position);
-    return gap(p) + h * dot(p.normal, of_a - of_b) < -2 * touch;
-  };
+  const auto closes = [&](const ContactPoint& p) { return gap(p) + h * both.parting(p, 0) < -2 * touch; };
   const auto end = points.begin() + count;
   if (std::none_of(points.begin(), end, closes)) return count;
 
-  const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
-  const double size = std::min(both.a.radius, both.b.radius), turn = both.a.turn() + both.b.turn();
+  const double size = std::min(both.a.radius(), both.b.radius()), turn = both.a.turn() + both.b.turn();
   const Vec3d parting = motion_a.velocity - motion_b.velocity;
   const double reach = margin + h * (norm(parting) + turn);
   std::array<ContactPoint, kMaxManifold> there;
@@ -105,10 +100,10 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
   if (!met) return int(std::remove_if(points.begin(), end, closes) - points.begin());
   std::array<ContactPoint, kMaxManifold> last;
   const double depth = kShallow * size;
-  if (const int left = both.collide(h, reach, last); left > 0) {
-    const ContactPoint& p = deepest(std::span(last).first(std::size_t(left)));
+  if (const int at_end = both.collide(h, reach, last); at_end > 0) {
+    const ContactPoint& p = deepest(std::span(last).first(std::size_t(at_end)));
     const double above = gap(p), before = above - (h - t) * both.parting(p, h);
-    if (std::min(above, before) > -depth) there = last, n = left, t = h;
+    if (std::min(above, before) > -depth) there = last, n = at_end, t = h;
   }
   if (dot(deepest(std::span(there).first(std::size_t(n))).normal, first) > kAlong) return count;
   const int kept = std::min(n, int(points.size()));
