@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <system_error>
@@ -186,19 +184,6 @@ void check_apart(Files outputs, Files inputs) {
       if (written && !alone) throw ValueError(option, path, std::string("a file other than that of ") + other->second);
     }
   }
-}
-
-void check_output(const std::string& path) {
-  std::error_code ignored;
-  const bool there = std::filesystem::exists(path, ignored);
-  if (!std::ofstream(path, std::ios::app)) throw Error(path + ": cannot be written: " + std::strerror(errno));
-  if (!there) std::filesystem::remove(path, ignored);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) throw Error(path + ": cannot be written: " + std::strerror(errno));
 }
 
 void check_duration(double duration, double dt) {

@@ -102,11 +102,6 @@ using FrameSink = std::function<bool(std::span<const double>, std::span<const do
 /// arguments name are looked up in the current folder.
 /// @throws ValueError for arguments that are not those of a run; errors of the run
 void run_again(const std::string& arguments, FrameSink sink);
-/// Checks that a file can be written, before the work whose result it stores. Leaves an existing file unchanged.
-/// @throws Error naming the file and the reason
-void check_output(const std::string& path);
-/// @throws Error naming the file and the reason
-void write_file(const std::string& path, const std::string& text);
 /// Options and their files, which may be empty.
 /// @throws ValueError if an output is the file of another output or of an input
 using Files = std::initializer_list<std::pair<const char*, std::string>>;

@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/model_file.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/io/urdf_writer.hpp"
 
 namespace tarsus::app {

@@ -8,6 +8,7 @@
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
+#include "tarsus/io/output_file.hpp"
 
 namespace tarsus::app {
 

@@ -16,6 +16,7 @@
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/dcd.hpp"
 #include "tarsus/io/md_system.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/io/particle_source.hpp"
 #include "tarsus/io/xyz.hpp"
 #include "tarsus/particles/builtin.hpp"
@@ -85,24 +86,19 @@ class FrameWriter {
   long count_ = 0;
 };
 
-/// All files of a run. They are opened right before the first step: a file that cannot be written fails before the
-/// simulation, and a run that is refused leaves existing files unchanged.
+/// All files of a run. Those that grow with it are opened right before the first step: a file that cannot be written
+/// fails before the simulation, and a run that is refused leaves existing files unchanged.
 struct Outputs {
   std::unique_ptr<FrameWriter> frames;
-  std::ofstream energies, final_state;
+  std::ofstream energies;
 
   Outputs(const MdOptions& o, const ParticleSystem& system) {
     if (!o.out.empty()) frames = std::make_unique<FrameWriter>(o.out, system, o.interval(), o.dt);
-    const auto open = [](std::ofstream& stream, const std::string& path) {
-      if (path.empty()) return;
-      stream.open(path);
-      if (!stream) throw Error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-    };
     if (!o.final_file.empty()) check_md_system(system);
-    open(energies, o.energies);
-    open(final_state, o.final_file);
     const Units& u = system.units;
     if (!o.energies.empty()) {
+      energies.open(o.energies);
+      if (!energies) throw Error(fmt::format("{}: cannot be written: {}", o.energies, std::strerror(errno)));
       energies << fmt::format("step,time [{0}],potential [{1}],kinetic [{1}],total [{1}],temperature [K],violation\n",
                               u.time, u.energy);
     }
@@ -115,9 +111,10 @@ struct Outputs {
   void finish(const MdOptions& o, const ParticleSystem& system) {
     if (frames) frames->finish();
     if (energies.is_open() && !energies.flush()) throw Error(fmt::format("{}: cannot be written", o.energies));
-    if (!final_state.is_open()) return;
-    write_md_system(final_state, system);
-    if (!final_state.flush()) throw Error(fmt::format("{}: cannot be written", o.final_file));
+    if (o.final_file.empty()) return;
+    OutputFile final_state(o.final_file);
+    write_md_system(final_state.stream(), system);
+    final_state.finish();
   }
 };
 

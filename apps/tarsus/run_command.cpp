@@ -15,6 +15,7 @@
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/gains_text.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/io/page.hpp"
 #include "tarsus/io/recording.hpp"
 #include "tarsus/sim/track.hpp"

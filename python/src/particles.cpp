@@ -7,18 +7,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/md_system.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/io/particle_setup.hpp"
 #include "tarsus/io/particle_source.hpp"
 #include "tarsus/io/xyz.hpp"
@@ -167,9 +166,7 @@ void save(Particles& self, handle file) {
     write_md_system(text, system);
   else
     write_xyz_frame(text, system);
-  std::ofstream out(path);
-  out << text.view() << std::flush;
-  if (!out) throw Error(path + ": cannot be written: " + std::strerror(errno));
+  write_file(path, text.view());
   const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
   if (pins > 0)
     nb::module_::import_("warnings")

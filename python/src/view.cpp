@@ -5,9 +5,6 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "bindings.hpp"
@@ -15,6 +12,7 @@
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/io/page.hpp"
 
 namespace tarsus::python {
@@ -118,9 +116,7 @@ nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const Option
 void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
   if (path.extension() != ".json")
     throw ValueError("path", path.string(), "a file that ends in .json: clips are written in this project's format");
-  std::ofstream file(path, std::ios::binary);
-  file << write_clip(clip);
-  if (!file.flush()) throw Error(path.string() + ": cannot be written: " + std::strerror(errno));
+  write_file(path, write_clip(clip));
   if (!clip.skeleton.empty()) {
     nb::module_::import_("warnings")
         .attr("warn")(

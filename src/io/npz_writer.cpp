@@ -1,17 +1,13 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <bit>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <set>
 
 #include "npy_header.hpp"
 #include "npz_zip.hpp"
 #include "tarsus/io/npz.hpp"
+#include "tarsus/io/output_file.hpp"
 
 namespace tarsus {
 
@@ -77,24 +73,21 @@ std::string directory_end(std::uint64_t start, std::uint64_t size, std::uint64_t
   return h;
 }
 
-std::string reason(int error) { return std::strerror(error); }
-
 }  // namespace
 
 struct NpzWriter::State {
-  std::filesystem::path file, partial;
-  std::FILE* out = nullptr;
+  OutputFile out;
   std::vector<Member> members;
   std::set<std::string, std::less<>> names;
   std::uint64_t at = 0;    ///< bytes written to the file
   std::uint64_t left = 0;  ///< bytes missing from the open array
-  bool open = false;
+  bool open = false, finished = false;
 
-  [[noreturn]] void fail(int error) {
-    throw Error(fmt::format("{}: cannot be written: {}", partial.string(), reason(error)));
-  }
+  explicit State(const std::filesystem::path& file) : out(file) {}
+
   void put(const void* data, std::size_t size) {
-    if (size > 0 && std::fwrite(data, 1, size, out) != size) fail(errno);
+    out.stream().write(static_cast<const char*>(data), std::streamsize(size));
+    out.check();
     at += size;
   }
   void put(const std::string& text) { put(text.data(), text.size()); }
@@ -112,42 +105,22 @@ void NpzWriter::State::close_array() {
   const Member& m = members.back();
   std::string crc;
   zip::put(crc, m.crc, 4);
-  if (fseeko(out, off_t(m.offset + kCrcField), SEEK_SET) != 0) fail(errno);
-  if (std::fwrite(crc.data(), 1, crc.size(), out) != crc.size()) fail(errno);
-  if (fseeko(out, off_t(at), SEEK_SET) != 0) fail(errno);
+  out.stream().seekp(std::streamoff(m.offset + kCrcField)).write(crc.data(), std::streamsize(crc.size()));
+  out.stream().seekp(std::streamoff(at));
+  out.check();
   open = false;
 }
 
-NpzWriter::NpzWriter(const std::filesystem::path& file) : state_(std::make_unique<State>()) {
-  namespace fs = std::filesystem;
+NpzWriter::NpzWriter(const std::filesystem::path& file) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(file, ignored);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
+  const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw Error(fmt::format("{}: cannot be written: it exists and is not an ordinary file", file.string()));
   }
-  if (!file.has_filename())
-    throw Error(fmt::format("\"{}\": cannot be written: not the name of a file", file.string()));
-  // Replace the target of a symbolic link, not the link.
-  state_->file = fs::is_symlink(fs::symlink_status(file, ignored)) ? fs::weakly_canonical(file, ignored) : file;
-  if (state_->file.empty()) state_->file = file;
-  state_->partial = state_->file;
-  state_->partial += ".partial";
-  const int descriptor = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0) throw Error(fmt::format("{}: cannot be written: {}", file.string(), reason(errno)));
-  state_->out = ::fdopen(descriptor, "wb");
-  if (!state_->out) {
-    const int error = errno;
-    ::close(descriptor);
-    state_->fail(error);
-  }
+  state_ = std::make_unique<State>(file);
 }
 
-NpzWriter::~NpzWriter() {
-  if (!state_->out) return;
-  std::fclose(state_->out);
-  std::error_code ignored;
-  std::filesystem::remove(state_->partial, ignored);
-}
+NpzWriter::~NpzWriter() = default;
 
 void NpzWriter::begin(std::string_view name, NpzType type, const NpzShape& shape) {
   State& s = *state_;
@@ -187,21 +160,13 @@ void NpzWriter::add_text(std::string_view name, std::string_view text) {
 
 void NpzWriter::finish() {
   State& s = *state_;
-  if (!s.out) throw Error(fmt::format("{}: finish() was called before", s.file.string()));
+  if (s.finished) throw Error("finish() was called before");
   if (s.open) throw ShapeError("npz: bytes still missing from the last array", s.left, 0);
   const std::uint64_t start = s.at;
   for (const Member& m : s.members) s.put(central_header(m));
   s.put(directory_end(start, s.at - start, s.members.size()));
-  if (std::fflush(s.out) != 0 || ::fsync(::fileno(s.out)) != 0) s.fail(errno);
-  std::FILE* out = s.out;
-  s.out = nullptr;
-  std::error_code error;
-  if (std::fclose(out) != 0) error.assign(errno, std::generic_category());
-  if (!error) std::filesystem::rename(s.partial, s.file, error);
-  if (!error) return;
-  std::error_code ignored;
-  std::filesystem::remove(s.partial, ignored);
-  throw Error(fmt::format("{}: cannot be written: {}", s.file.string(), error.message()));
+  s.out.finish();
+  s.finished = true;
 }
 
 }  // namespace tarsus

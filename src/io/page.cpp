@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "base64.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
+#include "tarsus/io/output_file.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/data.hpp"
 
@@ -214,15 +212,12 @@ void PageWriter::write(const std::filesystem::path& file, std::string_view page)
   const std::size_t room = page.find(kRoom);
   if (room == std::string_view::npos) throw ValueError("page", "without a place for the recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");
-  const auto fail = [&] { throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))); };
   state_->keep_last();
-  std::ofstream out(file, std::ios::binary);
-  if (!out) fail();
-  out << page.substr(0, at);
-  state_->write(out);
-  out << page.substr(at + 4);
-  if (out) out.close();  // errno is that of the first failure
-  if (!out) fail();
+  OutputFile out(file);
+  out.stream() << page.substr(0, at);
+  state_->write(out.stream());
+  out.stream() << page.substr(at + 4);
+  out.finish();
 }
 
 }  // namespace tarsus

@@ -253,13 +253,14 @@ def test_outputs_are_tried_before_the_training(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path):
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
     import resource
 
     full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))  # noqa: E731
     command = [sys.executable, "-m", "tarsus.learn", "cart-pole", "--samples", "2000", "--threads", "1", "--out", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=full)
-    assert run.returncode == 1 and run.stderr == f"error: [Errno 27] File too large: '{tmp_path}'\n"
+    assert run.returncode == 1 and run.stderr == f"error: [Errno 27] File too large: '{tmp_path / 'checkpoint.pt'}'\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["settings.json"]
 
 
 def test_noise_stays_below_its_largest(tmp_path):

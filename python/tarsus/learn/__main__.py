@@ -10,7 +10,7 @@ import sys
 import time
 
 from .. import errors, tasks
-from ..view.page import names_file
+from ..files import complete, names_file
 from . import Policy, evaluate
 from .evaluation import MOST_THREADS
 
@@ -146,7 +146,8 @@ def main(argv=None):
     result |= {"chosen_after": run.best["samples"], "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}
     if falls != options:
         result["within_limits"] = evaluate(task, policy, worlds=128, seed=2 * 10**6, threads=a.threads)
-    (folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+    with complete(folder / "result.json") as part:
+        part.write_text(json.dumps(result, indent=1), encoding="utf-8")
     training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")
     print(f"return {result['normalized_return']:.3f} of 1, episodes {result['episode_seconds']:.1f} s, "
           f"{100 * result['completed']:.0f} % to the end, {run.bad_worlds} worlds failed; {folder}")

@@ -14,6 +14,7 @@ import zlib
 import numpy as np
 
 from ..errors import ValueError, ordinary_file  # noqa: A004 (the C++ name)
+from ..files import complete
 
 # Conditions on the numbers of a file: in words, and as a test.
 _FINITE = ("finite", np.isfinite)
@@ -138,7 +139,7 @@ class Policy:
             ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}
         for i, (weight, bias) in enumerate(self.layers):
             arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
-        with open(path, "wb") as file:  # under the exact name: savez adds an ending to a name without one
+        with complete(path) as part, open(part, "wb") as file:  # under the exact name: savez adds an ending to a name without one
             np.savez_compressed(file, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
 
     def save_onnx(self, path):
@@ -172,7 +173,8 @@ class Policy:
         model = helper.make_model(helper.make_graph(nodes, "policy", [inputs], [outputs], weights), producer_name="tarsus",
                                   ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
         onnx.checker.check_model(model, full_check=True)
-        onnx.save(model, str(path))
+        with complete(path) as part:
+            part.write_bytes(model.SerializeToString())
 
     @classmethod
     def load(cls, path):

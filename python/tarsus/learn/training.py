@@ -19,6 +19,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
+from ..files import complete
 from .evaluation import MOST_THREADS, evaluate, vary, whole_episodes
 from .policy import Policy
 
@@ -112,7 +113,7 @@ class Training:
     elsewhere (examples/ray/rollouts.py).
     """
 
-    FILES = ("settings.new", "settings.json", "checkpoint.new", "checkpoint.pt", "curve.csv", "policy.npz", "best.npz")
+    FILES = ("settings.json", "checkpoint.pt", "curve.csv", "policy.npz", "best.npz")
     COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
 
     def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None,
@@ -129,7 +130,7 @@ class Training:
         self.task, self.folder, self.seed = task, pathlib.Path(folder), seed
         self.about = dict(about or {})
         self.folder.mkdir(parents=True, exist_ok=True)
-        check_outputs(self.folder, *self.FILES)
+        check_outputs(self.folder, *(name + end for name in self.FILES for end in ("", ".partial")))
         if tensorboard and (self.folder / "tensorboard").exists() and not (self.folder / "tensorboard").is_dir():
             raise ValueError(f"folder: {self.folder / 'tensorboard'} is not a folder, expected one or none; choose another folder")
         kept = self._check_folder()
@@ -280,15 +281,14 @@ class Training:
         if self.processes.rank:
             return
         about = {"threads": self.threads, "processes": self.processes.size, **self._identity(), **dataclasses.asdict(self.settings)}
-        new = self.folder / "settings.new"
-        new.write_text(json.dumps(about, indent=1), encoding="utf-8")
-        new.replace(self.folder / "settings.json")
-        new, written = self.folder / "checkpoint.new", io.BytesIO()  # of a full disk, torch says "unexpected pos" in a RuntimeError
+        with complete(self.folder / "settings.json") as part:
+            part.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        written = io.BytesIO()  # of a full disk, torch says "unexpected pos" in a RuntimeError
         torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds, "curve": self.curve,
                     "bad_worlds": self.bad_worlds, "best": self.best, "random": torch.get_rng_state()}, written)
-        new.write_bytes(written.getbuffer())
-        new.replace(self.folder / "checkpoint.pt")
-        with open(self.folder / "curve.csv", "w", newline="", encoding="utf-8") as file:
+        with complete(self.folder / "checkpoint.pt") as part:
+            part.write_bytes(written.getbuffer())
+        with complete(self.folder / "curve.csv") as part, open(part, "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.COLUMNS)
             table.writeheader()
             table.writerows(self.curve)

@@ -12,7 +12,7 @@ import time as clock
 from contextlib import suppress
 from pathlib import Path
 
-from .page import complete
+from ..files import complete
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--headless=new", "--no-first-run", "--no-default-browser-check", "--hide-scrollbars", "--mute-audio",

@@ -190,7 +190,7 @@ def source_options(arguments):
 
 def check_output(path):
     """Opens the file before the work for it starts; keeps its content. Raises OSError if it cannot be written."""
-    from .page import partial
+    from ..files import partial
 
     there = Path(path).exists()
     file, part = partial(path)

@@ -6,7 +6,8 @@ import struct
 import numpy as np
 
 from .. import ValueError, element_mass  # noqa: A004 (the C++ name)
-from .page import STEPS_A_SECOND, complete
+from ..files import complete
+from .page import STEPS_A_SECOND
 
 FLOAT, UINT = 5126, 5125
 ARRAY_BUFFER, ELEMENT_BUFFER = 34962, 34963
