@@ -123,7 +123,11 @@ Counts simulated(const Model& model) {
   const ModelSpec& spec = model.spec;
   int shapes = 0, limits = 0, springs = 0, friction = 0, by_type[kJointTraits.size()] = {};
   for (const BodySpec& body : spec.bodies) {
-    for (const GeomSpec& g : body.geoms) shapes += !g.visual_only && (g.contype || g.conaffinity);
+    for (const GeomSpec& g : body.geoms) {
+      const auto mesh = std::ranges::find(spec.meshes, g.mesh, &MeshSpec::name);
+      const bool surface = g.type != GeomType::mesh || (mesh != spec.meshes.end() && !mesh->vertices.empty());
+      shapes += surface && !g.visual_only && (g.contype || g.conaffinity);
+    }
     for (const JointSpec& j : body.joints) {
       ++by_type[int(j.type)];
       limits += j.limited && spec.option.limit_enabled, springs += j.stiffness > 0, friction += j.friction_loss > 0;

@@ -29,9 +29,12 @@ void run(const Convert& convert) {
   check_apart({{"to", convert.to}}, {{"from", convert.from}});
   check_output(convert.to);
   const Model model = load_model(convert.from, convert.options, convert.json);
+  if (const auto& files = model.spec.files;
+      std::ranges::find(files, std::filesystem::weakly_canonical(convert.to).string()) != files.end())
+    throw ValueError("to", convert.to, "a file other than those that the model includes or attaches");
   std::vector<std::string> said;
-  write_file(convert.to, urdf ? write_urdf(model.spec, &said)
-                              : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path(), &said));
+  const std::filesystem::path folder = std::filesystem::absolute(convert.to).lexically_normal().parent_path();
+  write_file(convert.to, (urdf ? write_urdf : write_mjcf)(model.spec, folder, &said));
   const auto is_ball = [](JointType type) { return turns_freely(type); };
   if (const auto balls = std::ranges::count_if(model.joints, is_ball, &Joint::type); urdf && balls > 0)
     said.push_back(
@@ -71,7 +74,7 @@ void add_convert_command(CLI::App& app) {
   command->footer(
       "Defaults, includes and replicates are written out. Content that the new format cannot express gives "
       "a warning or, if the model would\n"
-      "move differently even without its actuators, an error.\n"
+      "move differently even without its actuators and contacts, an error.\n"
       "\n"
       "  tarsus convert models/pendulum.xml pendulum.urdf\n"
       "  tarsus convert robot.urdf robot.xml --floating-base\n"

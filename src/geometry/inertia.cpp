@@ -1,8 +1,10 @@
 #include "tarsus/geometry/inertia.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -109,6 +111,20 @@ void check_mesh(std::span<const Vec3d> vertices, std::span<const Triangle> trian
   }
 }
 
+/// @throws ValueError if two triangles share an edge in the same direction
+void check_turned_alike(std::span<const Triangle> triangles) {
+  std::vector<std::array<int, 2>> edges;
+  for (const Triangle& t : triangles) {
+    for (int k = 0; k < 3; ++k) edges.push_back({t[std::size_t(k)], t[std::size_t((k + 1) % 3)]});
+  }
+  std::sort(edges.begin(), edges.end());
+  if (const auto twice = std::adjacent_find(edges.begin(), edges.end()); twice != edges.end())
+    throw ValueError(
+        "mesh edge",
+        "from vertex " + std::to_string((*twice)[0]) + " to " + std::to_string((*twice)[1]) + " of two triangles",
+        "one of one triangle only: exact inertia needs triangles that are all turned the same way");
+}
+
 /// ∫ x xᵀ over a triangle (weight = area, parts = 12) or the tetrahedron that it spans with the origin (20).
 Sym3d second_moment(const Vec3d& a, const Vec3d& b, const Vec3d& c, double weight, double parts) {
   const Vec3d s = a + b + c;
@@ -142,6 +158,7 @@ ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell) {
 
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind) {
   check_mesh(vertices, triangles);
+  if (kind == MeshInertia::exact) check_turned_alike(triangles);
   const bool shell = kind == MeshInertia::shell;
   // The apex of the first sum: the surface's centroid, computed from the mesh as in MuJoCo.
   Vec3d apex = zero3<double>();

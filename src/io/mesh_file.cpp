@@ -84,10 +84,9 @@ int VertexMerger::add(Vec3d v) {
 
 bool LineReader::next(std::string_view& line) {
   if (at_ >= text_.size()) return false;
-  const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+  const std::size_t end = std::min(text_.find_first_of("\r\n", at_), text_.size());
   line = text_.substr(at_, end - at_);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  at_ = end + 1;
+  at_ = end + (text_.substr(end, 2) == "\r\n" ? 2 : 1);
   ++number_;
   return true;
 }

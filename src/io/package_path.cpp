@@ -24,6 +24,11 @@ bool is_file(const fs::path& p) {
   return fs::is_regular_file(p, ignored);
 }
 
+std::string missing(const fs::path& p) {
+  std::error_code ignored;
+  return fmt::format("{}: {}", fs::exists(p, ignored) ? "not an ordinary file" : "no such file", p.string());
+}
+
 std::vector<fs::path> environment_paths(const char* variable) {
   std::vector<fs::path> out;
   const char* value = std::getenv(variable);
@@ -114,12 +119,12 @@ ResolvedFile resolve_uri(std::string_view uri, const fs::path& directory, const 
   const std::size_t scheme_end = uri.find("://");
   if (scheme_end == std::string_view::npos) {
     const fs::path file = directory / fs::path(uri);
-    return is_file(file) ? ResolvedFile{file, ""} : ResolvedFile{{}, fmt::format("no such file: {}", file.string())};
+    return is_file(file) ? ResolvedFile{file, ""} : ResolvedFile{{}, missing(file)};
   }
   const std::string_view scheme = uri.substr(0, scheme_end);
   std::string_view rest = uri.substr(scheme_end + 3);
   if (scheme == "file") {
-    return is_file(rest) ? ResolvedFile{fs::path(rest), ""} : ResolvedFile{{}, fmt::format("no such file: {}", rest)};
+    return is_file(rest) ? ResolvedFile{fs::path(rest), ""} : ResolvedFile{{}, missing(rest)};
   }
   if (scheme != "package" && scheme != "model") {
     return {{}, fmt::format("{} addresses are not supported", quote(scheme))};
@@ -130,6 +135,12 @@ ResolvedFile resolve_uri(std::string_view uri, const fs::path& directory, const 
     return {{}, fmt::format("{} does not name a package and a file in it", quote(uri))};
   }
   return resolve_package(fs::path(rest.substr(0, slash)), fs::path(rest.substr(slash + 1)), directory, package_paths);
+}
+
+std::string absolute_path(const std::filesystem::path& file) {
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(file, failed);
+  return (failed ? file : path).lexically_normal().generic_string();
 }
 
 }  // namespace tarsus

@@ -254,8 +254,7 @@ MeshSpec MeshCache::read(const XmlElement& element, const std::string& uri, cons
   const ResolvedFile found = resolve_uri(uri, directory, options_.package_paths);
   known.missing = found.error;
   if (!found.error.empty()) return mesh;
-  const auto relative = found.file.lexically_normal().lexically_relative(directory.lexically_normal());
-  mesh.file = relative.empty() ? found.file.string() : relative.string();
+  mesh.file = absolute_path(found.file);
   if (!is_mesh_file(found.file)) {
     known.missing = fmt::format("mesh format {} is not supported; supported are STL, OBJ and MSH",
                                 quote(found.file.extension().string()));

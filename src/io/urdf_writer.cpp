@@ -31,7 +31,8 @@ void write_origin(const XmlWriter& parent, const Vec3d& position, const Quatd& o
 
 class UrdfWriter {
  public:
-  explicit UrdfWriter(const ModelSpec& spec) : spec_(spec), anchors_(spec.bodies.size(), Vec3d{0, 0, 0}) {}
+  UrdfWriter(const ModelSpec& spec, const std::filesystem::path& folder)
+      : spec_(spec), folder_(folder), anchors_(spec.bodies.size(), Vec3d{0, 0, 0}) {}
   std::string write(std::vector<std::string>* losses);
 
  private:
@@ -41,6 +42,7 @@ class UrdfWriter {
   void check();
   void check_joint(const BodySpec& body, const JointSpec& joint);
   void check_equality(const EqualitySpec& equality);
+  void check_contacts();
   void name_everything();
   /// Names in use. The value is the suffix to try next if the name is requested again.
   using Names = std::map<std::string, int>;
@@ -52,6 +54,7 @@ class UrdfWriter {
   void write_shape(const XmlWriter& link, const GeomSpec& geom, const Vec3d& anchor);
 
   const ModelSpec& spec_;
+  const std::filesystem::path& folder_;
   Diagnostics errors_;
   std::map<std::string, int> lost_;
   Names used_{{"world", 2}}, joint_names_;
@@ -63,6 +66,10 @@ class UrdfWriter {
 void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
   if (joint.stiffness != 0) refuse(joint.where, "URDF has no springs: the joint's stiffness cannot be written");
   if (joint.armature != 0) refuse(joint.where, "URDF has no armature: the joint's armature cannot be written");
+  if (joint.damping_polynomial != JointSpec().damping_polynomial)
+    refuse(joint.where, "URDF's damping is linear: this joint's cannot be written");
+  if (joint.limited && joint.margin != 0)
+    refuse(joint.where, "URDF's ranges have no margin: this one cannot be written");
   if (turns_freely(joint.type) && joint.limited)
     refuse(joint.where, "URDF has no limit for a ball joint: this one cannot be written");
   if (joint.force_limited && joint.force_range[0] != -joint.force_range[1])
@@ -78,6 +85,28 @@ void UrdfWriter::check_equality(const EqualitySpec& q) {
   if (!linear) refuse(q.where, "URDF can only couple two joints linearly: this equality cannot be written");
 }
 
+/// URDF has no rules of contact: all shapes of different links touch one another, with the reader's friction.
+void UrdfWriter::check_contacts() {
+  lost_["contact pairs and excludes"] = static_cast<int>(spec_.contact_pairs.size() + spec_.contact_excludes.size());
+  if (!spec_.option.contact_enabled) lost_["<flag contact=\"disable\"/>"] = 1;
+  std::vector<const GeomSpec*> shapes;
+  for (const BodySpec& body : spec_.bodies) {
+    for (const GeomSpec& geom : body.geoms) {
+      if (!geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0)) shapes.push_back(&geom);
+    }
+  }
+  const GeomSpec usual;
+  for (const GeomSpec* a : shapes) {
+    lost_["friction, condim, margins and softness of contacts"] +=
+        a->condim != usual.condim || a->friction != usual.friction || a->margin != usual.margin ||
+        a->gap != usual.gap || a->priority != usual.priority || a->solver_mix != usual.solver_mix ||
+        !a->solver_reference.empty() || !a->solver_impedance.empty();
+    lost_["contact masks (contype, conaffinity)"] += std::ranges::any_of(shapes, [&](const GeomSpec* b) {
+      return a != b && (a->contype & b->conaffinity) == 0 && (b->contype & a->conaffinity) == 0;
+    });
+  }
+}
+
 void UrdfWriter::check() {
   for (const BodySpec& body : spec_.bodies) {
     if (body.mocap) refuse(body.where, "URDF has no mocap bodies");
@@ -87,6 +116,7 @@ void UrdfWriter::check() {
   }
   for (const EqualitySpec& q : spec_.equalities) check_equality(q);
   for (const TendonSpec& t : spec_.tendons) refuse(t.where, "URDF has no tendons");
+  if (spec_.option.density != 0 || spec_.option.viscosity != 0) refuse({}, "URDF has no fluid (density, viscosity)");
   const Vec3d usual = OptionSpec().gravity, &g = spec_.option.gravity;
   if (g.x != usual.x || g.y != usual.y || g.z != usual.z || !spec_.option.gravity_enabled) {
     refuse({}, "URDF has no element for gravity: " +
@@ -97,7 +127,8 @@ void UrdfWriter::check() {
   lost_["actuators"] = static_cast<int>(spec_.actuators.size());
   lost_["sensors"] = static_cast<int>(spec_.sensors.size());
   lost_["keyframes"] = static_cast<int>(spec_.keyframes.size());
-  lost_["contact pairs and excludes"] = static_cast<int>(spec_.contact_pairs.size() + spec_.contact_excludes.size());
+  lost_["the time step"] = spec_.option.timestep != OptionSpec().timestep;
+  check_contacts();
   lost_["materials, lights and other looks"] = static_cast<int>(spec_.cosmetics.size());
 }
 
@@ -185,11 +216,24 @@ void UrdfWriter::write_shape(const XmlWriter& link, const GeomSpec& geom, const 
   }
   const XmlWriter e = link.child(collides ? "collision" : "visual");
   e.set_name(geom.name);
-  write_origin(e, geom.position - anchor, geom.orientation);
+  Vec3d position = geom.position;
+  Quatd orientation = geom.orientation;
+  if (mesh) {  // its file lacks the reference pose: S Rᵀ (v - p) = Rᵀ S v - Rᵀ S p, if S is a multiple of 1 or R is 1
+    const Vec3d &p = mesh->reference_position, &s = mesh->scale;
+    const Quatd back = conjugate(mesh->reference_orientation);
+    const bool turned = back.x != 0 || back.y != 0 || back.z != 0;
+    if (turned && (s.x != s.y || s.y != s.z)) ++lost_["reference orientations of meshes that are scaled unevenly"];
+    position = position - rotate(orientation * back, Vec3d{s.x * p.x, s.y * p.y, s.z * p.z});
+    orientation = orientation * back;
+  }
+  write_origin(e, position - anchor, orientation);
   const XmlWriter g = e.child("geometry");
   if (mesh) {
     const XmlWriter m = g.child("mesh");
-    m.set("filename", mesh->file);
+    const std::filesystem::path file = mesh->file;
+    const bool here = !folder_.empty() && file.is_absolute();
+    if (!file.is_absolute()) ++lost_["places of missing mesh files, named as in the source"];
+    m.set("filename", here ? file.lexically_proximate(folder_).generic_string() : mesh->file);
     if (mesh->scale.x != 1 || mesh->scale.y != 1 || mesh->scale.z != 1) m.set("scale", mesh->scale);
   } else if (geom.type == GeomType::box) {
     g.child("box").set("size", geom.size * 2);
@@ -264,8 +308,23 @@ std::string UrdfWriter::write(std::vector<std::string>* losses) {
 
 }  // namespace
 
-std::string write_urdf(const ModelSpec& spec, std::vector<std::string>* losses) {
-  return UrdfWriter(without_chains(spec)).write(losses);
+/// The spec without what its flags disable, which URDF could only write as enabled.
+static ModelSpec as_it_acts(ModelSpec spec) {
+  const OptionSpec& option = spec.option;
+  for (BodySpec& body : spec.bodies) {
+    for (JointSpec& joint : body.joints) {
+      if (!option.spring_enabled) joint.stiffness = 0, joint.stiffness_polynomial = {};
+      if (!option.damper_enabled) joint.damping = 0, joint.damping_polynomial = {};
+      if (!option.limit_enabled) joint.limited = false;
+      if (!option.friction_loss_enabled) joint.friction_loss = 0;
+    }
+  }
+  if (!option.equality_enabled) spec.equalities.clear();
+  return spec;
+}
+
+std::string write_urdf(const ModelSpec& spec, const std::filesystem::path& folder, std::vector<std::string>* losses) {
+  return UrdfWriter(as_it_acts(without_chains(spec)), folder).write(losses);
 }
 
 }  // namespace tarsus

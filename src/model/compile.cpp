@@ -32,6 +32,8 @@ bool finite(std::span<const double> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
 }
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
+/// Whether products of such coordinates are far from overflow.
+bool is_place(const Vec3d& v) { return std::abs(v.x) <= 1e10 && std::abs(v.y) <= 1e10 && std::abs(v.z) <= 1e10; }
 
 std::string text_of(std::span<const double> numbers) {
   std::string out;
@@ -104,7 +106,7 @@ std::string Compiler::label(const BodySpec& body) const {
 /// Also gives the quaternion unit length. One that has it keeps its bits.
 void Compiler::check_pose(const Location& where, const std::string& whose, const Vec3d& position, Quatd& orientation) {
   const Quatd& q = orientation;
-  if (!finite(position)) error(where, whose, "position", text_of(position), "finite numbers");
+  if (!is_place(position)) error(where, whose, "position", text_of(position), "numbers within 1e10 m");
   const double length2 = square_norm(q);
   if (!(length2 > 1e-24) || !std::isfinite(length2))
     return error(where, whose, "orientation", text_of(std::array{q.w, q.x, q.y, q.z}), "a quaternion that is not zero");
@@ -185,7 +187,7 @@ void Compiler::check_joint(const JointSpec& joint, const std::string& whose) {
   };
   if (has_axis(joint.type) && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9))
     wrong("axis", text_of(joint.axis), "a unit vector");
-  if (!finite(joint.position)) wrong("position", text_of(joint.position), "finite numbers");
+  if (!is_place(joint.position)) wrong("position", text_of(joint.position), "numbers within 1e10 m");
   non_negative("stiffness", joint.stiffness);
   non_negative("damping", joint.damping);
   non_negative("armature", joint.armature);
@@ -225,7 +227,7 @@ void Compiler::check_inertial(const BodySpec& body) {
     error(where, label(body), field, value, expected);
   };
   if (!(i.mass >= 0) || !std::isfinite(i.mass)) wrong("mass", number_text(i.mass), "a finite number of at least 0 kg");
-  if (!finite(i.com)) wrong("centre of mass", text_of(i.com), "finite numbers");
+  if (!is_place(i.com)) wrong("centre of mass", text_of(i.com), "numbers within 1e10 m");
   const Sym3d& s = i.inertia;
   if (!finite({s.xx, s.xy, s.xz}) || !finite({s.yy, s.yz, s.zz})) {
     wrong("inertia (xx yy zz xy xz yz)", text_of(std::array{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz}), "finite numbers");

@@ -358,6 +358,8 @@ TEST(Command, OutputsAreNoInputs) {
            {"pendulum.xml", "p.xml"}, {"clips/humanoid_walk.json", "c.npz"}, {"clips/humanoid_walk.json", "c.json"}})
     std::filesystem::copy_file(root + from, at + to);
   std::filesystem::create_symlink(at + "c.npz", at + "link.npz");
+  std::ofstream(at + "scene.xml") << "<mujoco><include file='p.xml'/></mujoco>";
+  std::ofstream(at + "holder.xml") << "<mujoco><asset><model name='p' file='p.xml'/></asset></mujoco>";
   std::ofstream(at + "g.html") << "{\"default\": [100, 10]}";
   ASSERT_EQ(tarsus_command("md water1 --steps 1 --quiet --out " + at + "w.xyz --final " + at + "w.sys").code, 0);
   std::map<std::string, std::string> before;
@@ -371,6 +373,8 @@ TEST(Command, OutputsAreNoInputs) {
        {humanoid + "--clip " + at + "c.npz --out " + at + "link.npz", 2, "a file other than that of --clip"},
        {humanoid + "--gains " + at + "g.html --no-record --page " + at + "g.html", 2, "than that of --gains"},
        {"convert " + at + "p.xml " + at + "./p.xml", 2, "expected a file other than that of from"},
+       {"convert " + at + "scene.xml " + at + "p.xml", 2, "other than those that the model includes"},
+       {"convert " + at + "holder.xml " + at + "p.xml", 2, "other than those that the model includes or attaches"},
        {"map " + at + "c.json models/humanoid.xml --clip-out " + at + "c.json", 2, "than that of the clip"},
        {"md " + at + "w.xyz --forces none --out " + at + "w.xyz", 2, "than that of the system"},
        {"md " + at + "w.sys --forces none --final " + at + "w.sys", 2, "than that of the system"}});

@@ -229,6 +229,18 @@ TEST(MeshInertia, KindsDifferAsNamed) {
   EXPECT_NEAR(mesh_inertia(m.vertices, m.triangles, MeshInertia::shell).volume, 12, 1e-13);
 }
 
+TEST(MeshInertia, ExactNeedsTrianglesThatAreAllTurnedTheSameWay) {
+  const Mesh cube = box_mesh({1, 1, 1});
+  for (std::size_t i = 0; i < cube.triangles.size(); ++i) {
+    Mesh flipped = cube, doubled = cube;
+    std::swap(flipped.triangles[i][1], flipped.triangles[i][2]);
+    doubled.triangles.push_back(cube.triangles[i]);
+    for (const Mesh& m : {flipped, doubled})
+      EXPECT_THROW(mesh_inertia(m.vertices, m.triangles, MeshInertia::exact), ValueError) << i;
+    EXPECT_NEAR(mesh_inertia(flipped.vertices, flipped.triangles, MeshInertia::legacy).volume, 8, 1e-14) << i;
+  }
+}
+
 TEST(MeshInertia, RefusesWhatHasNoMass) {
   Mesh m = box_mesh({1, 1, 1});
   Mesh flipped = m;

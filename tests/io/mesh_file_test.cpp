@@ -85,12 +85,20 @@ void expect_mesh_refused(const std::string& bytes, MeshFormat format, const std:
   EXPECT_NE(message.find(words), std::string::npos) << "expected '" << words << "' in: " << message;
 }
 
+std::string with_ends(const std::string& end) {
+  std::string out;
+  for (const char c : std::string(kObj)) out += c == '\n' ? end : std::string(1, c);
+  return out;
+}
+
 TEST(MeshFile, FormatsAgreeOnATetrahedron) {
   for (const auto& [bytes, format] :
        std::vector<std::pair<std::string, MeshFormat>>{{binary_stl(), MeshFormat::stl},
                                                        {binary_stl("solid pretending"), MeshFormat::stl},
                                                        {ascii_stl(), MeshFormat::stl},
                                                        {kObj, MeshFormat::obj},
+                                                       {with_ends("\r"), MeshFormat::obj},
+                                                       {with_ends("\r\n"), MeshFormat::obj},
                                                        {msh(), MeshFormat::msh}}) {
     SCOPED_TRACE(bytes.substr(0, 30));
     const MeshData mesh = parse_mesh(bytes, format, "m");

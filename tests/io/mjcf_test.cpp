@@ -374,6 +374,20 @@ TEST(Mjcf, KeyframesMayBeShortAndTheirQuaternionsOfAnyLength) {
             1);
 }
 
+TEST(Mjcf, SizeMakesKeyframes) {
+  const auto keys = [](const std::string& size) {
+    const ModelSpec spec = parse("<size " + size +
+                                 "/><worldbody><body><joint ref='90'/><geom size='1'/></body></worldbody>"
+                                 "<keyframe><key name='a' qpos='1'/></keyframe>");
+    std::vector<double> first;
+    for (const KeyframeSpec& key : spec.keyframes)
+      first.push_back(key.qpos.empty() ? spec.bodies[1].joints[0].reference : key.qpos[0]);
+    return first;
+  };
+  for (const char* size : {"nkey='-1'", "nkey='0'", "nkey='1'"}) EXPECT_EQ(keys(size), std::vector<double>{1}) << size;
+  EXPECT_EQ(keys("nkey='3'"), (std::vector<double>{1, kPi / 2, kPi / 2}));
+}
+
 TEST(Mjcf, WhatMujocoTakesAsAbsent) {
   const ModelSpec spec = parse(
       "<size nuserdata='200000'/><worldbody><replicate count='2' offset='1 0 0' prefix='p'>"

@@ -215,7 +215,7 @@ TEST(Urdf, MeshesThatCannotBeReadAreNamed) {
            {"<mesh filename='package://nobody_has_this/none.stl'/>", "not found"},
            {"<mesh filename='package:///nobody_has_this/none.stl'/>", "package 'nobody_has_this'"},
            {"<mesh filename='http://example.com/a.stl'/>", "'http' addresses are not supported"},
-           {"<mesh filename='/dev/zero'/>", "no such file"},
+           {"<mesh filename='/dev/zero'/>", "not an ordinary file"},
            {"<mesh filename='package://'/>", "does not name a package"}}) {
     // A missing collision hull touches nothing, so the user gets a warning; a missing visual mesh gets a note.
     expect_told(parse(with_shape("collision", shape)), Severity::warning, words);

@@ -1,12 +1,14 @@
 // Writing a model and reading it back gives the same dynamics, bit for bit where text can express it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
 #include "support/random_model.hpp"
+#include "support/temporary_folder.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/mjcf_writer.hpp"
@@ -330,6 +332,75 @@ TEST(UrdfWriter, RandomTreesKeepTheirDynamics) {
   }
 }
 
+/// What the flags disable is left out, and the reference pose of a mesh goes into its origin.
+TEST(UrdfWriter, ModelsMoveAsTheirOptionsSay) {
+  const test::TemporaryFolder folder;
+  const fs::path from = folder.path() / "from" / "assets", to = folder.path() / "to";
+  fs::create_directories(from), fs::create_directories(to);
+  std::ofstream(from / "m.obj") << "v 0 0 0\nv .3 0 0\nv 0 .2 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n";
+  std::ofstream(from.parent_path() / "m.xml") << R"(<mujoco>
+    <compiler meshdir='assets'/>
+    <option><flag spring='disable' damper='disable' frictionloss='disable' limit='disable' equality='disable'/></option>
+    <asset><mesh name='m' file='m.obj' scale='2 2 2' refpos='.1 .2 .3' refquat='.8 .6 0 0'/>
+           <mesh name='n' file='m.obj' scale='1 2 3' refpos='.1 .2 .3'/></asset>
+    <worldbody><body name='b' pos='1 2 3'>
+      <joint name='j' stiffness='20' damping='3 2' frictionloss='4' range='-1 1' margin='.1'/>
+      <geom type='mesh' mesh='m' pos='.1 0 0' quat='.6 0 .8 0'/><geom type='mesh' mesh='n'/>
+      <body><joint name='k'/><geom size='.1' pos='1 0 0'/></body>
+    </body></worldbody>
+    <equality><joint joint1='j' joint2='k' polycoef='0 1 1'/></equality></mujoco>)";
+  const Model model = compile(read_model(from.parent_path() / "m.xml"));
+  std::vector<std::string> losses;
+  std::ofstream(to / "m.urdf") << write_urdf(model.spec, to, &losses);
+  EXPECT_EQ(losses, std::vector<std::string>{});
+  const Model again = compile(read_model(to / "m.urdf"));
+  ASSERT_EQ(again.njoint(), 2);
+  for (const Joint& j : again.joints) {
+    EXPECT_EQ(j.damping, 0);
+    EXPECT_EQ(j.friction_loss, 0);
+    EXPECT_FALSE(j.limited);
+  }
+  EXPECT_TRUE(again.spec.equalities.empty());
+  const auto surface = [](const Model& m) {  // each vertex in the body's frame
+    std::vector<Vec3d> out;
+    for (const GeomSpec& g : std::ranges::find(m.spec.bodies, "b", &BodySpec::name)->geoms) {
+      for (const MeshSpec& mesh : m.spec.meshes) {
+        for (const Vec3d& v : mesh.name == g.mesh ? mesh.vertices : std::vector<Vec3d>())
+          out.push_back(g.position + rotate(g.orientation, v));
+      }
+    }
+    return out;
+  };
+  const std::vector<Vec3d> a = surface(model), b = surface(again);
+  ASSERT_EQ(a.size(), 8u);
+  ASSERT_EQ(b.size(), 8u);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_LT(norm(a[i] - b[i]), 1e-15);
+}
+
+TEST(UrdfWriter, SaysWhatOfContactsIsLost) {
+  const auto losses = [](const std::string& top, const std::string& geom) {
+    std::vector<std::string> out;
+    write_urdf(parse_mjcf("<mujoco>" + top + "<worldbody><geom size='.1'/><body><freejoint/><geom size='.1' " + geom +
+                              "/></body></worldbody></mujoco>",
+                          "m.xml", "."),
+               {}, &out);
+    return out;
+  };
+  EXPECT_TRUE(losses("", "").empty());
+  const std::pair<const char*, const char*> geoms[] = {{"friction='.1'", "friction"},
+                                                       {"condim='1'", "friction"},
+                                                       {"margin='.1'", "margins"},
+                                                       {"solref='1 1'", "softness"},
+                                                       {"contype='2' conaffinity='2'", "masks"}};
+  for (const auto& [geom, lost] : geoms) {
+    const std::vector<std::string> said = losses("", geom);
+    ASSERT_EQ(said.size(), 1u) << geom;
+    EXPECT_NE(said[0].find(lost), std::string::npos) << said[0];
+  }
+  EXPECT_EQ(losses("<option timestep='.01'/>", "").size(), 1u);
+  EXPECT_EQ(losses("<option><flag contact='disable'/></option>", "").size(), 1u);
+}
+
 TEST(UrdfWriter, NamesWhatUrdfCannotSay) {
   const auto refusal = [](const std::string& mjcf) -> std::string {
     try {
@@ -343,6 +414,10 @@ TEST(UrdfWriter, NamesWhatUrdfCannotSay) {
     return "<worldbody><body name='b'><geom size='.1'/>" + joint + "</body></worldbody>";
   };
   EXPECT_NE(refusal(body("<joint stiffness='2'/>")).find("m.xml:1:"), std::string::npos);
+  EXPECT_NE(refusal(body("<joint damping='2 1'/>")).find("damping is linear"), std::string::npos);
+  EXPECT_NE(refusal(body("<joint limited='true' range='0 1' margin='.1'/>")).find("no margin"), std::string::npos);
+  for (const char* fluid : {"density='1'", "viscosity='1'"})
+    EXPECT_NE(refusal("<option " + std::string(fluid) + "/>" + body("<joint/>")).find("no fluid"), std::string::npos);
   EXPECT_NE(refusal(body("<joint armature='2'/>")).find("no armature"), std::string::npos);
   EXPECT_NE(refusal(body("<joint type='ball' range='0 1'/>")).find("ball joint"), std::string::npos);
   EXPECT_NE(refusal("<option gravity='0 0 -1'/>" + body("<joint/>")).find("0 0 -1 cannot"), std::string::npos);

@@ -43,8 +43,8 @@ enum class MeshInertia {
 /// Mass properties of a triangle mesh, counter-clockwise seen from outside. O(triangles); convex: O(n log n).
 /// @param vertices [m]  @param triangles indices of vertices
 /// @throws ValueError if an index is out of range, a coordinate is not finite, or the area or volume is under 1e-15 m²
-///         or m³; exact: if the volume is negative, because the triangles are turned inside out; convex: if the points
-///         have no hull with a volume
+///         or m³; exact: if the volume is negative, because the triangles are turned inside out, or if they are not all
+///         turned the same way; convex: if the points have no hull with a volume
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind);
 
 /// Triangles of the convex hull, counter-clockwise seen from outside, as indices of `points`. Coplanar points are

@@ -1,4 +1,4 @@
-// Finds the file that a URDF names by "package://NAME/path".
+// Finds the file that a URDF names by "package://NAME/path", and names files for a ModelSpec.
 #pragma once
 
 #include <filesystem>
@@ -21,5 +21,8 @@ struct ResolvedFile {
 /// too. "package:///NAME/REST" is read like "package://NAME/REST". Other schemes (http://) are an error.
 ResolvedFile resolve_uri(std::string_view uri, const std::filesystem::path& directory,
                          const std::vector<std::filesystem::path>& package_paths);
+
+/// The file's absolute path without "." and "..", which is a file's name in a ModelSpec.
+std::string absolute_path(const std::filesystem::path& file);
 
 }  // namespace tarsus

@@ -126,8 +126,10 @@ struct BodySpec {
 /// A triangle mesh, scaled, in the frame in which geoms place it.
 struct MeshSpec {
   std::string name;
-  std::string file;  ///< as written; empty for inline meshes
-  Vec3d scale{1, 1, 1};
+  std::string file;      ///< absolute path of the file that was read; as written if none was; empty for inline meshes
+  Vec3d scale{1, 1, 1};  ///< vertices: S Rᵀ (v - p) of the file's v, with the scale and this position and orientation
+  Vec3d reference_position{0, 0, 0};
+  Quatd reference_orientation{1, 0, 0, 0};
   std::string inertia = "legacy";             ///< MJCF's keyword for the computation of its mass
   std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that is allowed
   std::vector<std::array<int, 3>> triangles;  ///< counter-clockwise from outside
@@ -319,7 +321,8 @@ struct OptionSpec {
 
 struct ModelSpec {
   std::string name;
-  std::string directory;  ///< directory of the main file, for relative paths
+  std::string directory;           ///< directory of the main file, for relative paths
+  std::vector<std::string> files;  ///< MJCF: canonical paths of the main, the included and the attached files
   OptionSpec option;
   std::vector<BodySpec> bodies = {BodySpec("world")};
   std::vector<MeshSpec> meshes;

@@ -9,6 +9,7 @@
 #include "io/mjcf/builder.hpp"
 #include "io/png_gray.hpp"
 #include "tarsus/io/mesh_file.hpp"
+#include "tarsus/io/package_path.hpp"
 #include "tarsus/io/xml.hpp"
 
 namespace tarsus::mjcf {
@@ -17,10 +18,9 @@ namespace {
 
 /// The path of a texture's file, or the path as written if there is no such file.
 std::string texture_file(const XmlElement& e, const Source& source, const std::string& file) {
+  const auto path = source.asset_path(file, source.compiler().texture_directory, e.where());
   std::error_code error;
-  const auto path =
-      std::filesystem::absolute(source.asset_path(file, source.compiler().texture_directory, e.where()), error);
-  if (!error && std::filesystem::is_regular_file(path, error)) return path.lexically_normal().generic_string();
+  if (std::filesystem::is_regular_file(path, error)) return absolute_path(path);
   if (!file.empty()) e.note(fmt::format("texture file {} is missing", quote(file)));
   return file;
 }
@@ -188,6 +188,7 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
     v = turn * (v - reference.position);
     v = {v.x * mesh.scale.x, v.y * mesh.scale.y, v.z * mesh.scale.z};
   }
+  mesh.reference_position = reference.position, mesh.reference_orientation = reference.orientation;
   if (mesh.scale.x * mesh.scale.y * mesh.scale.z < 0) {
     for (auto& triangle : mesh.triangles) std::swap(triangle[1], triangle[2]);
   }
@@ -259,6 +260,7 @@ bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::stri
   }
   try {
     MeshData data = read_mesh(path, e.where("file"));
+    mesh.file = absolute_path(path);
     mesh.vertices = std::move(data.vertices);
     mesh.triangles = std::move(data.triangles);
     objects = std::move(data.object);

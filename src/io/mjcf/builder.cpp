@@ -207,6 +207,13 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   sink_.throw_if_failed();
   for (const Diagnostic& d : contact_findings(spec_)) sink_.add(d.severity, d.where, d.message);
   name_default_softness(root);
+  const auto add_files = [&](const Source& source) {
+    spec_.files.insert(spec_.files.end(), source.files().begin(), source.files().end());
+  };
+  add_files(main);
+  for (const auto& [path, source] : sources_) {
+    if (source) add_files(*source);
+  }
   spec_.diagnostics = sink_.take();
   return std::move(spec_);
 }

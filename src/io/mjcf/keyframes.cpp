@@ -37,6 +37,12 @@ void Builder::read_keyframes(const std::vector<Scope>& scopes) {
     declare(Kind::key, key.name, e);
     spec_.keyframes.push_back(std::move(key));
   }
+  int count = 0;
+  for (const XmlElement& e : scopes.front().source->items(scopes.front().source->root())) {
+    if (e.is("size")) e.read("nkey", count);
+  }
+  if (int(spec_.keyframes.size()) < count && count <= 100'000)  // as in MuJoCo: the rest are the reference pose
+    spec_.keyframes.resize(std::size_t(count));
 }
 
 KeyframeSpec Builder::drawn_key() const {

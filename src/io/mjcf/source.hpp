@@ -28,6 +28,8 @@ class Source {
   XmlElement root() const { return documents_.front().root(); }
   const std::filesystem::path& directory() const { return directory_; }
   const Compiler& compiler() const { return compiler_; }
+  /// Canonical paths of its main file and of those that it includes.
+  const std::set<std::string>& files() const { return files_; }
   const Defaults& main_defaults() const { return *classes_.find("")->second; }
 
   /// Child elements, with every <include> replaced by its file's contents.
