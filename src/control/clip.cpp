@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -99,6 +101,36 @@ void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& w
   }
 }
 
+/// Channels are found by their names.
+void check_names(const MotionClip& clip, const Where& where, Diagnostics& errors) {
+  std::set<std::string_view> names;
+  for (const ClipChannel& channel : clip.channels) {
+    if (names.insert(channel.name).second) continue;
+    errors.push_back({Severity::error, where(-1, -1),
+                      fmt::format("two channels are called '{}' (the position of joint NAME is called NAME.position): "
+                                  "rename a joint",
+                                  channel.name)});
+    return;
+  }
+}
+
+/// Angles are used as they are, because a fast joint may turn that far. Written in one turn, they jump by 2 pi instead.
+void report_jumps(MotionClip& clip, const ClipChannel& channel, const Where& where) {
+  int jumps = 0, first = 0;
+  double turn = 0;
+  for (int i = 1; i < clip.frame_count(); ++i) {
+    const double step = clip.frame(i)[channel.column] - clip.frame(i - 1)[channel.column];
+    if (std::abs(step) > kPi && jumps++ == 0) first = i, turn = step;
+  }
+  if (jumps == 0) return;
+  clip.diagnostics.push_back(
+      {Severity::warning, where(first, channel.column),
+       fmt::format(
+           "angle '{}' turns by {:.3g} rad from frame {} to frame {}{}, and the joint will turn that far: unwrap "
+           "angles that are written within one turn",
+           channel.name, turn, first - 1, first, jumps > 1 ? fmt::format(" (the first of {} jumps)", jumps) : "")});
+}
+
 void check_axes(const MotionClip& clip, const Where& where, Diagnostics& errors) {
   const auto unit = [](const Vec3d& v) { return std::abs(norm(v) - 1) < 1e-9; };
   if (!unit(clip.up) || !unit(clip.forward) || !(std::abs(dot(clip.up, clip.forward)) < 1e-9)) {
@@ -116,6 +148,7 @@ void clean_clip(MotionClip& clip, const Where& where) {
     throw ShapeError("MotionClip::values", clip.values.size(), clip.times.size() * std::size_t(clip.width));
   }
   check_axes(clip, where, errors);
+  check_names(clip, where, errors);
   check_times(clip, where, errors);
   const auto bad = std::find_if(clip.values.begin(), clip.values.end(), [](double v) { return !std::isfinite(v); });
   if (bad != clip.values.end()) {
@@ -125,6 +158,7 @@ void clean_clip(MotionClip& clip, const Where& where) {
   }
   for (const ClipChannel& channel : clip.channels) {
     if (channel.kind == ChannelKind::rotation) clean_rotation(clip, channel, where, errors);
+    if (channel.kind == ChannelKind::angle) report_jumps(clip, channel, where);
   }
   if (!errors.empty()) throw InputError(std::move(errors));
 }

@@ -286,6 +286,30 @@ TEST(Clip, CleaningNormalisesAndKeepsOneSign) {
       << clip.diagnostics[1].text();
 }
 
+TEST(Clip, AnAngleThatJumpsIsSaidAndKept) {
+  // A hinge that turns at 4 rad/s, written in one turn: at 50 frames a second it jumps at 0.785 s and 2.356 s.
+  for (const bool in_one_turn : {true, false}) {
+    MotionClip clip;
+    clip.name = "turning";
+    add_channel(clip, "root", ChannelKind::rotation), add_channel(clip, "hinge", ChannelKind::angle);
+    for (int i = 0; i < 150; ++i) {
+      clip.times.push_back(0.02 * i);
+      push(clip, Quatd{1, 0, 0, 0}), push(clip, {in_one_turn ? std::remainder(0.08 * i, 2 * kPi) : 0.08 * i});
+    }
+    const std::vector<double> before = clip.values;
+    clean_clip(clip, nowhere);
+    EXPECT_EQ(clip.values, before);
+    ASSERT_EQ(clip.diagnostics.size(), in_one_turn ? 1u : 0u);
+    if (!in_one_turn) continue;
+    const std::string said = clip.diagnostics[0].text();
+    EXPECT_EQ(clip.diagnostics[0].severity, Severity::warning);
+    EXPECT_NE(said.find("test:41:5"), std::string::npos) << said;  // frame 40, at 3.2 rad
+    EXPECT_NE(said.find("angle 'hinge' turns by -6.2 rad from frame 39 to frame 40 (the first of 2 jumps)"),
+              std::string::npos)
+        << said;
+  }
+}
+
 TEST(Clip, CleaningRefusesWhatIsNoClip) {
   const MotionClip good = moving_clip(false);
   const auto refuses = [&](auto spoil) {
@@ -302,6 +326,7 @@ TEST(Clip, CleaningRefusesWhatIsNoClip) {
   refuses([](MotionClip& c) { std::fill_n(&c.values[c.width + 3], 4, 0.0); });
   refuses([](MotionClip& c) { c.values[c.width + 3] = 1e200; });
   refuses([](MotionClip& c) { c.up = c.forward; });
+  refuses([](MotionClip& c) { c.channels[3].name = c.channels[2].name; });
 }
 
 TEST(Clip, TwistOfABallDrivesAHinge) {

@@ -80,10 +80,10 @@ struct MotionClip {
 };
 
 /// Checks a clip and cleans it: quaternions get unit length and a continuous sign along the clip. Every repair is
-/// recorded.
+/// recorded, and every angle that turns by more than pi between two frames, which does not change.
 /// @param where location of a number in the file, for messages
-/// @throws InputError for no frames, times that do not increase, a number that is not finite, or a quaternion whose
-/// length deviates from 1 by more than kMaxNormError (that is a different layout, not rounding)
+/// @throws InputError for no frames, two channels of one name, times that do not increase, a number that is not finite,
+/// or a quaternion whose length deviates from 1 by more than kMaxNormError (that is a different layout, not rounding)
 void clean_clip(MotionClip& clip, const std::function<Location(int frame, int column)>& where);
 inline constexpr double kMaxNormError = 0.5;
 
