@@ -169,12 +169,15 @@ void bind_motion(nb::module_& m) {
   c.def("save", &save_clip, "path"_a,
         "Writes the clip in this project's format (.json). load() reads the same numbers; rotations are "
         "equal to rounding. The file\n"
-        "does not contain the skeleton, which retarget() needs; a warning says so.");
+        "does not contain the skeleton, which retarget() needs; a warning says so. Raises InputError, and leaves the "
+        "file alone, if the clip\n"
+        "is too large to be read again.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return text_of(self.name); }, nb::sig("def name(self) -> str"),
       "Name of the clip.");
   c.def_prop_ro(
-      "format", [](const MotionClip& self) { return self.format; }, "Format of the clip's file.");
+      "format", [](const MotionClip& self) { return self.format; },
+      "Format of the clip's file; for a saved clip, that of the file it was read from.");
   c.def_prop_ro("duration", &MotionClip::duration, "[s].");
   c.def_prop_ro(
       "loop", [](const MotionClip& self) { return self.loop; }, "Whether the clip repeats.");

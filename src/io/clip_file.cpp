@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "clip_json.hpp"
 #include "pickle.hpp"
@@ -20,6 +21,9 @@ namespace {
 /// kMaxBvhNumbers, with all digits, in frames of at least three.
 constexpr JsonLimits kLimits{.bytes = 64u << 20, .values = 1'000'000};
 
+/// MotionClip::format of a clip that was made in the tarsus-clip format, or retargeted.
+constexpr const char* kOwnFormat = "tarsus";
+
 /// Reads the tarsus-clip format.
 class ClipReader {
  public:
@@ -27,10 +31,11 @@ class ClipReader {
 
   MotionClip run(const std::string& fallback_name) {
     JsonObject top(document_, document_.root(), "", sink_);
-    clip_.file = document_.file(), clip_.name = fallback_name, clip_.format = "tarsus";
+    clip_.file = document_.file(), clip_.name = fallback_name, clip_.format = kOwnFormat;
     std::string format, comment;
     double version = 0;
     top.read("format", format), top.read("name", clip_.name), top.read("comment", comment);
+    top.read("source_format", clip_.format);
     if (!top.read("version", version) || version != 1) {
       const JsonValue* at = top.get("version");
       top.fault(at ? *at : document_.root(), "version", "version 1 is expected");
@@ -43,7 +48,7 @@ class ClipReader {
     if (frames && !sink_.failed()) read_frames(*frames);
     read_times(top);
     top.done(Severity::error,
-             "format, version, name, comment, loop, cycle_position, cycle_heading, up, forward, "
+             "format, version, name, comment, source_format, loop, cycle_position, cycle_heading, up, forward, "
              "frame_time, times, channels, frames");
     sink_.throw_if_failed();
     clean_clip(clip_, [&](int frame, int column) { return where(*frames, frame, column); });
@@ -124,10 +129,19 @@ std::string_view beginning(std::string_view text) {
   return trimmed(text.substr(0, 4096)).substr(0, 9);
 }
 
-std::string joined(const double* from, std::size_t count) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{}{}", i ? ", " : "", from[i]);
-  return out + "]";
+/// Without blanks: a large file must not grow beyond what is read again.
+void write_numbers(std::string& out, const double* from, std::size_t count) {
+  out += '[';
+  for (std::size_t i = 0; i < count; ++i) fmt::format_to(std::back_inserter(out), "{}{}", i ? "," : "", from[i]);
+  out += ']';
+}
+
+/// Whether frame i is at i * times[1], to the bit.
+bool even(const std::vector<double>& times) {
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] != double(i) * times[1]) return false;
+  }
+  return times.size() > 1;
 }
 
 }  // namespace
@@ -185,18 +199,37 @@ std::string write_clip(const MotionClip& clip) {
   };
   std::string out = fmt::format("{{\"format\": \"tarsus-clip\", \"version\": 1, \"name\": {}, \"loop\": {},\n",
                                 json_string(clip.name), clip.loop);
+  if (!clip.format.empty() && clip.format != kOwnFormat)
+    out += fmt::format(" \"source_format\": {},\n", json_string(clip.format));
   out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": {}, \"forward\": {},\n",
                      clip.cycle_position, clip.cycle_heading, axis(clip.up), axis(clip.forward));
-  out += fmt::format(" \"times\": {},\n \"channels\": [\n", joined(clip.times.data(), clip.times.size()));
+  if (even(clip.times)) {
+    out += fmt::format(" \"frame_time\": {}", clip.times[1]);
+  } else {
+    out += " \"times\": ";
+    write_numbers(out, clip.times.data(), clip.times.size());
+  }
+  out += ",\n \"channels\": [\n";
   for (std::size_t i = 0; i < clip.channels.size(); ++i) {
     const ClipChannel& channel = clip.channels[i];
     out += fmt::format("  {{\"name\": {}, \"kind\": \"{}\"", json_string(channel.name), name(channel.kind));
-    if (norm(channel.axis) > 0) out += fmt::format(", \"axis\": {}", joined(&channel.axis.x, 3));
+    if (norm(channel.axis) > 0) {
+      out += ", \"axis\": ";
+      write_numbers(out, &channel.axis.x, 3);
+    }
     out += i + 1 < clip.channels.size() ? "},\n" : "}],\n \"frames\": [\n";
   }
   for (int i = 0; i < clip.frame_count(); ++i) {
-    out += fmt::format("  {}{}", joined(clip.frame(i), std::size_t(clip.width)),
-                       i + 1 < clip.frame_count() ? ",\n" : "]}\n");
+    write_numbers(out, clip.frame(i), std::size_t(clip.width));
+    out += i + 1 < clip.frame_count() ? ",\n" : "]}\n";
+  }
+  try {
+    parse_clip(out, clip.file);
+  } catch (const InputError& e) {
+    throw InputError(Location{clip.file, 0, 0, {}},
+                     "this clip cannot be stored in the format tarsus-clip, because it "
+                     "could not be read again: " +
+                         e.diagnostics().front().message);
   }
   return out;
 }

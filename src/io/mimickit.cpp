@@ -132,6 +132,7 @@ MotionClip parse_mimickit(std::string_view bytes, const std::string& name) {
 ClipMapping mimickit_mapping(const Model& model, const MotionClip& clip) {
   ClipMapping mapping;
   mapping.name = "joints in the model's order", mapping.format = "mimickit";
+  if (clip.channels.size() < 2) return mapping;
   const std::size_t angles = clip.channels.size() - 2;
   if (model.joints.size() != angles + 1 || !moves_freely(model.joints[0].type)) return mapping;
   for (std::size_t j = 1; j < model.joints.size(); ++j) {

@@ -234,6 +234,54 @@ TEST(ClipFile, WritesWhatItReads) {
   for (std::size_t i = 0; i < clip.values.size(); ++i) EXPECT_NEAR(again.values[i], clip.values[i], 4e-16);
 }
 
+TEST(ClipFile, WritesWhatCanBeReadAgain) {
+  // Numbers of one digit do not grow: no blanks, and no list of times.
+  std::string text =
+      "{\"format\": \"tarsus-clip\", \"version\": 1, \"frame_time\": "
+      "0.1,\"channels\":[{\"name\":\"a\",\"kind\":\"angle\"},"
+      "{\"name\":\"b\",\"kind\":\"angle\"}],\"frames\":[[0,1]";
+  for (int i = 0; i < 1000; ++i) text += ",[0,1]";
+  text += "]}";
+  const MotionClip small = parse_clip(text, "small.json");
+  const std::string written = write_clip(small);
+  EXPECT_LT(written.size(), text.size() + 1001 + 300);  // a line for each frame, and defaults that are spelt out
+  EXPECT_EQ(parse_clip(written, "again.json").times, small.times);
+  EXPECT_EQ(parse_clip(written, "again.json").values, small.values);
+
+  const auto refused = [](const MotionClip& clip, const std::string& words) {
+    try {
+      write_clip(clip);
+      ADD_FAILURE() << "written";
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+  };
+  MotionClip large;  // 3,600,000 numbers of 20 characters
+  for (int k = 0; k < 1000; ++k) large.add_channel("a" + std::to_string(k), ChannelKind::angle);
+  for (int i = 0; i < 3600; ++i) large.times.push_back(i);
+  large.values.assign(3'600'000, 0.12345678901234568);
+  refused(large, "could not be read again: 7");  // more than 70,000,000 bytes
+  MotionClip twice = small;
+  twice.channels[1].name = "a";
+  refused(twice, "could not be read again: two channels are called 'a'");
+}
+
+TEST(ClipFile, AWrittenClipBindsAsItsFile) {
+  // The dog's mapping copies channels of other names; five of them have names of its joints.
+  const auto file = shared_data() / "deepmimic_dog/data/motions/dog3d_trot.txt";
+  if (!exists(file)) GTEST_SKIP() << file << " is not there";
+  const Model dog = built_in("dog");
+  const MotionClip clip = read_clip(file), again = parse_clip(write_clip(clip), "again.json");
+  EXPECT_EQ(again.format, "dog3d");
+  const ClipBinding one = bind(dog, clip, choose_clip_mapping(dog, clip)),
+                    two = bind(dog, again, choose_clip_mapping(dog, again));
+  EXPECT_EQ(two.driven().size(), std::size_t(dog.njoint()));
+  for (double t = 0; t < clip.duration(); t += 0.01) {
+    const ClipState a = sample(one, t), b = sample(two, t);
+    for (std::size_t k = 0; k < a.q.size(); ++k) EXPECT_NEAR(a.q[k], b.q[k], 1e-14);  // quaternions to rounding
+  }
+}
+
 TEST(ClipFile, BadInput) {
   const auto refuses = [](const std::string& text, const std::string& part) {
     SCOPED_TRACE(part);

@@ -234,6 +234,17 @@ def test_a_long_clip_that_is_saved_is_read_again(tmp_path):
     assert again.times == clip.times and np.abs(again.frames - clip.frames).max() < 1e-15
 
 
+def test_a_file_is_not_touched_by_a_clip_that_could_not_be_read_again(tmp_path):
+    """1,100,000 frames of two numbers: a row of BVH is read from 4 bytes, one of JSON takes a place in memory."""
+    rows = "0\n" * 1100000
+    (tmp_path / "long.bvh").write_text(f"HIERARCHY\nROOT a\n{{\nOFFSET 0 0 0\nCHANNELS 1 Zrotation\n}}\nMOTION\nFrames: 1100000\nFrame Time: 0.01\n{rows}")
+    clip = tarsus.MotionClip.load(tmp_path / "long.bvh")
+    (tmp_path / "long.json").write_text("before")
+    with pytest.raises(tarsus.InputError, match="long.bvh: error: this clip cannot be stored in the format tarsus-clip, because it could not be read again: more than 1000000 values"):
+        clip.save(tmp_path / "long.json")
+    assert (tmp_path / "long.json").read_text() == "before"
+
+
 @pytest.mark.parametrize("times", [np.array([0.5]), np.array([0.5, 0.25]), np.zeros(0)])
 def test_an_array_of_times_gives_an_array_of_poses(humanoid, times):
     """Also an array of one number, which NumPy before 2.4 takes for a number."""

@@ -54,8 +54,10 @@ struct ClipBone {
 };
 
 struct MotionClip {
-  std::string name;    ///< for display: the file's stem, or the name given in the file
-  std::string format;  ///< layout recognised by the reader: "humanoid3d", "dog3d", "quadruped12", "bvh", "tarsus"
+  std::string name;  ///< for display: the file's stem, or the name given in the file
+  /// Layout recognised by the reader: "humanoid3d", "dog3d", "quadruped12", "bvh", "tarsus", … In a tarsus-clip that
+  /// was made of another file, that file's.
+  std::string format;
   std::string file;
   bool loop = false;
   bool cycle_position = true;           ///< looping displaces the root by one cycle's horizontal displacement

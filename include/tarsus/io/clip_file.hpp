@@ -6,7 +6,8 @@
 //                 {"name": "left_knee", "kind": "angle"}, …],    (an angle or translation may have an "axis")
 //    "frames": [[…], …]}
 //
-// Rotations are quaternions w x y z. Optional: "cycle_position", "cycle_heading" (true), "comment". docs/clips.md.
+// Rotations are quaternions w x y z. Optional: "cycle_position", "cycle_heading" (true), "comment", "source_format" (of
+// the file that has these channels, for its mappings). docs/clips.md.
 #pragma once
 
 #include <filesystem>
@@ -25,6 +26,7 @@ MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mappi
 MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping = nullptr);
 
 /// A clip as tarsus-clip text; reading it back gives the same numbers.
+/// @throws InputError if it could not be read back: for a text beyond the reader's limits, or two channels of one name
 std::string write_clip(const MotionClip& clip);
 
 }  // namespace tarsus
