@@ -214,8 +214,10 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped) {
   ClipMapping same_names = identity_mapping(model, clip);
   // A match of the name "root" alone is no evidence: every skeleton has a root.
-  const bool usable = same_names.joints.size() > (model.joints.size() > 1 ? 1 : 0);
-  if (clip.format == "tarsus" && usable) return same_names;
+  const bool usable = std::any_of(same_names.joints.begin(), same_names.joints.end(), [&](const JointMapping& item) {
+    return item.joint != "root" || model.joints.size() == 1;
+  });
+  if (clip.format == "tarsus" && usable && 2 * same_names.joints.size() >= model.joints.size()) return same_names;
   std::string tried;
   Diagnostics why;
   for (const std::filesystem::path& folder : folders) {

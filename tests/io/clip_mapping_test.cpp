@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "support/clip_checks.hpp"
+#include "support/temporary_folder.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/deepmimic.hpp"
 
@@ -379,6 +381,35 @@ TEST(ClipMapping, ShippedOnesAreFoundByTheClipsChannels) {
   EXPECT_EQ(choose_clip_mapping(dog, clip_of("dog3d")).name, "DeepMimic dog3d to the built-in dog");
   EXPECT_EQ(choose_clip_mapping(humanoid, built_in_clip("humanoid_walk")).name, "identity");
   EXPECT_THROW(choose_clip_mapping(humanoid, clip_of("quadruped12")), InputError);
+}
+
+TEST(ClipMapping, OneEqualNameIsAMatchUnlessItIsRoot) {
+  const Model humanoid = built_in("humanoid");
+  const auto clip_of = [](std::initializer_list<const char*> channels) {
+    MotionClip clip;
+    clip.format = "tarsus";
+    for (const char* name : channels) clip.add_channel(name, ChannelKind::rotation);
+    return clip;
+  };
+  EXPECT_EQ(choose_clip_mapping(humanoid, clip_of({"left_knee"}), {}).joints.size(), 1u);
+  EXPECT_THROW(choose_clip_mapping(humanoid, clip_of({"root"}), {}), InputError);
+  EXPECT_EQ(choose_clip_mapping(humanoid, clip_of({"root", "neck"}), {}).joints.size(), 2u);
+}
+
+TEST(ClipMapping, AFileThatFitsIsPreferredToAFewEqualNames) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "own.json")
+      << R"({"format": "tarsus-clip-mapping", "version": 1, "name": "own", "joints": {"left_knee": {"from": "knee_l"}}})";
+  const Model humanoid = built_in("humanoid");
+  MotionClip clip;
+  clip.format = "tarsus";
+  for (const char* name : {"neck", "chest", "knee_l"}) clip.add_channel(name, ChannelKind::rotation);
+  EXPECT_EQ(choose_clip_mapping(humanoid, clip, {folder.path()}).name, "own");
+  for (const char* name : {"root", "left_hip", "right_hip", "left_ankle"})
+    clip.add_channel(name, ChannelKind::rotation);
+  EXPECT_EQ(choose_clip_mapping(humanoid, clip, {folder.path()}).name, "own") << "6 of 13";
+  clip.add_channel("right_ankle", ChannelKind::rotation);
+  EXPECT_EQ(choose_clip_mapping(humanoid, clip, {folder.path()}).name, "identity") << "7 of 13";
 }
 
 }  // namespace

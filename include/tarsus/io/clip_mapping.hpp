@@ -34,7 +34,7 @@ ClipMapping parse_clip_mapping(std::string text, const std::string& name);
 std::vector<std::filesystem::path> mapping_folders(const Model& model);
 
 /// The mapping to use when none is named. The first of these that applies:
-/// 1. equal names, for a tarsus-clip whose channels have the joints' names;
+/// 1. equal names, for a tarsus-clip whose channels have the names of at least half of the joints;
 /// 2. the first file in `folders` (by name) that is for the clip's format and whose channels and joints all exist;
 /// 3. map_skeleton(), for a clip with a skeleton;
 /// 4. equal names, for any other clip.
