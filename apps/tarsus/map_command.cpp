@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "command.hpp"
 #include "tarsus/control/retarget.hpp"
@@ -13,8 +14,6 @@
 namespace tarsus::app {
 
 namespace {
-
-constexpr double kUnsure = 0.7, kGuess = 0.3;  ///< of confidence(), which is about 0.5 for limbs without known names
 
 struct Map {
   std::string clip, model, mapping, out, clip_out;
@@ -52,10 +51,7 @@ void execute(const Map& map) {
   const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
   if (mapping.points.empty()) throw InputError(Location{map.mapping, 0, 0, {}}, "expected a mapping with \"points\"");
   const Retargeted moved = retarget(model, clip, mapping);
-  const double sure = confidence(mapping);
-  const bool guess = map.mapping.empty() && sure < kGuess;
   if (!map.out.empty()) write_file(map.out, write_clip_mapping(mapping));
-  if (!map.clip_out.empty() && !guess) write_file(map.clip_out, write_clip(moved.clip));
   const nlohmann::json json = to_json(mapping, moved.report, moved.clip, model);
   if (map.json) {
     print_json(json);
@@ -63,20 +59,13 @@ void execute(const Map& map) {
     fmt::print("  {:<16}{:<28}{:<32}sure\n", "point", "of the clip", "of the model");
     for (const PointMapping& p : mapping.points)
       fmt::print("  {:<16}{:<27} {:<31} {:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
-    fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", sure, json["driven"].get<int>(), model.njoint(),
-               text(moved.report));
+    fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", confidence(mapping), json["driven"].get<int>(),
+               model.njoint(), text(moved.report));
   }
-  if (guess) {
-    throw InputError(Location{map.clip, 0, 0, {}},
-                     fmt::format("the two skeletons do not seem to match (confidence {:.2f}){}: check the table; write "
-                                 "it with --out, correct it, and pass it with --mapping",
-                                 sure, map.clip_out.empty() ? "" : ", and no clip is written"));
+  if (map.mapping.empty()) {
+    if (const std::optional<Diagnostic> doubt = check_match(mapping)) tell("{}\n", doubt->text());
   }
-  if (map.mapping.empty() && sure < kUnsure)
-    tell(
-        "warning: the mapping is uncertain (confidence {:.2f}): check the table; write it with --out, correct "
-        "it, and pass it with --mapping\n",
-        sure);
+  if (!map.clip_out.empty()) write_file(map.clip_out, write_clip(moved.clip));
 }
 
 }  // namespace

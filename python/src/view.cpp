@@ -157,7 +157,8 @@ void bind_motion(nb::module_& m) {
   c.def("bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
         "The motion in a model's coordinates. mapping is a file; by default it is chosen by the clip's "
         "format. Raises InputError, also\n"
-        "if the mapping drives under half of the joints, unless partial is true.");
+        "if the mapping drives under half of the joints, unless partial is true, and if it was found but the skeletons "
+        "do not seem to match.");
   c.def(
       "retarget", &retarget_clip, "model"_a, "mapping"_a = nb::none(),
       nb::sig("def retarget(self, model: Model, mapping: str | os.PathLike | None = None) -> tuple[MotionClip, dict]"),

@@ -523,11 +523,14 @@ class ClipBinder {
 
 ClipBinding bind(const Model& model, const MotionClip& clip, const ClipMapping& mapping) {
   if (mapping.points.empty()) return ClipBinder(model, clip, mapping).run();
+  const bool was_found = mapping.file == clip.file;
+  const std::optional<Diagnostic> doubt = was_found ? check_match(mapping) : std::nullopt;
   const auto [moved, report] = retarget(model, clip, mapping);
   ClipMapping same = identity_mapping(model, moved);
   same.name = mapping.name, same.file = mapping.file;
   ClipBinding out = ClipBinder(model, moved, same).run();
   out.diagnostics_.push_back({Severity::note, Location{clip.file, 0, 0, {}}, text(report)});
+  if (doubt) out.diagnostics_.push_back(*doubt);
   return out;
 }
 

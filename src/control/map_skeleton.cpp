@@ -34,15 +34,21 @@ std::string names_of(const std::vector<SkeletonNode>& nodes) {
   return out;
 }
 
-/// Similarity of left and right lengths, 0 to 1.
-double symmetry(const Points& p) {
+/// Similarity of left and right lengths, 0 to 1. Where the rest pose has no length, because the file gives positions
+/// instead of offsets, that of the first frame counts.
+double symmetry(const Points& rest, const Points& first) {
   double least = 1;
   for (const auto& [a, b] : {std::pair<std::string, std::string>("hip", "knee"),
                              {"knee", "ankle"},
                              {"shoulder", "elbow"},
                              {"elbow", "wrist"}}) {
-    if (!p.count("left_" + a) || !p.count("left_" + b) || !p.count("right_" + a) || !p.count("right_" + b)) continue;
-    const double l = norm(p.at("left_" + a) - p.at("left_" + b)), r = norm(p.at("right_" + a) - p.at("right_" + b));
+    const auto known = [&](const std::string& side) { return rest.count(side + a) && rest.count(side + b); };
+    if (!known("left_") || !known("right_")) continue;
+    const auto length = [&](const std::string& side) {
+      const double at_rest = norm(rest.at(side + a) - rest.at(side + b));
+      return at_rest > 0 ? at_rest : norm(first.at(side + a) - first.at(side + b));
+    };
+    const double l = length("left_"), r = length("right_");
     least = std::min(least, l + r > 0 ? std::min(l, r) / std::max(l, r) : 0.0);
   }
   return least;
@@ -78,9 +84,12 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
   }
   ClipMapping mapping;
   mapping.name = "skeleton of " + clip.name, mapping.file = clip.file, mapping.format = clip.format;
-  Points lengths;
-  for (const auto& [name, found] : source) lengths[name] = positions[std::size_t(found.node)];
-  const double alike = symmetry(lengths);
+  const std::vector<Vec3d> posed = joint_positions(clip, 0);
+  Points rest, first;
+  for (const auto& [name, found] : source) {
+    rest[name] = positions[std::size_t(found.node)], first[name] = posed[std::size_t(found.node)];
+  }
+  const double alike = symmetry(rest, first);
   for (const std::string& point : skeleton_points()) {
     const auto from = source.find(point);
     const auto to = target.find(point);
@@ -107,6 +116,20 @@ double confidence(const ClipMapping& mapping) {
   double sum = 0;
   for (const PointMapping& p : mapping.points) sum += p.sure;
   return mapping.points.empty() ? 0 : sum / double(mapping.points.size());
+}
+
+std::optional<Diagnostic> check_match(const ClipMapping& mapping) {
+  constexpr double kUnsure = 0.7, kGuess = 0.3;  // limbs without known names reach about 0.5
+  const double sure = confidence(mapping);
+  const Location where{mapping.file, 0, 0, {}};
+  const char* remedy =
+      "check the table of tarsus map; write it with --out, correct it, and pass it with --mapping (in Python mapping=)";
+  if (sure < kGuess)
+    throw InputError(where,
+                     fmt::format("the two skeletons do not seem to match (confidence {:.2f}): {}", sure, remedy));
+  if (sure >= kUnsure) return {};
+  return Diagnostic{Severity::warning, where,
+                    fmt::format("the mapping is uncertain (confidence {:.2f}): {}", sure, remedy)};
 }
 
 }  // namespace tarsus

@@ -168,12 +168,56 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     moved.unlink()
     for more in ([], ["--json"]):
         run = map_command(clip, tarsus.MODELS / "dog.xml", "--out", out, "--clip-out", moved, *more)
-        assert run.returncode == 1 and "do not seem to match (confidence 0.1" in run.stderr and "no clip is written" in run.stderr
+        assert run.returncode == 1 and "do not seem to match (confidence 0.1" in run.stderr
         assert "left_knee" in run.stdout and out.exists() and not moved.exists()
+    dog, error = tarsus.Model.load(tarsus.MODELS / "dog.xml"), run.stderr.strip()
+    with pytest.raises(tarsus.InputError) as refused:
+        tarsus.Clip.load(clip, dog)
+    followed = subprocess.run([sys.executable, "-m", "tarsus", "run", tarsus.MODELS / "dog.xml", "--clip", clip, "--no-record"], capture_output=True, text=True)
+    assert str(refused.value) == error and followed.returncode == 1 and followed.stderr.strip() == error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # joints that are not driven
+        assert tarsus.Clip.load(clip, dog, out, partial=True).driven  # the mapping was reviewed
     run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # the mapping was reviewed
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
     assert run.returncode == 1 and run.stderr.startswith(f"{tarsus.MODELS / 'pendulum.xml'}: error: no two legs were found in model 'pendulum'")
+
+
+def test_a_mapping_that_is_uncertain_is_warned_of(humanoid, tmp_path):
+    """The right shin has 0.6 of the left's length."""
+    clip = walker_bvh(tmp_path / "walk.bvh")
+    text, count = re.subn(r"(JOINT RightFoot\n{\nOFFSET 0) -40 0", r"\1 -24 0", clip.read_text())
+    assert count == 1
+    clip.write_text(text)
+    warning = r"walk.bvh: warning: the mapping is uncertain \(confidence 0\.60\): .*--mapping \(in Python mapping=\)"
+    with pytest.warns(UserWarning, match=warning):
+        tarsus.Clip.load(clip, humanoid)
+    for run in (map_command(clip, HUMANOID), subprocess.run([sys.executable, "-m", "tarsus", "run", HUMANOID, "--clip", clip, "--duration", "0.1", "--no-record"],
+                                                            capture_output=True, text=True)):
+        assert run.returncode == 0 and re.search(warning, run.stderr), run.stderr
+
+
+def test_positions_in_the_place_of_offsets(tmp_path):
+    """Each joint's OFFSET is zero and its position is in the frames: the same motion, and the same confidence."""
+    text = walker_bvh(tmp_path / "walk.bvh").read_text()
+    head, frames = text.split("MOTION")
+    given = [[float(x) for x in row.split()] for row in frames.splitlines() if row and not row.startswith("Frame")]
+    joints, lines, moved = [], [], [[] for _ in given]
+    for line in head.splitlines():
+        if line.startswith("OFFSET") and not lines[-2].startswith("End"):
+            joints.append(line.split()[1:])
+            line = "OFFSET 0 0 0"
+        lines.append(line.replace("CHANNELS 3", "CHANNELS 6 Xposition Yposition Zposition"))
+    for row, old in zip(moved, given):
+        for k, offset in enumerate(joints):
+            row += (old[:3] if k == 0 else [float(x) for x in offset]) + old[3 + 3 * k:6 + 3 * k]
+    rows = "".join(" ".join(map(repr, row)) + "\n" for row in moved)
+    (tmp_path / "zero.bvh").write_text("\n".join(lines) + f"\nMOTION\nFrames: {len(moved)}\nFrame Time: 0.033333\n{rows}")
+    said = [map_command(tmp_path / name, HUMANOID, "--clip-out", tmp_path / "out.json", "--json") for name in ("walk.bvh", "zero.bvh")]
+    assert [run.returncode for run in said] == [0, 0], said[1].stderr
+    walk, zero = (json.loads(run.stdout) for run in said)
+    assert zero["confidence"] == walk["confidence"] > 0.9 and zero["scale"] == pytest.approx(walk["scale"], rel=1e-9)
 
 
 def test_feet_that_are_welded_to_their_shins(tmp_path):

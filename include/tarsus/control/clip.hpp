@@ -207,7 +207,8 @@ class ClipLanes {
 
 /// Evaluates `mapping` for every frame of `clip`.
 /// @throws InputError with every error found: unknown joint or channel (with the names that exist), a channel of the
-/// wrong kind, a joint mapped twice, nothing mapped
+/// wrong kind, a joint mapped twice, nothing mapped; and check_match()'s (retarget.hpp) for a mapping that was found,
+/// whose file is the clip's
 ClipBinding bind(const Model& model, const MotionClip& clip, const ClipMapping& mapping);
 
 }  // namespace tarsus

@@ -16,6 +16,7 @@
 // stays there. A foot in stance is held in place and lifted until none of its shapes is below the ground.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ ClipMapping map_skeleton(const Model& model, const MotionClip& clip);
 /// Confidence from 0 to 1: the mean over the points by how each was found (name 1, topology 0.5), reduced if left and
 /// right differ in length.
 double confidence(const ClipMapping& mapping);
+/// What a mapping that was found, not given, is worth: a warning of a confidence under 0.7, otherwise nothing.
+/// @throws InputError for a confidence under 0.3: the skeletons do not seem to match
+std::optional<Diagnostic> check_match(const ClipMapping& mapping);
 
 struct RetargetReport {
   double scale = 1;                      ///< the model's leg length over the source's

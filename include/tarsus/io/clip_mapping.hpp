@@ -36,7 +36,7 @@ std::vector<std::filesystem::path> mapping_folders(const Model& model);
 /// The mapping to use when none is named. The first of these that applies:
 /// 1. equal names, for a tarsus-clip whose channels have the names of at least half of the joints;
 /// 2. the first file in `folders` (by name) that is for the clip's format and whose channels and joints all exist;
-/// 3. map_skeleton(), for a clip with a skeleton;
+/// 3. map_skeleton(), for a clip with a skeleton (bind() refuses it if the skeletons do not seem to match);
 /// 4. equal names, for any other clip.
 /// Files that cannot be read are skipped with a warning in `skipped`.
 /// @throws InputError when no mapping fits; the message lists what was tried, the clip's channels and the model's
