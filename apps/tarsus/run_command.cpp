@@ -579,6 +579,9 @@ void execute(Run run) {
   if (clip && !clip->loop() && run.start != 0 && !(run.start > 0 && run.start < clip->duration()))
     throw ValueError("--start", number_text(run.start),
                      "a time within the clip, which ends at " + number_text(clip->duration()) + " s and does not loop");
+  if (const double most = clip && clip->loop() ? ClipBinding::kMostCycles * clip->duration() : kInfinity;
+      run.start != 0 && std::abs(run.start) + run.duration > most)
+    throw ValueError("--start", number_text(run.start), "at most 2^53 cycles of the clip, " + number_text(most) + " s");
   const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)

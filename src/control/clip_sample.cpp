@@ -16,7 +16,6 @@ ClipBinding::Place ClipBinding::place(double t) const {
   if (!(total > 0)) return out;
   double local = t;
   if (loop_) {
-    constexpr double kMostCycles = 0x1p53;  // beyond, a double does not tell the time within a cycle
     out.cycles = std::floor(t / total);
     if (std::abs(out.cycles) > kMostCycles)
       throw ValueError("t", number_text(t),

@@ -115,10 +115,8 @@ MotionClip read_amass(NpzReader& file, const std::string& name) {
   for (std::size_t i = 0; i < poses.frames; ++i) {
     clip.times.push_back(double(i) / rate);
     for (std::size_t k = 0; k < 3; ++k) clip.values.push_back(places[3 * i + k]);
-    for (std::size_t j = 0; j < kSmplJoints; ++j) {
-      const double* v = &poses.values[i * poses.width + 3 * j];
-      clip.push_rotation({v[0], v[1], v[2]});
-    }
+    for (std::size_t j = 0; j < kSmplJoints; ++j)
+      add_rotation(clip, &poses.values[i * poses.width + 3 * j], smpl_joints()[j].name);
   }
   clip.diagnostics.push_back({Severity::note,
                               {name, 0, 0, {}},

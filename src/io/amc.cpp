@@ -260,8 +260,10 @@ class AmcReader {
     for (; any && lines_.key().front() == ':'; any = lines_.next()) {
       const std::string key = lower_case(lines_.key());
       if (key == ":radians") unit_ = 1;
-      if (key == ":samples-per-second") rate = lines_.number(1);
-      if (rate < 0) lines_.fail("a rate must be positive");
+      if (key == ":samples-per-second") {
+        rate = lines_.number(1);
+        if (!(rate > 0)) lines_.fail("a rate must be positive");
+      }
     }
     if (!any) lines_.fail("the clip has no frames");
     if (rate == 0) {

@@ -79,6 +79,16 @@ class BvhReader {
     at_ = end;
     return rest;
   }
+  /// The rest of the line up to the '{' that must follow, on this line or on the next that is not blank.
+  std::string_view name_and_brace() {
+    const std::size_t from = at_;
+    std::string_view name = rest_of_line();
+    if (const std::size_t brace = name.find('{'); brace == 0 || (brace < name.size() && is_blank(name[brace - 1]))) {
+      at_ = text_.find('{', from);
+      name = trimmed(name.substr(0, brace));
+    }
+    return name;
+  }
 
   void expect(std::string_view wanted) {
     const std::string_view got = word();
@@ -133,7 +143,7 @@ class BvhReader {
         open.push_back(begin_joint());
         joints_.back().parent = joint;
       } else if (key == "End" && joint >= 0) {
-        rest_of_line();
+        name_and_brace();
         expect("{");
         open.push_back(-1), end_has_offset = false;
       } else {
@@ -144,7 +154,7 @@ class BvhReader {
   }
 
   int begin_joint() {
-    const std::string name(rest_of_line());
+    const std::string name(name_and_brace());
     if (name.empty()) fail("the joint has no name");
     if (!names_.insert(name).second) fail(fmt::format("two joints are called {}", quote(name)));
     if (joints_.size() == kMaxJoints) fail(fmt::format("more than {} joints", kMaxJoints));
@@ -357,6 +367,11 @@ class BvhReader {
 MotionClip parse_bvh(std::string_view text, const std::string& name) {
   if (text.size() > kMaxBvhBytes) {
     throw InputError(Location{name, 0, 0, {}}, fmt::format("{} bytes, expected at most {}", text.size(), kMaxBvhBytes));
+  }
+  std::string lines;
+  if (text.find('\n') == std::string_view::npos && text.find('\r') != std::string_view::npos) {  // as on old Macs
+    lines = text, std::replace(lines.begin(), lines.end(), '\r', '\n');
+    text = lines;
   }
   return BvhReader(text, name).run();
 }

@@ -81,9 +81,13 @@ class ClipReader {
     for (std::size_t i = 0; i < frames.items.size(); ++i) {
       const JsonValue& row = frames.items[i];
       if (!row.is(JsonValue::Type::numbers) || int(row.numbers.size()) != clip_.width) {
-        const std::string got =
-            row.is(JsonValue::Type::numbers) ? fmt::format("{}", row.numbers.size()) : describe(row);
-        sink_.add(Severity::error, document_.where(row, fmt::format("frames[{}]", i)),
+        const auto other = std::find_if(row.items.begin(), row.items.end(),
+                                        [](const JsonValue& v) { return !v.is(JsonValue::Type::number); });
+        const bool mixed = row.is(JsonValue::Type::array) && other != row.items.end();
+        const std::string got = row.is(JsonValue::Type::numbers) ? fmt::format("{}", row.numbers.size())
+                                : mixed                          ? fmt::format("an array with {}", describe(*other))
+                                                                 : describe(row);
+        sink_.add(Severity::error, document_.where(mixed ? *other : row, fmt::format("frames[{}]", i)),
                   fmt::format("{} numbers are expected (the width of all channels), not {}", clip_.width, got));
       } else {
         clip_.values.insert(clip_.values.end(), row.numbers.begin(), row.numbers.end());

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
+#include "quick_number.hpp"
 #include "tarsus/io/text_number.hpp"
 
 namespace tarsus {
@@ -22,6 +24,16 @@ std::string json_string(const std::string& text) {
     }
   }
   return out + "\"";
+}
+
+void add_rotation(MotionClip& clip, const double* v, const std::string& joint) {
+  for (int k = 0; k < 3; ++k) {
+    if (std::abs(v[k]) <= kMostAngle) continue;
+    throw InputError(Location{clip.file, 0, 0, {}},
+                     fmt::format("frame {}: joint {} is turned by {} rad, expected at most {:g}", clip.times.size() - 1,
+                                 quote(joint), v[k], kMostAngle));
+  }
+  clip.push_rotation({v[0], v[1], v[2]});
 }
 
 bool read_axis(JsonObject& object, std::string_view key, Vec3d& out) {

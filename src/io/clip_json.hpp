@@ -20,6 +20,9 @@ std::string json_string(const std::string& text);
 bool is_clip(const JsonValue& root);
 /// For messages: what a JSON file is that is not of the expected kind.
 std::string content_of(const JsonValue& root);
+/// Appends a rotation vector as push_rotation() does.
+/// @throws InputError if a component is beyond kMostAngle
+void add_rotation(MotionClip& clip, const double* v, const std::string& joint);
 /// File name without folder and extension.
 std::string stem(const std::string& file);
 

@@ -117,7 +117,7 @@ MotionClip parse_mimickit(std::string_view bytes, const std::string& name) {
     const double* in = &rows.values[i * rows.width];
     for (const ClipChannel& c : clip.channels) {
       if (c.kind == ChannelKind::rotation) {
-        clip.push_rotation({in[0], in[1], in[2]});
+        add_rotation(clip, in, c.name);
         in += 3;
       } else {
         clip.values.insert(clip.values.end(), in, in + width(c.kind));

@@ -103,6 +103,8 @@ TEST(Command, EveryOptionRefusesWhatItCannotBe) {
         {"--dt 0 --duration 1", 2},
         {"--duration -nan", 2},
         {clip + "--start nan", 2},
+        {clip + "--start 1e17", 2},
+        {clip + "--start -1e17", 2},
         {"--push 1,torso", 2},
         {"--gains 5", 2},
         {"--gains -nan,1", 2},

@@ -97,6 +97,9 @@ TEST(Amc, WhatIsRefusedWithItsLine) {
   refused(with(kAmcMotion, "shin 0", "shin nan"), kAsf, "'shin'");
   refused(with(kAmcMotion, "shin 0", "shin 1e300"), kAsf, "bone 'shin': an angle of 1e300, expected at most 1e+09");
   refused(with(kAmcMotion, "shin 0", "thigh 0 0 0"), kAsf, "bone 'thigh' is given twice");
+  for (const char* rate : {"0", "-0", "-60"})
+    refused(fmt::format(":SAMPLES-PER-SECOND {}\n", rate) + kAmcMotion, kAsf,
+            "a.amc:1: error: a rate must be positive");
   refused(":DEGREES\n", kAsf, "no frames");
   refused("", kAsf, "no frames");
   refused(kAmcMotion, "", "no bones");
@@ -146,6 +149,8 @@ std::string amass_file(const std::string& what) {
     p[3 * 1] = -0.6 * std::max(0.0, std::sin(phase)), p[3 * 4] = 1.2 * std::max(0.0, std::sin(phase));
     p[3 * 2] = -0.6 * std::max(0.0, -std::sin(phase)), p[3 * 5] = 1.2 * std::max(0.0, -std::sin(phase));
     p[3 * 16 + 2] = -1.3, p[3 * 17 + 2] = 1.3;  // arms down
+    if (what == "far" && i == 7) p[3 * 4 + 1] = -1e17;
+    if (what == "farther" && i == 7) p[3 * 4 + 1] = 1e300;
   }
   const double rate = 60;
   if (what != "no_trans") out.add<double>("trans", trans, {kFrames, 3});
@@ -179,7 +184,9 @@ TEST(Amass, AnglesAreTheFilesAndItTracks) {
 TEST(Amass, WhatIsRefused) {
   for (const auto& [what, words] : {std::pair<std::string, std::string>{"no_rate", "the frame rate is missing"},
                                     {"no_trans", "trans"},
-                                    {"flat", "expected (frames, 3 k)"}}) {
+                                    {"flat", "expected (frames, 3 k)"},
+                                    {"far", "frame 7: joint 'left_knee' is turned by -1e+17 rad, expected at most"},
+                                    {"farther", "frame 7: joint 'left_knee' is turned by 1e+300 rad"}}) {
     try {
       read_clip(amass_file(what));
       ADD_FAILURE() << what;

@@ -69,6 +69,20 @@ TEST(Bvh, WindowsLinesAndBlankLinesAndMissingEndSite) {
   EXPECT_EQ(parse_bvh(windows, "w").values, parse_bvh(kHead + kMotion, "u").values);
 }
 
+TEST(Bvh, LinesOfOldMacsAndBracesAfterTheName) {
+  const std::string good = kHead + kMotion;
+  const std::vector<double> expected = parse_bvh(good, "good").values;
+  std::string returns = good, braces = good;
+  std::replace(returns.begin(), returns.end(), '\n', '\r');
+  EXPECT_EQ(parse_bvh(returns, "cr").values, expected);
+  for (std::size_t at; (at = braces.find("\n{")) != std::string::npos;) braces.replace(at, 2, " {");
+  for (std::size_t at; (at = braces.find("\n  {")) != std::string::npos;) braces.replace(at, 4, "\t{");
+  for (std::size_t at; (at = braces.find("\n    {")) != std::string::npos;) braces.replace(at, 6, " { ");
+  const MotionClip clip = parse_bvh(braces, "braces");
+  EXPECT_EQ(clip.values, expected);
+  EXPECT_EQ(clip.channels[2].name, "Left Leg");
+}
+
 TEST(Bvh, RealFiles) {
   const auto walk = shared_data() / "cmu_mocap/bvh/cmu1/jumping_jacks.bvh",
              toy = shared_data() / "cmu_mocap/sinusoidal.bvh";
@@ -140,6 +154,8 @@ TEST(BvhBadInput, IsRefusedWithItsLine) {
   refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2 3 OFFSET 1 2 3"), "OFFSET is given twice", 8);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT Hips"), "two joints are called 'Hips'", 6);
   refuses_bvh(with(good, "JOINT Left Leg", "JOINT"), "no name", 6);
+  refuses_bvh(with(good, "JOINT Left Leg\n", "JOINT {\n"), "no name", 6);
+  refuses_bvh(with(good, "JOINT Left Leg", "JOINT Hips.position"), "two channels are called 'Hips.position'", 0);
   refuses_bvh(with(good, "Frames: 2", "Frames: 3"), "Frames: says 3, but 2 rows follow", 17);
   refuses_bvh(with(good, "Frames: 2", "Frames: 1"), "Frames: says 1, but 2 rows follow", 17);
   refuses_bvh(with(good, "Frames: 2", "Frames: 2000000000"), "but 2 rows follow", 17);

@@ -304,6 +304,7 @@ TEST(ClipFile, BadInput) {
   refuses(a + c + "\"frame_time\": 1, \"frames\": []}", "no frames");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1], [1, 2]]}", "1 numbers are expected");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1], [\"x\"]]}", "1 numbers are expected");
+  refuses(a + c + "\"frame_time\": 1, \"frames\": [[1], [null]]}", "not an array with null (frames[1])");
   refuses(a + c + "\"frame_time\": 0, \"frames\": [[1]]}", "must be positive");
   refuses(a + c + "\"frames\": [[1]]}", "exactly one of \"frame_time\" and \"times\"");
   refuses(a + c + "\"times\": [0, 1], \"frames\": [[1]]}", "array of 1 numbers");

@@ -933,7 +933,8 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
 
     page = str(tmp_path / "x.html")
     for words, message in ((["--gains", "a,b"], "is a,b, expected KP,KD or"), (["--gains", "1,2,3"], "is 1,2,3, expected KP,KD"),
-                           (["--duration", "0"], "is 0, expected more than 0 seconds"), (["--port", "x"], "is x, expected 1 to 65535"),
+                           (["--duration", "0"], "is 0, expected more than 0 seconds"),
+                           (["--duration", "-1"], "is -1, expected more than 0 seconds"), (["--port", "x"], "is x, expected 1 to 65535"),
                            (["--size", "big"], "is big, expected two numbers of pixels"), (["--size", "1x2x3"], "is 1x2x3, expected two")):
         with pytest.raises(SystemExit) as stopped:
             main(["view", str(HUMANOID), "--export", page, *words])

@@ -139,9 +139,11 @@ bool fits(const ClipMapping& mapping, const Model& model, const MotionClip& clip
 class ClipBinding {
  public:
   static constexpr double kSeamWindow = 0.3;  ///< [s], at most half the cycle
+  /// Cycles of a clip that loops, either way from 0. Beyond, a double does not tell the time within a cycle.
+  static constexpr double kMostCycles = 0x1p53;
 
   /// Pose and velocity at time t.
-  /// @param t seconds, any finite value; looping clips continue backwards below zero
+  /// @param t seconds, any finite value, within kMostCycles; looping clips continue backwards below zero
   /// @param qpos [nq]  @param qvel [nv] MuJoCo's layout, or empty to skip it
   /// @throws ShapeError, ValueError
   void sample(double t, std::span<double> qpos, std::span<double> qvel) const;

@@ -84,9 +84,10 @@ def seconds(text):
 
 
 def positive_seconds(text):
-    if seconds(text) == 0:
+    value = float(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"is {text}, expected more than 0 seconds")
-    return float(text)
+    return value
 
 
 def gains(text):
