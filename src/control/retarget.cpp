@@ -315,19 +315,30 @@ class Retargeter {
     }
   }
 
-  /// Target of each ankle: the source's position on the model's ground, constant during a stance.
+  /// Target of each ankle: the source's position on the model's ground, constant during a stance. The displacement of a
+  /// stance fades within kBlend before and after it, or within the time to the next stance if that is shorter.
   std::map<std::string, Vec3d> ankle_targets(int i) {
     std::map<std::string, Vec3d> out;
     for (const std::string side : {"left_", "right_"}) {
       Vec3d p = source_.frame(i).at(side + "ankle");
       const double t = source_.time(i);
-      for (const Stance& s : stances_[side]) {
+      const std::vector<Stance>& all = stances_[side];
+      const auto gap = [&](std::size_t k) { return source_.time(all[k].first) - source_.time(all[k - 1].last); };
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const Stance& s = all[k];
         const double before = source_.time(s.first) - t, after = t - source_.time(s.last);
-        const double away = std::max({before, after, 0.0});
-        if (away >= kBlend) continue;
-        const int edge = before > 0 ? s.first : after > 0 ? s.last : i;
+        double away = 0, blend = kBlend;
+        int edge = i;
+        if (before > 0) {
+          away = before, edge = s.first;
+          if (k > 0) blend = std::min(blend, gap(k));
+        } else if (after > 0) {
+          away = after, edge = s.last;
+          if (k + 1 < all.size()) blend = std::min(blend, gap(k + 1));
+        }
+        if (away >= blend) continue;
         const Vec3d offset = s.place - source_.frame(edge).at(side + "ankle");
-        const double share = 1 - away / kBlend;
+        const double share = 1 - away / blend;
         p.x += offset.x * share, p.y += offset.y * share;
       }
       p.z = std::max(p.z - ground_[side], 0.0) + ankle_height_[side];

@@ -139,6 +139,15 @@ def walker_bvh(path):
     return path
 
 
+def moved_walker(path, places):
+    """The synthetic motion with other positions of its root along z, a frame every 0.01 s."""
+    head, motion = walker_bvh(path).read_text().split("MOTION")
+    rest = motion.strip().splitlines()[2].split()[3:]
+    rows = "".join(" ".join(["0", "82", repr(float(z)), *rest]) + "\n" for z in places)
+    path.write_text(f"{head}MOTION\nFrames: {len(places)}\nFrame Time: 0.01\n{rows}")
+    return path
+
+
 def map_command(*arguments):
     return subprocess.run([sys.executable, "-m", "tarsus", "map", *map(str, arguments)], capture_output=True, text=True)
 
@@ -218,6 +227,14 @@ def test_positions_in_the_place_of_offsets(tmp_path):
     assert [run.returncode for run in said] == [0, 0], said[1].stderr
     walk, zero = (json.loads(run.stdout) for run in said)
     assert zero["confidence"] == walk["confidence"] > 0.9 and zero["scale"] == pytest.approx(walk["scale"], rel=1e-9)
+@pytest.mark.parametrize("gap", [1, 4, 8, 16])
+def test_feet_do_not_slide_in_stances_that_follow_shortly(humanoid, tmp_path, gap):
+    """Feet that drift at 0.2 m/s stand; gap frames at 0.8 m/s separate two stances."""
+    speed = np.full(80 + gap, 0.2)
+    speed[40:40 + gap] = 0.8
+    centimetres = 100 * 0.01 * np.r_[0, np.cumsum(speed)]
+    _, report = tarsus.MotionClip.load(moved_walker(tmp_path / "drift.bvh", centimetres)).retarget(humanoid)
+    assert report["stances"] == 4 and report["slide_max"] < 1e-3, report
 
 
 def test_feet_that_are_welded_to_their_shins(tmp_path):
