@@ -127,7 +127,7 @@ class Retargeter {
     std::vector<double> qpos = first_guess();
     Retargeted out;
     open_clip(out.clip);
-    error_sum_.assign(used_.size(), 0.0);
+    error_sum_.assign(used_.size(), 0.0), error_count_.assign(used_.size(), 0);
     std::map<std::string, std::vector<Vec3d>> ankles;
     std::vector<Frame> frames(std::size_t(source_.count()));
     for (int i = 0; i < source_.count(); ++i) {
@@ -487,19 +487,24 @@ class Retargeter {
     }
   }
 
+  /// A segment without length has no direction, and no error.
   void add_errors(int i) {
     const Points at = places();
     for (std::size_t k = 0; k < used_.size(); ++k) {
-      const Vec3d u = unit_or(mean_of(at, used_[k].to) - mean_of(at, used_[k].from), {0, 0, 1});
-      error_sum_[k] += elementary::acos(std::clamp(dot(u, wanted(used_[k], i)), -1.0, 1.0));
+      const Vec3d u = unit_or(mean_of(at, used_[k].to) - mean_of(at, used_[k].from), {0, 0, 0});
+      const Vec3d goal = wanted(used_[k], i);
+      if (norm(u) == 0 || norm(goal) == 0) continue;
+      error_sum_[k] += elementary::acos(std::clamp(dot(u, goal), -1.0, 1.0)), ++error_count_[k];
     }
   }
 
   void report(const std::map<std::string, std::vector<Vec3d>>& ankles, RetargetReport& out) const {
     out.scale = scale_;
+    const auto counted = std::count_if(error_count_.begin(), error_count_.end(), [](int n) { return n > 0; });
     for (std::size_t k = 0; k < used_.size(); ++k) {
-      const double mean = error_sum_[k] / source_.count();
-      out.direction_error += mean / double(used_.size());
+      if (error_count_[k] == 0) continue;
+      const double mean = error_sum_[k] / error_count_[k];
+      out.direction_error += mean / double(counted);
       if (mean > out.direction_worst) out.direction_worst = mean, out.worst = used_[k].name;
     }
     double sum = 0;
@@ -573,7 +578,8 @@ class Retargeter {
   std::map<std::string, double> ankle_height_, ground_;
   std::map<std::string, double> flat_;  ///< [rad] pitch of the model's foot relative to the source's when both are flat
   std::map<std::string, std::vector<Stance>> stances_;
-  std::vector<double> error_sum_;
+  std::vector<double> error_sum_;  ///< of each segment [rad], and the number of frames in which it has a direction
+  std::vector<int> error_count_;
   std::optional<Data> integrator_;
 };
 

@@ -237,6 +237,22 @@ def test_feet_do_not_slide_in_stances_that_follow_shortly(humanoid, tmp_path, ga
     assert report["stances"] == 4 and report["slide_max"] < 1e-3, report
 
 
+def test_segments_without_length_have_no_error(humanoid, tmp_path):
+    """Forearms that are a sphere at the elbow have no direction; nor have those of a source whose hands are at its elbows."""
+    walk = walker_bvh(tmp_path / "walk.bvh")
+    motion = tarsus.MotionClip.load(walk)
+    _, whole = motion.retarget(humanoid)
+    text, count = re.subn(r'(<body name="(?:left|right)_forearm".*?)<geom.*?(</body>)', r'\1<geom size=".03" mass="1"/>\2',
+                          HUMANOID.read_text(), flags=re.DOTALL)
+    assert count == 2
+    without_hands = walk.read_text().replace("OFFSET 0 -25 0", "OFFSET 0 0 0")
+    assert without_hands != walk.read_text()
+    walk.write_text(without_hands)
+    for clip, model in ((motion, tarsus.Model.from_xml_string(text)), (tarsus.MotionClip.load(walk), humanoid)):
+        _, report = clip.retarget(model)
+        assert report["direction_worst"] < whole["direction_worst"] + 0.01 and "forearm" not in report["worst_segment"], report
+
+
 def test_feet_that_are_welded_to_their_shins(tmp_path):
     text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
     model = tarsus.Model.from_xml_string(text)
