@@ -9,6 +9,8 @@ namespace tarsus {
 
 namespace {
 
+constexpr double kSameDistance = 0.01;  ///< relative difference below which ends are equally far from a joint
+
 const MeshSpec* mesh_of(const ModelSpec& spec, const GeomSpec& geom) {
   for (const MeshSpec& mesh : spec.meshes) {
     if (mesh.name == geom.mesh) return &mesh;
@@ -104,18 +106,23 @@ ModelPoint Figure::anchor(int b) const {
 ModelPoint Figure::far_end(int b) const {
   const ModelPoint start = anchor(b);
   const Transformd X = body_pose(model_, data_, b);
-  ModelPoint best = start;
+  std::vector<Vec3d> ends;
   double farthest = 0;
   for (const int w : welded(model_, b)) {
     const Transformd Y = body_pose(model_, data_, w);
     for (const GeomSpec& geom : model_.spec.bodies[std::size_t(w)].geoms) {
       for (const Vec3d& p : ends_of_shape(model_.spec, geom, false).first) {
-        const Vec3d local = transpose_mul(X.R, Y.p + Y.R * p - X.p);
-        if (norm(local - start.local) > farthest) farthest = norm(local - start.local), best.local = local;
+        ends.push_back(transpose_mul(X.R, Y.p + Y.R * p - X.p));
+        farthest = std::max(farthest, norm(ends.back() - start.local));
       }
     }
   }
-  return best;
+  Vec3d sum{0, 0, 0};
+  int count = 0;
+  for (const Vec3d& p : ends) {
+    if (norm(p - start.local) >= (1 - kSameDistance) * farthest) sum = sum + p, ++count;
+  }
+  return farthest > 0 ? ModelPoint{b, sum * (1.0 / count)} : start;
 }
 
 double Figure::lowest(int b) const {

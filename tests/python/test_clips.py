@@ -253,6 +253,27 @@ def test_segments_without_length_have_no_error(humanoid, tmp_path):
         assert report["direction_worst"] < whole["direction_worst"] + 0.01 and "forearm" not in report["worst_segment"], report
 
 
+def axes_of(model, clip, body):
+    """[n, 3, 3] a body's axes, as columns, at n times of a clip."""
+    w, x, y, z = tarsus.poses_of(model, clip.sample(np.linspace(0, clip.duration, 10))[0])[:, model.body(body).id, 3:].T
+    return np.stack([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]).transpose(2, 0, 1)
+
+
+def test_feet_of_four_spheres_point_ahead(tmp_path):
+    """As those of the source. Each front sphere alone is 20 degrees beside the middle of the foot."""
+    box = '<geom class="foot" type="box" pos="0.045 0 -0.0225" size="0.0875 0.045 0.0275" mass="0.87"/>'
+    spheres = "".join(f'<geom class="foot" pos="{x} {y} -0.04" size="0.01" mass="0.2"/>' for x in (-0.0425, 0.1225) for y in (0.045, -0.045))
+    text = HUMANOID.read_text()
+    assert text.count(box) == 2
+    model = tarsus.Model.from_xml_string(text.replace(box, spheres))
+    clip = tarsus.MotionClip.load(walker_bvh(tmp_path / "walk.bvh")).retarget(model)[0].bind(model)
+    for side in ("left", "right"):
+        ahead = axes_of(model, clip, f"{side}_foot")[:, :, 0]
+        assert np.abs(np.degrees(np.arctan2(ahead[:, 1], ahead[:, 0]))).max() < 1, side
+
+
 def test_feet_that_are_welded_to_their_shins(tmp_path):
     text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
     model = tarsus.Model.from_xml_string(text)
