@@ -236,7 +236,7 @@ class Retargeter {
     if (std::abs(along) < 0.1) return;
     std::vector<Vec3d> axes;
     for (int i = 0; i < source_.count(); ++i) axes.push_back(bend_axis(source_.frame(i), bend));
-    const double agreement = source_.add_axis(bend.at, bend.below, axes);
+    const double agreement = source_.add_axis(bend.at, source_.bone_above(bend.below), axes);
     if (agreement == 0) return;
     points_[bend.axis()] = {point.body, point.local + joint.axis * (along > 0 ? 1.0 : -1.0)};
     bent_ = std::move(qpos);
@@ -247,17 +247,20 @@ class Retargeter {
   /// hips and chest would be arbitrary.
   void add_pelvis() {
     const Segment trunk{"", {"right_hip", "left_hip"}, {"right_shoulder", "left_shoulder"}};
-    const int pelvis = model_.bodies[std::size_t(points_.at("left_hip").body)].parent;
+    const int pelvis = common_ancestor(points_.at("left_hip").body, points_.at("right_hip").body,
+                                       [&](int b) { return model_.bodies[std::size_t(b)].parent; });
     if (pelvis == 0 || !has_all(points_, trunk) || !has_all(source_.frame(0), trunk)) return;
     const auto up = [&](const Points& p) { return unit_or(mean_of(p, trunk.to) - mean_of(p, trunk.from), {0, 0, 0}); };
     std::vector<Vec3d> axes;
     for (int i = 0; i < source_.count(); ++i) axes.push_back(up(source_.frame(i)));
-    const double agreement = source_.add_axis("left_hip", "left_hip", axes);
+    const double agreement = source_.add_axis("pelvis", source_.pelvis_bone(), axes);
     if (agreement == 0) return;
     figure_.pose(model_.qpos0);
     const Points rest = places();
-    points_["left_hip_axis"] = figure_.fixed_to(pelvis, rest.at("left_hip") + up(rest));
-    axes_.push_back({"pelvis", {"left_hip"}, {"left_hip_axis"}, kAxisWeight * agreement});
+    const Vec3d middle = mean_of(rest, trunk.from);
+    points_["pelvis"] = figure_.fixed_to(pelvis, middle);
+    points_["pelvis_axis"] = figure_.fixed_to(pelvis, middle + up(rest));
+    axes_.push_back({"pelvis", {"pelvis"}, {"pelvis_axis"}, kAxisWeight * agreement});
   }
 
   /// Determines scale, ground, angles of flat feet, and stances.
@@ -287,7 +290,7 @@ class Retargeter {
           slopes.push_back(elevation(foot)), axes[std::size_t(i)] = cross(foot, {0, 0, 1});
         }
       }
-      if (slopes.empty() || source_.add_axis(side + "ankle", side + "toe", axes) == 0) continue;
+      if (slopes.empty() || source_.add_axis(side + "ankle", source_.bone_above(side + "toe"), axes) == 0) continue;
       std::nth_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(slopes.size() / 2), slopes.end());
       flat_[side] = elevation(rest.at(side + "toe") - rest.at(side + "ankle")) - slopes[slopes.size() / 2];
     }
@@ -405,7 +408,7 @@ class Retargeter {
 
   /// Middle of the hips at the source's height above the ankles' ground.
   Vec3d root_target(int i) const {
-    Vec3d p = mean_of(source_.frame(i), {"right_hip", "left_hip"});
+    Vec3d p = source_.frame(i).at("pelvis");
     p.z += 0.5 * (ankle_height_.at("left_") - ground_.at("left_") + ankle_height_.at("right_") - ground_.at("right_"));
     return p;
   }

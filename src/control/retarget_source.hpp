@@ -24,7 +24,8 @@ inline std::string joint_names(const MotionClip& clip) {
   return out;
 }
 
-/// The source's points in the model's world: z up, metres of the model, ground at z = 0.
+/// The points that a mapping names, and the "pelvis" in the middle of the hips, in the model's world: z up, metres of
+/// the model, ground at z = 0.
 class RetargetSource {
  public:
   RetargetSource(const MotionClip& clip, const ClipMapping& mapping) : clip_(clip) {
@@ -59,16 +60,23 @@ class RetargetSource {
       turns_.push_back(std::move(turns));
       Points at;
       for (const auto& [name, found] : found_) at[name] = basis_ * p[std::size_t(found.node)];
+      at["pelvis"] = (at.at("right_hip") + at.at("left_hip")) * 0.5;
       frames_.push_back(std::move(at));
     }
   }
 
-  /// Adds the point `at`_axis, displaced from `at` in the direction that is fixed in the bone above `below` and fits
-  /// `axes` best. There is one axis per frame; a longer one has more weight. The direction is also defined in frames
-  /// without an axis, as with a straight limb.
-  /// @return agreement of the axes, 0 to 1
-  double add_axis(const std::string& at, const std::string& below, const std::vector<Vec3d>& axes) {
-    const int bone = clip_.skeleton[std::size_t(found_.at(below).node)].parent;
+  /// The bone that ends in a point; -1 for a point of the root.
+  int bone_above(const std::string& point) const { return parent(found_.at(point).node); }
+  /// The bone that carries both hips; -1 without.
+  int pelvis_bone() const {
+    return common_ancestor(found_.at("left_hip").node, found_.at("right_hip").node, [&](int i) { return parent(i); });
+  }
+
+  /// Adds the point `at`_axis, displaced from `at` in the direction that is fixed in `bone` and fits `axes` best. There
+  /// is one axis per frame; a longer one has more weight. The direction is also defined in frames without an axis, as
+  /// with a straight limb.
+  /// @return agreement of the axes, 0 to 1; 0 without a bone
+  double add_axis(const std::string& at, int bone, const std::vector<Vec3d>& axes) {
     if (bone < 0) return 0;
     const auto turn = [&](std::size_t i) { return basis_ * rotation(turns_[i][std::size_t(bone)]); };
     Vec3d sum{0, 0, 0};
@@ -102,6 +110,8 @@ class RetargetSource {
   }
 
  private:
+  int parent(int bone) const { return clip_.skeleton[std::size_t(bone)].parent; }
+
   const MotionClip& clip_;
   FoundPoints found_;
   Mat3d basis_ = identity3<double>();

@@ -36,6 +36,13 @@ struct PlainName {
 };
 PlainName plain_name(const std::string& name);
 
+/// Nearest common ancestor of two nodes of a tree (a node itself counts), if parents have lower indices than children.
+template <class Parent>
+int common_ancestor(int a, int b, const Parent& parent) {
+  while (a != b) (a > b ? a : b) = parent(a > b ? a : b);
+  return a;
+}
+
 /// Joint positions of a clip's skeleton in a frame, source axes and units.
 /// @param turns if given, receives the orientation of each joint's frame, source axes
 std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vector<Quatd>* turns = nullptr);

@@ -274,6 +274,53 @@ def test_feet_of_four_spheres_point_ahead(tmp_path):
         assert np.abs(np.degrees(np.arctan2(ahead[:, 1], ahead[:, 0]))).max() < 1, side
 
 
+def swinging_walker(path, mirrored=False):
+    """The synthetic skeleton, bowing to its left and swinging its limbs, or the mirror image of this motion."""
+    head = walker_bvh(path).read_text().split("MOTION")[0]
+    rows = ""
+    for k in range(20):
+        row = [-2 * k if mirrored else 2 * k, 82, 3 * k, *(np.array([-1 if mirrored else 1, 1, -1 if mirrored else 1]) * [3, 5, 7] * np.sin(0.3 * k))]
+        for name in re.findall(r"JOINT (\w+)", head):
+            left = ("Right" if mirrored else "Left") in name
+            sign = -1 if ("Right" in name or (mirrored and "Left" not in name)) else 1   # of turns about z and y
+            size = {"UpLeg": 25, "Leg": 20, "Arm": 30, "ForeArm": -25, "Spine": 35}.get(name.removeprefix("Left").removeprefix("Right"), 5)
+            swing = size * np.sin(0.3 * k + (1 if left else 0))
+            row += [sign * 0.3 * swing, abs(swing) if name.endswith("tLeg") else -swing, sign * 0.2 * swing]
+        rows += " ".join(map(repr, map(float, row))) + "\n"
+    path.write_text(f"{head}MOTION\nFrames: 20\nFrame Time: 0.03\n{rows}")
+    return path
+
+
+def with_hip_hinges(chain):
+    """The humanoid with three hinges in place of each ball of its hips, in one body or in three, as robots have them."""
+    text = HUMANOID.read_text()
+    for side in ("left", "right"):
+        thigh = re.search(rf'<body name="{side}_thigh" (pos="[^"]*")>\s*<joint[^>]*/>(.*?</body>\s*</body>)\s*</body>', text, re.DOTALL)
+        yaw, roll, pitch = (f'<joint name="{side}_hip_{name}" axis="{axis}"/>' for name, axis in (("yaw", "0 0 1"), ("roll", "1 0 0"), ("pitch", "0 1 0")))
+        light, (place, rest) = '<inertial pos="0 0 0" mass="0.01" diaginertia="1e-5 1e-5 1e-5"/>', thigh.groups()
+        hip = (f'<body name="{side}_hip_yaw_link" {place}>{yaw}{light}<body name="{side}_hip_roll_link">{roll}{light}'
+               f'<body name="{side}_thigh">{pitch}{rest}</body></body></body>' if chain else f'<body name="{side}_thigh" {place}>{yaw}{roll}{pitch}{rest}</body>')
+        text = text.replace(thigh.group(0), hip)
+    return tarsus.Model.from_xml_string(text)
+
+
+def test_hips_that_are_chains_of_bodies(tmp_path):
+    """The pelvis is the body that carries both legs, not one of the links of the left hip: the motion is that of the same hip in one body, and the
+    mirror image of a motion is retargeted to the mirror image."""
+    frames = {}
+    for chain in (False, True):
+        for mirrored in (False, True):
+            model = with_hip_hinges(chain)
+            moved = tarsus.MotionClip.load(swinging_walker(tmp_path / "walk.bvh", mirrored)).retarget(model)[0]
+            frames[chain, mirrored] = np.array(moved.frames)
+    np.testing.assert_allclose(frames[True, False], frames[False, False], rtol=0, atol=1e-6)
+    column = {name: first for name, _, first in moved.channels}
+    for chain in (False, True):
+        for joint, sign in (("hip_yaw", -1), ("hip_roll", -1), ("hip_pitch", 1), ("knee", 1)):
+            left, right = frames[chain, False][:, column[f"left_{joint}"]], frames[chain, True][:, column[f"right_{joint}"]]
+            np.testing.assert_allclose(left, sign * right, rtol=0, atol=1e-6, err_msg=f"{joint} {chain}")
+
+
 def test_feet_that_are_welded_to_their_shins(tmp_path):
     text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
     model = tarsus.Model.from_xml_string(text)
