@@ -117,8 +117,8 @@ class Retargeter {
       if (has_all(points_, s) && has_all(source_.frame(0), s)) used_.push_back(s);
     }
     find_driven();
+    upright_ = bent_ = upright();
     measure();
-    bent_ = model_.qpos0;
     for (const Bend& bend : bends()) add_bend(bend);
     add_pelvis();
   }
@@ -183,7 +183,7 @@ class Retargeter {
     }
   }
 
-  /// The model's own pose with its limbs bent, rotated about the vertical and moved to face like the source.
+  /// The standing pose with its limbs bent, rotated about the vertical and moved to face like the source.
   std::vector<double> first_guess() {
     std::vector<double> qpos = bent_;
     const Joint* const root = root_joint();
@@ -255,7 +255,7 @@ class Retargeter {
     for (int i = 0; i < source_.count(); ++i) axes.push_back(up(source_.frame(i)));
     const double agreement = source_.add_axis("pelvis", source_.pelvis_bone(), axes);
     if (agreement == 0) return;
-    figure_.pose(model_.qpos0);
+    figure_.pose(upright_);
     const Points rest = places();
     const Vec3d middle = mean_of(rest, trunk.from);
     points_["pelvis"] = figure_.fixed_to(pelvis, middle);
@@ -263,9 +263,36 @@ class Retargeter {
     axes_.push_back({"pelvis", {"pelvis"}, {"pelvis_axis"}, kAxisWeight * agreement});
   }
 
+  /// The model's own pose, standing: a free root is turned so that the figure's up is vertical. This is the direction,
+  /// of the vertical and the axes of the root, that agrees best with those of legs and trunk.
+  std::vector<double> upright() {
+    std::vector<double> qpos = model_.qpos0;
+    const Joint* const root = root_joint();
+    if (!root || !moves_freely(root->type)) return qpos;
+    figure_.pose(qpos);
+    const Points rest = places();
+    const std::vector<std::string> ankles = {"right_ankle", "left_ankle"}, hips = {"right_hip", "left_hip"};
+    const std::vector<std::string> shoulders = {"right_shoulder", "left_shoulder"};
+    Vec3d tall = unit_or(mean_of(rest, hips) - mean_of(rest, ankles), {0, 0, 0});
+    if (has_all(rest, {"", hips, shoulders}))
+      tall = tall + unit_or(mean_of(rest, shoulders) - mean_of(rest, hips), {0, 0, 0});
+    double* q = qpos.data() + root->qpos;
+    const Quatd turned{q[3], q[4], q[5], q[6]};
+    Vec3d up{0, 0, 1};
+    for (int k = 0; k < 3; ++k) {
+      Vec3d axis{0, 0, 0};
+      axis[k] = 1, axis = rotate(turned, axis);
+      const double along = dot(axis, tall);
+      if (std::abs(along) > dot(up, tall) + 1e-6) up = axis * (along > 0 ? 1.0 : -1.0);
+    }
+    const Quatd upright = normalized(between(up, {0, 0, 1}) * turned);
+    q[3] = upright.w, q[4] = upright.x, q[5] = upright.y, q[6] = upright.z;
+    return qpos;
+  }
+
   /// Determines scale, ground, angles of flat feet, and stances.
   void measure() {
-    figure_.pose(model_.qpos0);
+    figure_.pose(upright_);
     const Points rest = places();
     const auto leg = [&](const std::string& side) {
       return norm(rest.at(side + "hip") - rest.at(side + "knee")) +
@@ -576,7 +603,8 @@ class Retargeter {
   std::map<std::string, ModelPoint> points_;
   std::vector<Segment> used_, axes_;
   std::vector<int> driven_;
-  std::vector<double> bent_;  ///< [nq] qpos0, with the joints of axes_ in the middle of their ranges
+  std::vector<double> upright_;  ///< [nq] qpos0, standing
+  std::vector<double> bent_;     ///< [nq] upright_, with the joints of axes_ in the middle of their ranges
   double scale_ = 1;
   std::map<std::string, double> ankle_height_, ground_;
   std::map<std::string, double> flat_;  ///< [rad] pitch of the model's foot relative to the source's when both are flat

@@ -321,6 +321,18 @@ def test_hips_that_are_chains_of_bodies(tmp_path):
             np.testing.assert_allclose(left, sign * right, rtol=0, atol=1e-6, err_msg=f"{joint} {chain}")
 
 
+@pytest.mark.parametrize("quat", ["0.7071 0 -0.7071 0", "0.7071 0 0.7071 0", "0.7071 0.7071 0 0", "0 1 0 0", "0.7071 0 0 0.7071", "0.99 0.1 -0.1 0"],
+                         ids=["on its back", "face down", "on its side", "upside down", "yawed", "leaning"])
+def test_the_pose_of_a_models_free_root_does_not_matter(humanoid, tmp_path, quat):
+    """The fit finds the root and all joints. 'Flat' is a foot's angle in the standing figure, not in the model's pose."""
+    text = HUMANOID.read_text().replace('<body name="pelvis"', f'<body name="pelvis" quat="{quat}"')
+    motion = tarsus.MotionClip.load(swinging_walker(tmp_path / "walk.bvh"))
+    (mine, report), (standing, expected) = motion.retarget(tarsus.Model.from_xml_string(text)), motion.retarget(humanoid)
+    difference = np.abs(mine.frames - standing.frames)
+    difference[:, 3:7] = np.minimum(difference[:, 3:7], np.abs(mine.frames + standing.frames)[:, 3:7])
+    assert difference.max() < 1e-4, (report, expected)
+
+
 def test_feet_that_are_welded_to_their_shins(tmp_path):
     text, count = re.subn(r'<joint name="(left|right)_ankle"[^>]*/>', "", HUMANOID.read_text())
     model = tarsus.Model.from_xml_string(text)
