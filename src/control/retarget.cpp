@@ -27,6 +27,8 @@ constexpr double kAxisWeight = 0.2;  ///< of a bend's axis: a limb bent by less 
 constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
 constexpr int kSmoothings = 10, kSmoothIterations = 2;
 constexpr double kSmoothWeight = 0.3;  ///< per radian of deviation from the mean of the neighbouring frames
+constexpr double kFarthest = 1e9;      ///< [m] of a point from the origin: there a double's last digit is 0.1 µm
+constexpr double kFarthestStep = 1e3;  ///< [m] of a point between frames
 constexpr double kGroundShare = 0.05;  ///< fraction of frames whose ankles may be below the ground
 
 /// A segment; each of its ends is the mean of one or two points.
@@ -110,6 +112,13 @@ class Retargeter {
         throw InputError(
             p.where.file.empty() ? place_of(clip) : p.where,
             fmt::format("point '{}': model '{}' has no body '{}' with a joint", p.point, model.name, p.body));
+      }
+      for (const PointMapping* other = mapping.points.data(); other != &p; ++other) {
+        if (other->body == p.body && other->tip == p.tip) {
+          throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
+                           fmt::format("points '{}' and '{}' are both {} body '{}'", other->point, p.point,
+                                       p.tip ? "the far end of" : "at", p.body));
+        }
       }
       points_[p.point] = p.tip ? figure_.far_end(body) : figure_.anchor(body);
     }
@@ -298,10 +307,15 @@ class Retargeter {
       return norm(rest.at(side + "hip") - rest.at(side + "knee")) +
              norm(rest.at(side + "knee") - rest.at(side + "ankle"));
     };
-    const double theirs = source_.leg("left_") + source_.leg("right_");
+    const double ours = leg("left_") + leg("right_"), theirs = source_.leg("left_") + source_.leg("right_");
     if (!(theirs > 0)) throw InputError(place_of(clip_), "the skeleton's legs have no length");
-    scale_ = (leg("left_") + leg("right_")) / theirs;
+    if (!(ours > 0))
+      throw InputError(place_of(clip_), fmt::format("the legs of model '{}' have no length", model_.name));
+    scale_ = ours / theirs;
+    if (!(scale_ > 0 && std::isfinite(scale_)))
+      throw InputError(place_of(clip_), fmt::format("the skeleton's legs are too long or too short: {:.4g}", theirs));
     source_.set_scale(scale_);
+    check_places();
     for (const std::string side : {"left_", "right_"}) {
       const ModelPoint& ankle = points_.at(side + "ankle");
       ankle_height_[side] = rest.at(side + "ankle").z - figure_.lowest(ankle.body);
@@ -320,6 +334,26 @@ class Retargeter {
       if (slopes.empty() || source_.add_axis(side + "ankle", source_.bone_above(side + "toe"), axes) == 0) continue;
       std::nth_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(slopes.size() / 2), slopes.end());
       flat_[side] = elevation(rest.at(side + "toe") - rest.at(side + "ankle")) - slopes[slopes.size() / 2];
+    }
+  }
+
+  /// Positions must leave digits for the directions, and neighbouring frames must not be so far apart that the pull
+  /// between them outweighs the directions.
+  void check_places() const {
+    const auto check = [&](int i, const std::string& point, double distance, double most, const char* from) {
+      if (distance <= most) return;
+      throw InputError(
+          place_of(clip_),
+          fmt::format("frame {}, at {:.4g} s: its {} is {:.3g} m from {} (at the model's scale), expected at "
+                      "most {:.3g} m",
+                      i, source_.time(i), point, distance, from, most));
+    };
+    for (int i = 0; i < source_.count(); ++i) {
+      for (const auto& [name, p] : source_.frame(i)) {
+        check(i, name, norm(p), kFarthest, "the origin");
+        if (i > 0)
+          check(i, name, norm(p - source_.frame(i - 1).at(name)), kFarthestStep, "where it was a frame before");
+      }
     }
   }
 

@@ -222,10 +222,25 @@ bool has_legs(const FoundPoints& found) {
 
 namespace {
 
-/// Drops limbs whose joints do not follow one another outward.
+/// Drops limbs whose joints do not follow one another outward, and both limbs of a pair that share a joint.
 void drop_broken_limbs(const std::vector<SkeletonNode>& nodes, FoundPoints& found) {
+  const std::array<std::array<std::string, 3>, 2> limbs{{{"hip", "knee", "ankle"}, {"shoulder", "elbow", "wrist"}}};
+  for (const auto& limb : limbs) {
+    const auto at = [&](const std::string& side, const std::string& joint) {
+      const auto point = found.find(side + joint);
+      return point == found.end() ? -1 : point->second.node;
+    };
+    const bool shared = std::any_of(limb.begin(), limb.end(), [&](const std::string& left) {
+      return std::any_of(limb.begin(), limb.end(), [&](const std::string& right) {
+        return at("left_", left) >= 0 && at("left_", left) == at("right_", right);
+      });
+    });
+    for (const std::string& joint : limb) {
+      if (shared) found.erase("left_" + joint), found.erase("right_" + joint);
+    }
+  }
   for (const std::string side : {"left_", "right_"}) {
-    for (const auto& limb : {std::array<std::string, 3>{"hip", "knee", "ankle"}, {"shoulder", "elbow", "wrist"}}) {
+    for (const auto& limb : limbs) {
       for (std::size_t i = 1; i < 3; ++i) {
         const auto before = found.find(side + limb[i - 1]), after = found.find(side + limb[i]);
         if (after == found.end()) continue;

@@ -117,7 +117,9 @@ class MappingReader {
       }
       if (!item.read("from", point.from) || !item.read("body", point.body))
         sink_.add(Severity::error, point.where, "a point needs \"from\", a joint of the clip's skeleton, and \"body\"");
-      item.read("tip", point.tip), item.read("sure", point.sure);
+      item.read("tip", point.tip);
+      if (item.read("sure", point.sure) && !(point.sure >= 0 && point.sure <= 1))
+        item.fault(*item.get("sure"), "sure", fmt::format("the confidence is {}, expected 0 to 1", point.sure));
       item.done(Severity::error, "from, body, tip, sure");
       out_.points.push_back(std::move(point));
     }

@@ -187,6 +187,7 @@ def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # joints that are not driven
         assert tarsus.Clip.load(clip, dog, out, partial=True).driven  # the mapping was reviewed
+        assert "loin" not in run.stdout  # the front legs begin at one body: they are no two arms
     run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # the mapping was reviewed
     assert run.returncode == 0 and moved.exists(), run.stderr
     run = map_command(clip, tarsus.MODELS / "pendulum.xml")
@@ -331,6 +332,46 @@ def test_the_pose_of_a_models_free_root_does_not_matter(humanoid, tmp_path, quat
     difference = np.abs(mine.frames - standing.frames)
     difference[:, 3:7] = np.minimum(difference[:, 3:7], np.abs(mine.frames + standing.frames)[:, 3:7])
     assert difference.max() < 1e-4, (report, expected)
+
+
+def test_positions_that_are_too_far_away_are_named(humanoid, tmp_path):
+    """One frame at 1e16 was retargeted to its neighbours, and a skeleton 1e160 times as large to a scale of zero."""
+    def retarget(places=np.arange(10.0), offsets=None):
+        path = moved_walker(tmp_path / "far.bvh", places)
+        if offsets:
+            path.write_text(re.sub(r"OFFSET (.*)", lambda m: "OFFSET " + " ".join(f"{x}e{offsets}" for x in m.group(1).split()), path.read_text()))
+        return tarsus.MotionClip.load(path).retarget(humanoid)[1]
+
+    near = retarget()
+    jump = np.arange(10.0)
+    jump[5] = 1e16
+    with pytest.raises(tarsus.InputError, match=r"far.bvh: error: frame 5, at 0.05 s: its head is 1.*e\+14 m from the origin .*at most 1e\+09 m"):
+        retarget(jump)
+    jump[5] = 1e6
+    with pytest.raises(tarsus.InputError, match=r"frame 5, at 0.05 s: its head is .* m from where it was a frame before .*at most 1e\+03 m"):
+        retarget(jump)
+    with pytest.raises(tarsus.InputError, match=r"frame 0, at 0 s: its head is .* m from the origin"):
+        retarget(np.arange(10.0) + 1e16)
+    for exponent in (160, -320):
+        with pytest.raises(tarsus.InputError, match="the skeleton's legs (are too long or too short|have no length)"):
+            retarget(offsets=exponent)
+    far = retarget(np.arange(10.0) + 1e8)
+    assert far["direction_error"] == pytest.approx(near["direction_error"], abs=1e-4) and far["scale"] == near["scale"]
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"left_ankle": {"from": "LeftFoot", "body": "left_shin"}}, "points 'left_(ankle|knee)' and 'left_(ankle|knee)' are both at body 'left_shin'"),
+    ({"left_toe": {"from": "LeftFoot_end", "body": "right_foot", "tip": True}}, "points '.*_toe' and '.*_toe' are both the far end of body 'right_foot'"),
+    ({"left_knee": {"from": "LeftLeg", "body": "left_shin", "sure": -5}}, "the confidence is -5, expected 0 to 1 .*left_knee"),
+    ({"left_knee": {"from": "LeftLeg", "body": "left_shin", "sure": 1.5}}, "the confidence is 1.5, expected 0 to 1 .*left_knee")])
+def test_mistakes_in_the_points_of_a_mapping(humanoid, tmp_path, changes, message):
+    clip, file = walker_bvh(tmp_path / "walk.bvh"), tmp_path / "map.json"
+    assert map_command(clip, HUMANOID, "--out", file).returncode == 0
+    mapping = json.loads(file.read_text())
+    mapping["points"].update(changes)
+    file.write_text(json.dumps(mapping))
+    with pytest.raises(tarsus.InputError, match=message):
+        tarsus.MotionClip.load(clip).retarget(humanoid, file)
 
 
 def test_feet_that_are_welded_to_their_shins(tmp_path):
