@@ -32,6 +32,7 @@ nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, cons
           {"driven", driven},
           {"joints", model.njoint()},
           {"points", points},
+          {"up", axis_name(r.up)},
           {"scale", r.scale},
           {"direction_error_degrees",
            {{"mean", r.direction_error * 180 / kPi}, {"worst", r.direction_worst * 180 / kPi}, {"segment", r.worst}}},
@@ -48,9 +49,10 @@ void execute(const Map& map) {
   }
   const Model model = load_model(map.model, map.options, map.json);
   const MotionClip clip = read_clip(map.clip);
-  const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
+  ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
   if (mapping.points.empty()) throw InputError(Location{map.mapping, 0, 0, {}}, "expected a mapping with \"points\"");
   const Retargeted moved = retarget(model, clip, mapping);
+  mapping.up = moved.report.up, mapping.forward = moved.report.forward;
   if (!map.out.empty()) write_file(map.out, write_clip_mapping(mapping));
   const nlohmann::json json = to_json(mapping, moved.report, moved.clip, model);
   if (map.json) {
@@ -59,8 +61,8 @@ void execute(const Map& map) {
     fmt::print("  {:<16}{:<28}{:<32}sure\n", "point", "of the clip", "of the model");
     for (const PointMapping& p : mapping.points)
       fmt::print("  {:<16}{:<27} {:<31} {:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
-    fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", confidence(mapping), json["driven"].get<int>(),
-               model.njoint(), text(moved.report));
+    fmt::print("confidence {:.2f}; drives {} of {} joints; up in the clip is {}\n{}\n", confidence(mapping),
+               json["driven"].get<int>(), model.njoint(), axis_name(moved.report.up), text(moved.report));
   }
   if (map.mapping.empty()) {
     if (const std::optional<Diagnostic> doubt = check_match(mapping)) tell("{}\n", doubt->text());

@@ -106,7 +106,7 @@ nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const Option
   }
   const RetargetReport& r = moved.report;
   nb::dict report;
-  report["confidence"] = confidence(mapping), report["scale"] = r.scale;
+  report["confidence"] = confidence(mapping), report["up"] = axis_name(r.up), report["scale"] = r.scale;
   report["direction_error"] = r.direction_error, report["direction_worst"] = r.direction_worst;
   report["worst_segment"] = r.worst, report["stances"] = r.stances;
   report["slide_mean"] = r.slide_mean, report["slide_max"] = r.slide_max, report["sink_max"] = r.sink_max;
@@ -163,10 +163,11 @@ void bind_motion(nb::module_& m) {
       "retarget", &retarget_clip, "model"_a, "mapping"_a = nb::none(),
       nb::sig("def retarget(self, model: Model, mapping: str | os.PathLike | None = None) -> tuple[MotionClip, dict]"),
       "Retargets the motion to a humanoid model. Returns it with a report: confidence of the mapping (0 to "
-      "1), scale,\n"
-      "direction_error and direction_worst of the segments [rad], worst_segment, stances, slide_mean and "
-      "slide_max of the feet and\n"
-      "sink_max [m]. By default the mapping is found from names and positions. Raises InputError.");
+      "1), up (the\n"
+      "source's vertical, such as \"+y\"), scale, direction_error and direction_worst of the segments [rad], "
+      "worst_segment, stances,\n"
+      "slide_mean and slide_max of the feet and sink_max [m]. By default the mapping is found from names and "
+      "positions. Raises InputError.");
   c.def("save", &save_clip, "path"_a,
         "Writes the clip in this project's format (.json). load() reads the same numbers; rotations are "
         "equal to rounding. The file\n"

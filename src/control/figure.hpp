@@ -33,8 +33,8 @@ class Figure {
   Eigen::MatrixXd jacobian_of(const ModelPoint& p);
   /// Anchor of a body's first joint; for a free joint the body's origin.
   ModelPoint anchor(int b) const;
-  /// The end of the body's shapes farthest from its anchor: the mean if several are equally far, as the front corners of
-  /// a foot. The anchor itself without shapes.
+  /// The end of the body's shapes farthest from its anchor: the mean if several are equally far, as the front corners
+  /// of a foot. The anchor itself without shapes.
   ModelPoint far_end(int b) const;
   /// Height of the lowest point of a body's shapes (and of bodies welded to it), or of its anchor if it has none.
   double lowest(int b) const;

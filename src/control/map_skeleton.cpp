@@ -20,13 +20,6 @@ std::vector<SkeletonNode> source_nodes(const MotionClip& clip, const std::vector
   return nodes;
 }
 
-std::vector<Vec3d> rest_positions(const MotionClip& clip) {
-  std::vector<Vec3d> out;
-  for (const ClipBone& b : clip.skeleton)
-    out.push_back(b.parent < 0 ? Vec3d{0, 0, 0} : out[std::size_t(b.parent)] + b.offset);
-  return out;
-}
-
 std::string names_of(const std::vector<SkeletonNode>& nodes) {
   std::string out;
   for (std::size_t i = 0; i < nodes.size() && i < 80; ++i)

@@ -563,7 +563,7 @@ class Retargeter {
   }
 
   void report(const std::map<std::string, std::vector<Vec3d>>& ankles, RetargetReport& out) const {
-    out.scale = scale_;
+    out.up = source_.up(), out.forward = source_.forward(), out.scale = scale_;
     const auto counted = std::count_if(error_count_.begin(), error_count_.end(), [](int n) { return n > 0; });
     for (std::size_t k = 0; k < used_.size(); ++k) {
       if (error_count_[k] == 0) continue;

@@ -50,10 +50,9 @@ class RetargetSource {
                          fmt::format("a mapping of points needs hips, knees and ankles: there is no {}{}", side, part));
       }
     }
-    const Vec3d up = mapping.up.value_or(detect_up(clip, found_));
-    Vec3d forward = mapping.forward.value_or(clip.forward);
-    if (std::abs(dot(up, forward)) > 1e-9) forward = std::abs(up.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};
-    basis_ = from_rows(forward, cross(up, forward), up);
+    up_ = mapping.up ? *mapping.up : detect_up(clip, found_), forward_ = mapping.forward.value_or(clip.forward);
+    if (std::abs(dot(up_, forward_)) > 1e-9) forward_ = std::abs(up_.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};
+    basis_ = from_rows(forward_, cross(up_, forward_), up_);
     for (int i = 0; i < clip.frame_count(); ++i) {
       std::vector<Quatd> turns;
       const std::vector<Vec3d> p = joint_positions(clip, i, &turns);
@@ -93,6 +92,8 @@ class RetargetSource {
       for (auto& [name, p] : frame) p = p * scale;
     }
   }
+  const Vec3d& up() const { return up_; }
+  const Vec3d& forward() const { return forward_; }
   const Points& frame(int i) const { return frames_[std::size_t(i)]; }
   int count() const { return int(frames_.size()); }
   double time(int i) const { return clip_.times[std::size_t(i)]; }
@@ -114,6 +115,7 @@ class RetargetSource {
 
   const MotionClip& clip_;
   FoundPoints found_;
+  Vec3d up_, forward_;  ///< source axes
   Mat3d basis_ = identity3<double>();
   std::vector<Points> frames_;
   std::vector<std::vector<Quatd>> turns_;  ///< [frame][bone]

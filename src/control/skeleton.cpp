@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <optional>
 
 #include "tarsus/control/retarget.hpp"
 
@@ -331,25 +332,67 @@ std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vecto
   return positions;
 }
 
+std::vector<Vec3d> rest_positions(const MotionClip& clip) {
+  std::vector<Vec3d> out;
+  for (const ClipBone& b : clip.skeleton)
+    out.push_back(b.parent < 0 ? Vec3d{0, 0, 0} : out[std::size_t(b.parent)] + b.offset);
+  return out;
+}
+
+namespace {
+
+/// The axis closest to a direction, if the cosine of the angle between them is above `least`.
+std::optional<Vec3d> axis_along(const Vec3d& direction, double least) {
+  int k = std::abs(direction.y) > std::abs(direction.x) ? 1 : 0;
+  if (std::abs(direction.z) > std::abs(direction[k])) k = 2;
+  Vec3d axis{0, 0, 0};
+  axis[k] = direction[k] > 0 ? 1 : -1;
+  return dot(direction, axis) > least * norm(direction) ? std::optional(axis) : std::nullopt;
+}
+
+Vec3d legs_up(const std::vector<Vec3d>& p, const FoundPoints& points) {
+  const auto at = [&](const char* name) { return p[std::size_t(points.at(name).node)]; };
+  return (at("left_hip") + at("right_hip") - at("left_ankle") - at("right_ankle")) * 0.5;
+}
+
+/// The axis in which a pose stands, with hips above ankles and shoulders, neck or head above the hips.
+std::optional<Vec3d> standing_axis(const std::vector<Vec3d>& p, const FoundPoints& points) {
+  const auto at = [&](const char* name) { return p[std::size_t(points.at(name).node)]; };
+  const Vec3d hips = (at("left_hip") + at("right_hip")) * 0.5;
+  Vec3d trunk{0, 0, 0};
+  for (const char* point : {"left_shoulder", "right_shoulder", "neck", "head"}) {
+    if (points.count(point)) trunk = trunk + at(point) - hips;
+  }
+  const std::optional<Vec3d> axis = axis_along(legs_up(p, points), 0.9);
+  return axis && dot(trunk, *axis) > 0.7 * norm(trunk) ? axis : std::nullopt;
+}
+
+}  // namespace
+
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points) {
   if (clip.format != "bvh") return clip.up;  // other formats specify it
-  Vec3d sum{0, 0, 0};
   const int frames = clip.frame_count(), step = std::max(1, frames / 50);
+  Vec3d sum{0, 0, 0};
   for (int i = 0; i < frames; i += step) {
-    const std::vector<Vec3d> p = joint_positions(clip, i);
-    const auto at = [&](const char* name) { return p[std::size_t(points.at(name).node)]; };
-    const Vec3d leg = at("left_hip") + at("right_hip") - at("left_ankle") - at("right_ankle");
-    if (norm(leg) > 0) sum = sum + leg * (1 / norm(leg));
+    const Vec3d legs = legs_up(joint_positions(clip, i), points);
+    if (norm(legs) > 0) sum = sum + legs * (1 / norm(legs));
   }
-  Vec3d best = clip.up;
-  double most = 0.7 * norm(sum);  // below this alignment of the best axis with the sum, the direction is undecided
-  if (dot(sum, clip.up) > most) return clip.up;
-  for (int k = 0; k < 3; ++k) {
-    Vec3d axis{0, 0, 0};
-    axis[k] = sum[k] > 0 ? 1 : -1;
-    if (dot(sum, axis) > most) most = dot(sum, axis), best = axis;
-  }
-  return best;
+  const double least = 0.7;  // of the cosine between the mean and an axis; below it the direction is undecided
+  const Vec3d moving = dot(sum, clip.up) > least * norm(sum) ? clip.up : axis_along(sum, least).value_or(clip.up);
+  const std::vector<Vec3d> rest = rest_positions(clip);
+  const Vec3d standing = standing_axis(rest, points).value_or(moving);
+  if (dot(standing, moving) > 0.5) return moving;
+  const auto height_of_lowest = [&](const Vec3d& up) {
+    double total = 0;
+    for (int i = 0; i < frames; i += step) {
+      double low = kInfinity;
+      for (const Vec3d& p : joint_positions(clip, i)) low = std::min(low, dot(p, up));
+      total += std::abs(low);
+    }
+    return total / double((frames + step - 1) / step);
+  };
+  const double margin = 0.1 * norm(legs_up(rest, points));
+  return height_of_lowest(moving) + margin < height_of_lowest(standing) ? moving : standing;
 }
 
 }  // namespace tarsus

@@ -46,8 +46,12 @@ int common_ancestor(int a, int b, const Parent& parent) {
 /// Joint positions of a clip's skeleton in a frame, source axes and units.
 /// @param turns if given, receives the orientation of each joint's frame, source axes
 std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vector<Quatd>* turns = nullptr);
-/// The upward axis of the source. BVH files do not specify it; there it is the axis in which hips are above ankles, and
-/// y if nothing contradicts it.
+/// Joint positions at rest: those of the bones' offsets, with the root at the origin.
+std::vector<Vec3d> rest_positions(const MotionClip& clip);
+/// The upward axis of the source. BVH files do not specify it. There it is the axis in which the rest pose stands. If
+/// that stands in none, it is the axis in which hips are above ankles in the motion, and y if nothing contradicts it.
+/// If the two differ, the character lies, or its root is turned from the axes of the rest pose to those of the world;
+/// then it is the axis in which the lowest joint is closer to zero, where the ground is.
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points);
 
 }  // namespace tarsus

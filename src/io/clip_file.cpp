@@ -10,6 +10,7 @@
 #include "tarsus/io/amass.hpp"
 #include "tarsus/io/amc.hpp"
 #include "tarsus/io/bvh.hpp"
+#include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/mimickit.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
@@ -197,16 +198,12 @@ MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mappi
 }
 
 std::string write_clip(const MotionClip& clip) {
-  const auto axis = [](const Vec3d& v) {
-    const int i = std::abs(v.x) > 0.5 ? 0 : std::abs(v.y) > 0.5 ? 1 : 2;
-    return fmt::format("\"{}{}\"", v[i] < 0 ? '-' : '+', "xyz"[i]);
-  };
   std::string out = fmt::format("{{\"format\": \"tarsus-clip\", \"version\": 1, \"name\": {}, \"loop\": {},\n",
                                 json_string(clip.name), clip.loop);
   if (!clip.format.empty() && clip.format != kOwnFormat)
     out += fmt::format(" \"source_format\": {},\n", json_string(clip.format));
-  out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": {}, \"forward\": {},\n",
-                     clip.cycle_position, clip.cycle_heading, axis(clip.up), axis(clip.forward));
+  out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": \"{}\", \"forward\": \"{}\",\n",
+                     clip.cycle_position, clip.cycle_heading, axis_name(clip.up), axis_name(clip.forward));
   if (even(clip.times)) {
     out += fmt::format(" \"frame_time\": {}", clip.times[1]);
   } else {

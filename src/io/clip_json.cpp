@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "quick_number.hpp"
+#include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/text_number.hpp"
 
 namespace tarsus {
@@ -49,6 +50,11 @@ bool read_axis(JsonObject& object, std::string_view key, Vec3d& out) {
   out = {0, 0, 0};
   out[letter[0] - 'x'] = sign && text[0] == '-' ? -1 : 1;
   return true;
+}
+
+std::string axis_name(const Vec3d& axis) {
+  const int i = std::abs(axis.x) > 0.5 ? 0 : std::abs(axis.y) > 0.5 ? 1 : 2;
+  return fmt::format("{}{}", axis[i] < 0 ? '-' : '+', "xyz"[i]);
 }
 
 int read_channels(const JsonDocument& document, const JsonValue& value, const std::string& path, DiagnosticSink& sink,

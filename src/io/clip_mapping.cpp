@@ -255,7 +255,12 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
 std::string write_clip_mapping(const ClipMapping& mapping) {
   std::string out =
       fmt::format("{{\"format\": \"tarsus-clip-mapping\", \"version\": 1, \"name\": {},\n", json_string(mapping.name));
-  if (!mapping.format.empty()) out += fmt::format(" \"source\": {{\"format\": {}}},\n", json_string(mapping.format));
+  std::string source = mapping.format.empty() ? "" : "\"format\": " + json_string(mapping.format);
+  if (mapping.up && mapping.forward) {
+    source += fmt::format("{}\"up\": \"{}\", \"forward\": \"{}\"", source.empty() ? "" : ", ", axis_name(*mapping.up),
+                          axis_name(*mapping.forward));
+  }
+  if (!source.empty()) out += fmt::format(" \"source\": {{{}}},\n", source);
   out += " \"points\": {\n";
   for (std::size_t i = 0; i < mapping.points.size(); ++i) {
     const PointMapping& p = mapping.points[i];

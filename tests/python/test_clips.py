@@ -228,6 +228,35 @@ def test_positions_in_the_place_of_offsets(tmp_path):
     assert [run.returncode for run in said] == [0, 0], said[1].stderr
     walk, zero = (json.loads(run.stdout) for run in said)
     assert zero["confidence"] == walk["confidence"] > 0.9 and zero["scale"] == pytest.approx(walk["scale"], rel=1e-9)
+@pytest.mark.parametrize("turn, step, start, up", [
+    (0, (0, 0, 5), (0, 82, 0), "+y"),    # walks
+    (90, (0, 0, 5), (0, 10, 0), "+y"),   # slides on its belly, head first
+    (90, (0, 0, 0), (0, 10, 0), "+y"),   # lies still, at the origin
+    (-90, (5, 0, 0), (0, 10, 90), "+y"),  # lies on its back
+    (180, (0, 0, 0), (0, 100, 0), "+y"),  # stands on its head
+    (90, (0, -5, 0), (0, 0, 82), "+z"),  # walks in a world with z up: the root turns the rest pose, in which y is up, to it
+    (90, (0, 0, 0), (0, 0, 82), "+z")])
+def test_where_up_is_in_a_bvh_file(humanoid, tmp_path, turn, step, start, up):
+    path = walker_bvh(tmp_path / "walk.bvh")
+    head, motion = path.read_text().split("MOTION")
+    rest = motion.strip().splitlines()[2].split()[6:]
+    rows = "".join(" ".join(map(str, [*(np.array(start) + k * np.array(step)), 0, turn, 0, *rest])) + "\n" for k in range(20))
+    path.write_text(f"{head}MOTION\nFrames: 20\nFrame Time: 0.033333\n{rows}")
+    moved, report = tarsus.MotionClip.load(path).retarget(humanoid)
+    assert report["up"] == up
+    clip = moved.bind(humanoid)
+    along = axes_of(humanoid, clip, "pelvis")[:, 2, 2]  # the height of the pelvis's own up
+    np.testing.assert_allclose(along, np.cos(np.radians(turn)) if up == "+y" else 1, atol=0.1)
+    # The command shows it, and a mapping file keeps it.
+    file = tmp_path / "map.json"
+    run = map_command(path, HUMANOID, "--out", file)
+    assert f"up in the clip is {up}\n" in run.stdout and json.loads(file.read_text())["source"]["up"] == up
+    assert json.loads(map_command(path, HUMANOID, "--json").stdout)["up"] == up
+    other = "+x" if up == "+z" else "+z"
+    file.write_text(re.sub(r'"up": "..", "forward": ".."', f'"up": "{other}", "forward": "+y"', file.read_text()))
+    assert tarsus.MotionClip.load(path).retarget(humanoid, file)[1]["up"] == other
+
+
 @pytest.mark.parametrize("gap", [1, 4, 8, 16])
 def test_feet_do_not_slide_in_stances_that_follow_shortly(humanoid, tmp_path, gap):
     """Feet that drift at 0.2 m/s stand; gap frames at 0.8 m/s separate two stances."""

@@ -41,6 +41,7 @@ double confidence(const ClipMapping& mapping);
 std::optional<Diagnostic> check_match(const ClipMapping& mapping);
 
 struct RetargetReport {
+  Vec3d up{0, 0, 1}, forward{1, 0, 0};   ///< axes of the source, as the mapping gives them or as detected
   double scale = 1;                      ///< the model's leg length over the source's
   double direction_error = 0;            ///< mean angle between a segment and the source's [rad]
   double direction_worst = 0;            ///< largest mean of a single segment [rad]

@@ -47,6 +47,9 @@ inline ClipMapping choose_clip_mapping(const Model& model, const MotionClip& cli
   return choose_clip_mapping(model, clip, mapping_folders(model));
 }
 
+/// Name of an axis in files: "+x", "-z", …
+std::string axis_name(const Vec3d& axis);
+
 /// A mapping with points as a file; reading it back gives the same mapping.
 std::string write_clip_mapping(const ClipMapping& mapping);
 
