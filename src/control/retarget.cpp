@@ -4,11 +4,11 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
 #include "control/figure.hpp"
+#include "control/retarget_segments.hpp"
 #include "control/retarget_source.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -30,72 +30,6 @@ constexpr double kSmoothWeight = 0.3;  ///< per radian of deviation from the mea
 constexpr double kFarthest = 1e9;      ///< [m] of a point from the origin: there a double's last digit is 0.1 µm
 constexpr double kFarthestStep = 1e3;  ///< [m] of a point between frames
 constexpr double kGroundShare = 0.05;  ///< fraction of frames whose ankles may be below the ground
-
-/// A segment; each of its ends is the mean of one or two points.
-struct Segment {
-  std::string name;
-  std::vector<std::string> from, to;
-  double weight = 1;
-};
-
-const std::vector<Segment>& segments() {
-  static const std::vector<Segment> kSegments = [] {
-    std::vector<Segment> out = {
-        {"hips", {"right_hip"}, {"left_hip"}, 1},
-        {"shoulders", {"right_shoulder"}, {"left_shoulder"}, 1},
-        {"trunk", {"right_hip", "left_hip"}, {"right_shoulder", "left_shoulder"}, 1},
-        {"head", {"neck"}, {"head"}, 0.5},
-    };
-    for (const std::string side : {"left_", "right_"}) {
-      out.push_back({side + "thigh", {side + "hip"}, {side + "knee"}, 1});
-      out.push_back({side + "shin", {side + "knee"}, {side + "ankle"}, 1});
-      out.push_back({side + "foot", {side + "ankle"}, {side + "toe"}, 0.7});
-      out.push_back({side + "upper_arm", {side + "shoulder"}, {side + "elbow"}, 1});
-      out.push_back({side + "forearm", {side + "elbow"}, {side + "wrist"}, 1});
-    }
-    return out;
-  }();
-  return kSegments;
-}
-
-/// A joint that bends a limb about one axis, with the adjacent points on both sides.
-struct Bend {
-  std::string above, at, below;
-  std::string axis() const { return at + "_axis"; }
-};
-
-const std::vector<Bend>& bends() {
-  static const std::vector<Bend> kBends = {{"left_hip", "left_knee", "left_ankle"},
-                                           {"right_hip", "right_knee", "right_ankle"},
-                                           {"left_shoulder", "left_elbow", "left_wrist"},
-                                           {"right_shoulder", "right_elbow", "right_wrist"}};
-  return kBends;
-}
-
-template <class Map>
-bool has_all(const Map& map, const Segment& s) {
-  const auto there = [&](const std::string& name) { return map.count(name) > 0; };
-  return std::all_of(s.from.begin(), s.from.end(), there) && std::all_of(s.to.begin(), s.to.end(), there);
-}
-
-Vec3d mean_of(const Points& points, const std::vector<std::string>& names) {
-  Vec3d sum{0, 0, 0};
-  for (const std::string& name : names) sum = sum + points.at(name);
-  return sum * (1.0 / double(names.size()));
-}
-
-Vec3d unit_or(const Vec3d& v, const Vec3d& otherwise) {
-  const double length = norm(v);
-  return length > 1e-9 ? v * (1 / length) : otherwise;
-}
-
-/// The bending axis of a limb; its length is the sine of the bending angle.
-Vec3d bend_axis(const Points& p, const Bend& bend) {
-  const Vec3d zero{0, 0, 0}, at = p.at(bend.at);
-  return cross(unit_or(at - p.at(bend.above), zero), unit_or(p.at(bend.below) - at, zero));
-}
-
-double elevation(const Vec3d& d) { return elementary::atan2(d.z, elementary::hypot(d.x, d.y)); }
 
 struct Stance {
   int first = 0, last = 0;
@@ -309,11 +243,11 @@ class Retargeter {
     };
     const double ours = leg("left_") + leg("right_"), theirs = source_.leg("left_") + source_.leg("right_");
     if (!(theirs > 0)) throw InputError(place_of(clip_), "the skeleton's legs have no length");
-    if (!(ours > 0))
-      throw InputError(place_of(clip_), fmt::format("the legs of model '{}' have no length", model_.name));
     scale_ = ours / theirs;
     if (!(scale_ > 0 && std::isfinite(scale_)))
-      throw InputError(place_of(clip_), fmt::format("the skeleton's legs are too long or too short: {:.4g}", theirs));
+      throw InputError(place_of(clip_),
+                       fmt::format("the legs are {:.4g} long in the skeleton and {:.4g} m in model '{}'", theirs, ours,
+                                   model_.name));
     source_.set_scale(scale_);
     check_places();
     for (const std::string side : {"left_", "right_"}) {
@@ -391,16 +325,11 @@ class Retargeter {
       for (std::size_t k = 0; k < all.size(); ++k) {
         const Stance& s = all[k];
         const double before = source_.time(s.first) - t, after = t - source_.time(s.last);
-        double away = 0, blend = kBlend;
-        int edge = i;
-        if (before > 0) {
-          away = before, edge = s.first;
-          if (k > 0) blend = std::min(blend, gap(k));
-        } else if (after > 0) {
-          away = after, edge = s.last;
-          if (k + 1 < all.size()) blend = std::min(blend, gap(k + 1));
-        }
+        const double away = std::max({before, after, 0.0});
+        const std::size_t later = before > 0 ? k : k + 1;  // of the two stances on both sides of the gap
+        const double blend = later > 0 && later < all.size() ? std::min(kBlend, gap(later)) : kBlend;
         if (away >= blend) continue;
+        const int edge = before > 0 ? s.first : after > 0 ? s.last : i;
         const Vec3d offset = s.place - source_.frame(edge).at(side + "ankle");
         const double share = 1 - away / blend;
         p.x += offset.x * share, p.y += offset.y * share;

@@ -382,7 +382,7 @@ def test_positions_that_are_too_far_away_are_named(humanoid, tmp_path):
     with pytest.raises(tarsus.InputError, match=r"frame 0, at 0 s: its head is .* m from the origin"):
         retarget(np.arange(10.0) + 1e16)
     for exponent in (160, -320):
-        with pytest.raises(tarsus.InputError, match="the skeleton's legs (are too long or too short|have no length)"):
+        with pytest.raises(tarsus.InputError, match="the legs are inf long in the skeleton|the skeleton's legs have no length"):
             retarget(offsets=exponent)
     far = retarget(np.arange(10.0) + 1e8)
     assert far["direction_error"] == pytest.approx(near["direction_error"], abs=1e-4) and far["scale"] == near["scale"]
