@@ -27,9 +27,8 @@ constexpr double kAxisWeight = 0.2;  ///< of a bend's axis: a limb bent by less 
 constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
 constexpr int kSmoothings = 10, kSmoothIterations = 2;
 constexpr double kSmoothWeight = 0.3;  ///< per radian of deviation from the mean of the neighbouring frames
-constexpr double kFarthest = 1e9;      ///< [m] of a point from the origin: there a double's last digit is 0.1 µm
-constexpr double kFarthestStep = 1e3;  ///< [m] of a point between frames
-constexpr double kGroundShare = 0.05;  ///< fraction of frames whose ankles may be below the ground
+constexpr double kFarthest = 1e9, kFarthestStep = 1e3;  ///< [m] of a point: from the origin, and between frames
+constexpr double kGroundShare = 0.05;                   ///< fraction of frames whose ankles may be below the ground
 
 struct Stance {
   int first = 0, last = 0;
@@ -271,8 +270,8 @@ class Retargeter {
     }
   }
 
-  /// Positions must leave digits for the directions, and neighbouring frames must not be so far apart that the pull
-  /// between them outweighs the directions.
+  /// Positions must leave digits for the directions (at kFarthest, the last is 0.1 µm), and neighbouring frames must
+  /// not be so far apart that the pull between them outweighs the directions.
   void check_places() const {
     const auto check = [&](int i, const std::string& point, double distance, double most, const char* from) {
       if (distance <= most) return;
