@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "io/md_text.hpp"
 #include "tarsus/io/xml.hpp"
@@ -21,28 +23,58 @@ int believable(const MdText& text, std::size_t word, const char* what, std::size
   return count;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(c < 128 ? std::tolower(c) : c); });
-  return out;
+/// Words of a comment, in lower case.
+std::vector<std::string> words_of(std::string_view comment) {
+  std::vector<std::string> words(1);
+  for (const unsigned char c : comment) {
+    if (c >= 128 || std::isalnum(c) || c == '_')
+      words.back() += static_cast<char>(c < 128 ? std::tolower(c) : c);
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  return words;
 }
 
-// Takes the units from a comment. The format has no line for units, but the reference files name them in a comment,
-// most of them after the word "units". Text before that word, such as a file's name, is ignored.
-void note_units(const MdText& text, ParticleSystem& system) {
-  std::string comment = lower(text.comment());
-  if (const std::size_t word = comment.rfind("units "); word != std::string::npos) comment.erase(0, word);
-  const auto has = [&](const char* word) { return comment.find(word) != std::string::npos; };
-  if (has("angstrom") && has("fs"))
-    system.units = units_angstrom_fs();
-  else if (has("nm") && has("ps"))
-    system.units = units_nm_ps();
-  else if (has("units si"))
-    system.units = units_si();
-  else if (has("units reduced"))
-    system.units = units_reduced();
-}
+/// The units that comments name. The format has no line for units, but the reference files name them in a comment, most
+/// of them after the word "units": other comments count only if no comment has that word. What precedes the word, such
+/// as a file's name, does not count.
+class NamedUnits {
+ public:
+  void note(const MdText& text) {
+    const std::vector<std::string> words = words_of(text.comment());
+    auto from = words.begin();
+    for (auto word = words.begin(); word != words.end(); ++word) {
+      if (*word == "units") from = word + 1;
+    }
+    const auto has = [&](const char* word) { return std::find(from, words.end(), word) != words.end(); };
+    const auto starts_with = [&](const char* word) { return from != words.end() && *from == word; };
+    const bool after = from != words.begin();
+    const auto add = [&](const Units& units) { (after ? after_ : without_).push_back({units, text.place(0)}); };
+    if (has("angstrom") && has("fs")) add(units_angstrom_fs());
+    if (has("nm") && has("ps")) add(units_nm_ps());
+    if (after && starts_with("si")) add(units_si());
+    if (after && starts_with("reduced")) add(units_reduced());
+  }
+  /// nm_ps if no comment names any.  @throws InputError if two comments contradict one another
+  Units units() const {
+    const std::vector<Found>& all = after_.empty() ? without_ : after_;
+    for (const Found& found : all) {
+      if (found.units.name != all[0].units.name) {
+        throw InputError(found.place, fmt::format("the comment names the units {}, that of line {} {}{}",
+                                                  found.units.name, all[0].place.line, all[0].units.name,
+                                                  after_.empty() ? ": write the right ones after the word units" : ""));
+      }
+    }
+    return all.empty() ? units_nm_ps() : all[0].units;
+  }
+
+ private:
+  struct Found {
+    Units units;
+    Location place;
+  };
+  std::vector<Found> after_, without_;  // comments with the word, and others
+};
 
 struct Header {
   int atoms = -1, constraints = -1;
@@ -98,11 +130,11 @@ void read_constraints(MdText& text, int count, ParticleSystem& system) {
 ParticleSystem parse_md_system(std::string_view content, const std::string& file) {
   MdText text(content, file);
   ParticleSystem system;
-  system.units = units_nm_ps();
+  NamedUnits named;
   Header header;
   bool atoms_read = false, constraints_read = false;
   while (text.next_line('#')) {
-    if (!text.comment().empty()) note_units(text, system);
+    if (!text.comment().empty()) named.note(text);
     if (text.words().empty()) continue;
     const std::string_view key = text.words()[0];
     if (constraints_read)
@@ -140,6 +172,7 @@ ParticleSystem parse_md_system(std::string_view content, const std::string& file
   if (!header.box) throw InputError(end, "box is missing (box Lx Ly Lz, or box none)");
   if (!atoms_read) throw InputError(end, "atoms is missing");
   if (header.constraints > 0 && !constraints_read) throw InputError(end, "constraints is missing");
+  system.units = named.units();
   return system;
 }
 

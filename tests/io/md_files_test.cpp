@@ -77,6 +77,24 @@ TEST(SysFile, UnitsAreWrittenAndReadWhateverTheFilesName) {
   EXPECT_EQ(parse_md_system(std::string("# Angstrom, fs") + atoms, "x").units.name, "angstrom_fs");
 }
 
+TEST(SysFile, ACommentWithTheWordUnitsDecides) {
+  const auto units = [](const std::string& comments) {
+    return parse_md_system(comments + "\nnatoms 1\nbox none\natoms\n0 1 0 0 0 0 0 0\n", "x").units.name;
+  };
+  const std::string stated = "# argon; units Angstrom, fs\n";
+  for (const char* other : {"# snapshot: box 0.3 nm, after 1000 steps", "# was nm, ps", "# offsets in angstrom", "#"}) {
+    EXPECT_EQ(units(stated + other), "angstrom_fs") << other;
+    EXPECT_EQ(units(other + ("\n" + stated)), "angstrom_fs") << other;
+  }
+  EXPECT_EQ(units("# offsets of 3 Angstrom"), "nm_ps");  // "fs" and "ps" are words, not parts of words
+  EXPECT_EQ(units("# steps of 3 Angstrom, 2 fs\n# 300 nm of steps"), "angstrom_fs");
+  EXPECT_EQ(units(stated + "# units: Angstrom, fs, g/mol"), "angstrom_fs");
+  for (const std::string& contradiction :
+       {stated + "# units nm, ps", std::string("# nm, ps\n# Angstrom, fs"), std::string("# units si\n# units reduced"),
+        std::string("# units nm, ps, not Angstrom, fs")})
+    EXPECT_THROW(units(contradiction), InputError) << contradiction;
+}
+
 TEST(SysFile, WhatTheFormatDoesNotHaveIsNotWritten) {
   ParticleSystem massless = make_builtin_system("pendulum2"), plane = massless;
   massless.mass[0] = 0;
