@@ -1,9 +1,11 @@
 // tarsus-kkt: solves one KKT system of a model by every method, with residuals, rank and times.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <random>
+#include <string_view>
 
 #include "command.hpp"
 #include "tarsus/base/error.hpp"
@@ -39,6 +41,7 @@ double time_of(const F& call) {
 }
 
 struct Answer {
+  KktMethod requested, first;  ///< first: the method that solves it unless it falls back
   KktReport report;
   double seconds = 0;
   std::vector<double> x1, x2;
@@ -48,6 +51,7 @@ nlohmann::json to_json(const EqualitySet& set, const Answer& a) {
   nlohmann::json dependent = nlohmann::json::array();
   for (const int row : a.report.dependent) dependent.push_back(set.row_name(row));
   return {{"method", name(a.report.method)},
+          {"requested", name(a.requested)},
           {"status", name(a.report.status)},
           {"rank", a.report.rank},
           {"dependent_rows", dependent},
@@ -74,7 +78,8 @@ std::vector<double> right_side(const Model& model, Data& data, const std::string
   return y;
 }
 
-void execute(const Kkt& options) {
+/// @return exit status
+int execute(const Kkt& options) {
   const Model model = load_model(options.model, options.options, options.json);
   const EqualitySet set = EqualitySet::of(model);
   if (set.rows() == 0 && !options.json)
@@ -96,11 +101,14 @@ void execute(const Kkt& options) {
   std::vector<Answer> answers;
   for (const KktMethod method : methods) {
     Answer a;
+    a.requested = method, a.first = method == KktMethod::automatic ? solver.choose(rows) : method;
     a.x1.resize(model.nv), a.x2.resize(m);
     a.report = solver.solve(method, in, a.x1, a.x2);
     a.seconds = time_of([&] { solver.solve_only(method, in, a.x1, a.x2); });
     answers.push_back(std::move(a));
   }
+  const bool failed = std::ranges::all_of(answers, [](auto& a) { return a.report.status == KktStatus::not_finite; });
+  const int status = failed ? 3 : 0;
   double open = 0;
   for (const double x : phi) open = std::max(open, std::abs(x));
   if (options.json) {
@@ -115,23 +123,24 @@ void execute(const Kkt& options) {
                 {"phi", phi},
                 {"automatic", name(solver.choose(rows))},
                 {"methods", list}});
-    return;
+    return status;
   }
   fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; constraint error at most {:.3g}\n\n",
              model.name, model.nv, model.depth, set.size(), m, open);
-  fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "iterations", "forces", "rows",
+  fmt::print("{:<18}{:<14}{:>6}{:>12}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "iterations", "forces", "rows",
              "time [us]");
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const KktReport& r = answers[i].report;
-    fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12.2g}{:>12.2g}{:>12.2f}\n",
-               std::string(name(methods[i])) + (r.method == methods[i] ? "" : "*"), name(r.status), r.rank,
-               r.iterations, r.force_residual, r.row_residual, answers[i].seconds * 1e6);
+  for (const Answer& a : answers) {
+    const KktReport& r = a.report;
+    fmt::print("{:<18}{:<14}{:>6}{:>12}{:>12.2g}{:>12.2g}{:>12.2f}\n",
+               std::string(name(a.requested)) + (r.method == a.first ? "" : "*"), name(r.status), r.rank, r.iterations,
+               r.force_residual, r.row_residual, a.seconds * 1e6);
   }
   fmt::print("\nautomatic chooses {}\n", name(solver.choose(rows)));
   if (!answers.empty() && !answers[0].report.dependent.empty()) {
     fmt::print("dependent rows, and rows with zero Delassus entry:\n");
     for (const int row : answers[0].report.dependent) fmt::print("  {}\n", set.row_name(row));
   }
+  return status;
 }
 
 void add_options(CLI::App& app, Kkt& kkt) {
@@ -157,7 +166,10 @@ void add_options(CLI::App& app, Kkt& kkt) {
       "to where branches meet. constrained_aba: proximal iterations, without a matrix of rows. sparse, "
       "dense: Cholesky of M.\n"
       "Residuals are relative. A star marks a method that could not solve the system and fell back to "
-      "branches.\n"
+      "branches; --json has\n"
+      "`requested` and `method`. Exit status: 0, 1 a file that cannot be read or used, 2 wrong usage, 3 no finite "
+      "solution. With\n"
+      "--json, failures print an object with `error`.\n"
       "\n"
       "  tarsus-kkt models/loops/stewart.xml\n"
       "  tarsus-kkt models/loops/four_bar.xml --rhs random --json\n"
@@ -176,18 +188,21 @@ int main(int argc, char** argv) {
   Kkt kkt;
   add_options(app, kkt);
   keep_standard_streams();
+  const bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  const auto fail = [json](const std::string& message, int status, const char* label = "error: ") {
+    tell("{}{}\n", label, message);
+    return in_json(json, message, status);
+  };
   try {
     app.parse(argc, argv);
-    execute(kkt);
+    const int status = execute(kkt);
     if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
+    return status;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    return app.exit(e) == 0 ? 0 : in_json(json, e.what(), 2);
   } catch (const tarsus::InputError& e) {
-    tell("{}\n", e.what());
-    return 1;
+    return fail(e.what(), 1, "");
   } catch (const std::exception& e) {
-    tell("error: {}\n", e.what());
-    return status_of(e);
+    return fail(e.what(), status_of(e));
   }
-  return 0;
 }

@@ -105,6 +105,11 @@ std::string keep_recording(RecordingWriter* recording, const std::string& file, 
   return fmt::format("; {} has the {} frames so far", file, recording->frame_count());
 }
 
+int in_json(bool json, const std::string& message, int status) {
+  if (json) print_json({{"error", message}, {"exit_status", status}});
+  return status;
+}
+
 int status_of(const std::exception& error) { return dynamic_cast<const ValueError*>(&error) ? 2 : 1; }
 
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name) {

@@ -47,6 +47,8 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
 
 /// Exit status for an error: 2 (wrong usage) for an invalid value, else 1.
 int status_of(const std::exception& error);
+/// Prints a failure as an object, for programs, if `json`. @return the status
+int in_json(bool json, const std::string& message, int status);
 
 /// Returns work(). @throws InputError about `file` in place of a ValueError, because the invalid value is from the file
 template <class Work>

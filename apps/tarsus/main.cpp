@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,15 +40,16 @@ std::string as_option(const CLI::App* app, const tarsus::ValueError& error) {
   return option && option->count() > 0 ? name + text.substr(name.size() - 2) : text;
 }
 
-/// Refuses an unknown command. CLI11 would report that a command is missing.
-void know(const CLI::App& app, const std::string& word) {
-  if (word.starts_with('-')) return;
+/// Refuses an unknown command, or one of a command of commands. CLI11 would report that a command is missing.
+void know(const CLI::App& app, std::span<char* const> words) {
+  if (words.empty() || words[0][0] == '-' || app.get_require_subcommand_min() == 0) return;
   std::string names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == word) return;
+    if (command->get_name() == words[0]) return know(*command, words.subspan(1));
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
-  throw CLI::ParseError("Unknown command \"" + word + "\"; expected one of " + names, CLI::ExitCodes::InvalidError);
+  throw CLI::ParseError(fmt::format("Unknown command \"{}\"; expected one of {}", words[0], names),
+                        CLI::ExitCodes::InvalidError);
 }
 
 /// Refuses empty arguments, such as an unset variable of a shell script. CLI11 would ignore the option.
@@ -56,12 +58,6 @@ void refuse_empty(const std::vector<std::string>& words) {
     if (words[k].empty())
       throw CLI::ParseError("The argument after \"" + words[k - 1] + "\" is empty", CLI::ExitCodes::InvalidError);
   }
-}
-
-/// Prints a failure for programs. @return the status
-int in_json(bool json, const std::string& message, int status) {
-  if (json) tarsus::app::print_json({{"error", message}, {"exit_status", status}});
-  return status;
 }
 
 }  // namespace
@@ -106,7 +102,7 @@ int main(int argc, char** argv) {
     int status = 0;
     try {
       if (argc < 2) throw CLI::CallForHelp();
-      know(app, argv[1]);
+      know(app, std::span(argv + 1, std::size_t(argc - 1)));
       std::vector<std::string> words(argv + 1, argv + argc);
       refuse_empty(words);
       for (std::string& word : words) word = find_built_in(std::move(word));

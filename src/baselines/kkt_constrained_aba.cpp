@@ -205,14 +205,16 @@ void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<do
     report.method = KktMethod::branches;
     return by_branches(in, report, x1, x2);
   }
+  const bool rigid = std::ranges::none_of(in.sigma, [](double sigma) { return sigma > 0; });
   report.rank = in.rows.rows() - int(rounds.found.dependent.size());
+  if (rigid) report.rank = std::min(report.rank, rounds.m.nv);
   for (const int k : rounds.found.dependent) report.dependent.push_back(rounds.other_row[k]);
   const double size = std::max({largest_entry(in.y2), 1e-300, largest_entry(x1)});
   if (!std::isfinite(largest_entry(x1) + largest_entry(x2)))
     report.status = KktStatus::not_finite;
   else if (largest_entry(s_->r2) > 1e-7 * std::max(1.0, size))
     report.status = KktStatus::inconsistent;
-  else if (!rounds.found.dependent.empty())
+  else if (report.rank < in.rows.rows())
     report.status = KktStatus::redundant;
 }
 

@@ -52,7 +52,8 @@ TEST(Command, FailuresAreObjectsForPrograms) {
       {"run missing.xml --json", 1, "no such file"}, {"scene missing.xml --json", 1, "no such file"},
       {"scene nosuch --json", 2, "box_stack:N"},     {"info missing.npz --json", 1, "missing.npz"},
       {"md rope --dt 0 --json", 2, "--dt"},          {"run models/pendulum.xml --nosuch --json", 2, "--nosuch"},
-      {"rnu --json", 2, "Unknown command"}};
+      {"rnu --json", 2, "Unknown command"},          {"-kkt missing.xml --json", 1, "missing.xml"},
+      {"-kkt x.xml --nosuch --json", 2, "--nosuch"}, {"-kkt models/pendulum.xml --method x --json", 2, "one of"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments);
     const Outcome run = tarsus_command(c.arguments, "2>/dev/null");
@@ -70,6 +71,7 @@ TEST(Command, WrongUsageSaysWhereToRead) {
   expect_all({{"", 2, "Usage"},
               {"rnu models/pendulum.xml", 2, "Unknown command \"rnu\"; expected one of run, scene"},
               {"run", 2, "tarsus run --help"},
+              {"bench foo", 2, "Unknown command \"foo\"; expected one of batch"},
               {"info ''", 2, "The argument after \"info\" is empty"},
               {"run models/pendulum.xml --duration 0.1 --no-record --dt ''", 2, "after \"--dt\" is empty"},
               {"run models/humanoid.xml --duration 0.1 --no-record --clip ''", 2, "after \"--clip\" is empty"},
@@ -499,6 +501,24 @@ TEST(Command, EveryJsonIsOneObject) {
     EXPECT_EQ(run.code, 0) << run.text;
     EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
   }
+}
+
+TEST(Command, KktNamesTheMethodThatWasAskedFor) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string stewart = "-kkt models/loops/stewart.xml ", method = stewart + "--method ";
+  const Outcome table = tarsus_command(method + "automatic");
+  EXPECT_EQ(table.code, 0) << table.text;
+  EXPECT_EQ(table.text.find("automatic*"), std::string::npos) << table.text;  // it chose branches, and solved by them
+  EXPECT_NE(table.text.find(" rank  iterations "), std::string::npos) << table.text;
+  const auto list = nlohmann::json::parse(tarsus_command(stewart + "--json").text)["methods"];
+  for (const auto& one : list) EXPECT_EQ(one["requested"], one["method"]);
+  // No method solves a system of such numbers but Cholesky; constrained_aba falls back to branches.
+  const Outcome failed = tarsus_command(method + "constrained_aba --joint-inertia 1e300 --json");
+  EXPECT_EQ(failed.code, 3) << failed.text;
+  const auto one = nlohmann::json::parse(failed.text)["methods"][0];
+  EXPECT_EQ(one["requested"], "constrained_aba");
+  EXPECT_EQ(one["method"], "branches");
+  EXPECT_EQ(one["status"], "not_finite");
 }
 
 TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {

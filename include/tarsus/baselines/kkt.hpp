@@ -37,8 +37,8 @@ KktMethod kkt_method(std::string_view name);
 struct KktReport {
   KktMethod method = KktMethod::automatic;  ///< the method used
   KktStatus status = KktStatus::solved;
-  int rank = 0;                ///< rank of the rows, including Σ
-  std::vector<int> dependent;  ///< rows that depend on others
+  int rank = 0;  ///< rank of the rows, including Σ; of constrained_aba a bound, as it finds few dependent
+  std::vector<int> dependent;  ///< rows that depend on others; constrained_aba: only those that it solves by branches
   double force_residual = 0;   ///< max |M̂ x₁ + Jᵀ x₂ - y₁| over the largest term in it
   double row_residual = 0;     ///< max |J x₁ - Σ x₂ - y₂| over the largest term in it
   int iterations = 0;          ///< iterations of constrained_aba, and of the refinement with dependent rows
