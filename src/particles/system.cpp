@@ -220,9 +220,13 @@ std::array<int, 2> loose_pair(const ParticleSystem& system) {
   return {-1, -1};
 }
 
+Redundancy find_redundant_rows(const ParticleSystem& system, const MassOperator& mass) {
+  return find_redundant_rows(system.constraints, mass, system.position, 0.1 * row_length(system.constraints));
+}
+
 std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator& mass, Preparation& done) {
   const ConstraintSet& set = system.constraints;
-  const Redundancy found = find_redundant_rows(set, mass, system.position, 0.1 * row_length(set));
+  const Redundancy found = find_redundant_rows(system, mass);
   done.rank = found.rank;
   if (found.singular_geometry) {
     throw ValueError("constraints", name_rows(set, found.dependent),
@@ -260,6 +264,11 @@ SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::spa
 }
 
 }  // namespace
+
+std::string name_dependent_rows(const ParticleSystem& system) {
+  const DiagonalMass mass(coordinate_masses(system.inverse_masses()));
+  return name_rows(system.constraints, find_redundant_rows(system, mass).dependent);
+}
 
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   for (const auto& [what, x] : {std::pair{"tolerance", tolerance}, std::pair{"timestep", timestep}}) {

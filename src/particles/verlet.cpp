@@ -111,16 +111,23 @@ void VelocityVerlet::share_out(std::size_t count, const F& work) {
   });
 }
 
-StepReport VelocityVerlet::fail(std::string_view stage, const std::string& why) {
+StepReport VelocityVerlet::fail(std::string_view stage, const SolveReport& solve) {
+  return fail(stage, describe(solve, system_.constraints), solve.status == SolveStatus::singular);
+}
+
+StepReport VelocityVerlet::fail(std::string_view stage, const std::string& why, bool singular) {
   StepReport out;
   out.ok = false;
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
   update_energies();
   const bool shorter = probe_shorter_step();
+  const std::string dependent = singular ? name_dependent_rows(system_) : "";
   out.stability = stability();
   out.message = fmt::format("{} stage, time {:.6g}: {}; dt*omega_max {:.3g} (unstable above 2)", stage,
                             time_ + options_.timestep, why, out.stability);
-  if (shorter && stage != "force") {
+  if (!dependent.empty()) {
+    out.message += ", constraints that depend on the others: " + dependent + "; prepare() removes redundant ones";
+  } else if (shorter && stage != "force") {
     out.message += fmt::format(
         ", distances turn by up to {:.3g} rad in this step; a shorter one has a solution: take a smaller timestep "
         "(--dt)",
@@ -186,7 +193,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   if (constrained) {
     report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve);
     if (!report.position.ok()) {
-      StepReport failed = fail("position", describe(report.position, system_.constraints));
+      StepReport failed = fail("position", report.position);
       failed.position = report.position;
       return failed;
     }
@@ -219,7 +226,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   if (constrained) {
     report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve);
     if (!report.velocity.ok()) {
-      StepReport failed = fail("velocity", describe(report.velocity, system_.constraints));
+      StepReport failed = fail("velocity", report.velocity);
       failed.velocity = report.velocity;
       return failed;
     }

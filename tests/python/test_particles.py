@@ -615,3 +615,16 @@ def test_molecules_that_nothing_holds_are_warned_of(tmp_path):
     loose = tarsus.ParticleSystem.load(tmp_path / "water.xyz", forces="spce-smooth")
     with pytest.warns(UserWarning, match="particles 0 and 1 are excluded from pair forces"):
         loose.prepare()
+
+
+@pytest.mark.parametrize("dt", (1e-2, 1e-8))
+def test_redundant_constraints_are_named_and_no_smaller_step_is_advised(dt):
+    system = tarsus.ParticleSystem(np.ones(2), np.eye(3)[:2])
+    system.add_distance(0, 1, 2**0.5)
+    system.add_distance(1, 0, 2**0.5)
+    system.velocity[:] = [[0, 0, 1], [0, 0, -1]]
+    report = tarsus.VelocityVerlet(system, dt).step(10)
+    assert not report and "smaller timestep" not in report.message
+    assert "depend on the others: distance 1 (particles 1, 0)" in report.message and "prepare()" in report.message
+    assert system.prepare().redundant == ["distance 1 (particles 1, 0)"]
+    assert tarsus.VelocityVerlet(system, dt).step(10)

@@ -64,6 +64,8 @@ struct Preparation {
 /// @throws ValueError for a tolerance or timestep that is not positive, and, naming the rows, for rows that contradict
 ///   one another, are singular at this geometry, or cannot be satisfied
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep);
+/// The rows that depend on the others at the system's positions, for a person; empty if there are none.
+std::string name_dependent_rows(const ParticleSystem& system);
 
 /// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved; at least 0.
 int degrees_of_freedom(const ParticleSystem& system);

@@ -81,7 +81,8 @@ class VelocityVerlet {
   double stability() const;
 
  private:
-  StepReport fail(std::string_view stage, const std::string& why);
+  StepReport fail(std::string_view stage, const SolveReport& solve);
+  StepReport fail(std::string_view stage, const std::string& why, bool singular = false);
   bool probe_shorter_step();    ///< whether one has a solution
   double largest_turn() const;  ///< of a distance in the step that failed [rad]
   void cut_rows();
