@@ -236,13 +236,7 @@ void set_pinned(Particles& self, handle which) {
   self.changing().pinned = std::move(pinned);
 }
 
-std::vector<int> pinned_of(const Particles& self) {
-  std::vector<int> out;
-  for (int i = 0; i < self.system.particles(); ++i) {
-    if (!self.system.pinned.empty() && self.system.pinned[i]) out.push_back(i);
-  }
-  return out;
-}
+std::vector<int> pinned_of(const Particles& self) { return pinned_particles(self.system.inverse_masses()); }
 
 /// The distance rows, in order.
 nb::object distances_of(const Particles& self) {
@@ -567,9 +561,10 @@ void bind_system(nb::module_& m) {
         return fixed(std::array{length.x, length.y, length.z});
       },
       nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths of the box, 0 where open; read-only.");
-  c.def_prop_rw("pinned", &pinned_of, &set_pinned, nb::arg().none(),
-                nb::for_setter(nb::sig("def pinned(self, value: collections.abc.Iterable[int], /) -> None")),
-                "Indices of the particles that never move. Assigning replaces them.");
+  c.def_prop_rw(
+      "pinned", &pinned_of, &set_pinned, nb::arg().none(),
+      nb::for_setter(nb::sig("def pinned(self, value: collections.abc.Iterable[int], /) -> None")),
+      "Indices of the particles that never move. Assigning replaces them; those of mass 0 are always among them.");
   c.def_prop_ro(
       "units", [](const Particles& p) { return p.system.units.name; },
       "Unit system: 'nm_ps', 'angstrom_fs', 'si' or 'reduced'.");

@@ -188,11 +188,7 @@ void check_md_system(const ParticleSystem& system) {
     if (set.kind(k) != RowKind::distance)
       throw ValueError("constraints", set.describe(k), "only distance constraints: the .sys format has no others");
   }
-  const auto massless = std::find(system.mass.begin(), system.mass.end(), 0.0);
-  if (massless != system.mass.end()) {
-    throw ValueError(fmt::format("mass of particle {}", massless - system.mass.begin()), "0",
-                     "a positive number: the .sys format has no pinned particles");
-  }
+  check_masses(system.mass, ".sys");
 }
 
 void write_md_system(std::ostream& out, const ParticleSystem& system) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tarsus {
 
 MdText::MdText(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
@@ -70,6 +72,13 @@ void MdText::expect_words(std::size_t count, const char* what) const {
   if (words_.size() == count) return;
   fail(words_.size() < count ? words_.size() : count,
        fmt::format("expected {}, {} words in all, got {}", what, count, words_.size()));
+}
+
+void check_masses(const std::vector<double>& mass, std::string_view format) {
+  const auto massless = std::find(mass.begin(), mass.end(), 0.0);
+  if (massless == mass.end()) return;
+  throw ValueError(fmt::format("mass of particle {}", massless - mass.begin()), "0",
+                   fmt::format("a positive number: the {} format has no pinned particles", format));
 }
 
 }  // namespace tarsus

@@ -45,4 +45,7 @@ class MdText {
   std::vector<std::string_view> words_;
 };
 
+/// A mass of 0 pins a particle, which no format stores; readers refuse it.  @throws ValueError naming the particle
+void check_masses(const std::vector<double>& mass, std::string_view format);
+
 }  // namespace tarsus

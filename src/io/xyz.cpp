@@ -228,6 +228,7 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
 }
 
 void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::string_view extra) {
+  check_masses(system.mass, "XYZ");
   out << fmt::format("{}\n", system.particles());  // `<<` would group digits as the global locale does
   const Vec3d& box = system.box.length;
   if (system.box.periodic()) {

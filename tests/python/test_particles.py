@@ -395,7 +395,7 @@ def test_results_of_a_hanging_chain():
     assert np.allclose(verlet.tensions, [30, 20, 10], atol=1e-6)
     assert np.allclose(verlet.constraint_forces[1:, 2], 10, atol=1e-6)
     assert np.isclose(verlet.constraint_virial[2, 2], -60, atol=1e-5)
-    assert system.degrees_of_freedom() == 6 and system.pinned == []
+    assert system.degrees_of_freedom() == 6 and system.pinned == [0]
     for fixed in (system.mass, system.box):  # copies: what is written to them would be lost
         with pytest.raises(ValueError, match="read-only"):
             fixed[0] = 2
@@ -470,6 +470,17 @@ def test_save_and_load(tmp_path):
     for name in ("rope.sys", "rope.xyz"):
         with pytest.warns(UserWarning, match=f"{name}: the format does not store pins: 1 pinned particles are free in it"):
             tarsus.ParticleSystem.load("rope:4").save(str(tmp_path / name))
+
+
+def test_particles_of_mass_0_are_pinned_and_not_written(tmp_path):
+    system = tarsus.ParticleSystem(np.array([1.0, 0, 1]), np.eye(3))
+    assert system.pinned == [1]
+    system.pinned = [2]
+    assert system.pinned == [1, 2]
+    for name in ("pins.sys", "pins.xyz"):
+        with pytest.raises(ValueError, match="mass of particle 1: is 0"):
+            system.save(str(tmp_path / name))
+        assert not (tmp_path / name).exists()
 
 
 def test_a_setup_without_forces_leaves_those_that_are_there(tmp_path):

@@ -33,6 +33,7 @@ std::vector<XyzFrame> parse_xyz(std::string_view text, const std::string& file);
 /// @throws InputError if a mass is unknown
 ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::string& file, const Units& units);
 /// Writes a frame with positions, velocities and masses, 17 digits. `extra` goes into the comment line ("step=100").
+/// @throws ValueError for a mass of 0, which readers refuse
 void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::string_view extra = {});
 
 /// Standard atomic mass in g/mol by symbol, 0 if unknown.
