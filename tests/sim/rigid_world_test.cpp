@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -134,6 +136,35 @@ TEST(RigidWorld, BounceKeepsTheCoefficientOfRestitution) {
     RigidWorld<double> world = make_world<double>(scene);
     run(world, 0.3);
     EXPECT_NEAR(world.bodies()[0].velocity.z, 3 * e, 1e-9);
+  }
+}
+
+/// Balls that fill a closed box are often struck while they leave another contact.
+TEST(RigidWorld, BouncingBallsGainNoEnergy) {
+  for (const double e : {1.0, 0.9, 0.3}) {
+    for (const double h : {1.0 / 60, 1.0 / 240}) {
+      SCOPED_TRACE(testing::Message() << "e " << e << ", h " << h);
+      RigidScene scene;
+      scene.add_floor(1);
+      scene.add_fixed({ShapeType::plane}, {{0, 0, 2}, rotation(axis_angle({1, 0, 0}, std::numbers::pi))});
+      for (Surface& s : scene.surfaces) s.restitution = e, s.friction = 0;
+      std::mt19937 engine(1);
+      std::normal_distribution<double> speed(0, 2.5);
+      for (int i = 0; i < 8; ++i) {
+        const auto at = [](int bit) { return bit ? 0.475 : -0.475; };
+        scene.add(ball(0.4), 1, {at(i & 1), at(i & 2), 1 + at(i & 4)});
+        scene.bodies.back().velocity = {speed(engine), speed(engine), speed(engine)};
+      }
+      scene.options.gravity = {0, 0, 0}, scene.options.dt = h;
+      RigidWorld<double> world = make_world<double>(scene);
+      const double start = world.kinetic_energy();
+      for (int i = 0; i < int(20 / h); ++i) {
+        world.step();
+        ASSERT_LT(world.kinetic_energy(), 1.02 * start) << "step " << i;
+        for (const RigidBody& b : world.bodies())
+          ASSERT_LT(std::max({std::abs(b.position.x), std::abs(b.position.y), std::abs(b.position.z - 1)}), 0.9);
+      }
+    }
   }
 }
 
