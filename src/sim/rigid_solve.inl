@@ -15,7 +15,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kGyrationGain = 1e-3;  ///< fraction of the energy that a step of the rule may add
+constexpr double kGyrationError = 1e-3;  ///< fraction of the energy that a step of the rule may add or take
 
 /// x of (I + ½ h ([ω]× I - [I ω]×)) x = f for the inertia I = diag(i), in its axes.
 Vec3d solve_gyroscopic(const Vec3d& i, const Vec3d& w, const Vec3d& f, double h) {
@@ -33,13 +33,15 @@ bool spins(const RigidBody& b, double h) {
 }
 
 /// ω after a step of torque-free rotation, with the half implicit velocity products that trees use. The rule is neutral
-/// if the step turns the body by little, and never increases the energy if it turns by much. [Kahan 1993]
+/// where the step turns the body by little; else ω is scaled to the energy before. [Kahan 1993]
 Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
   if (b.isotropic()) return world;
   const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
   const Vec3d next = w - solve_gyroscopic(i, w, cross(w, l) * h, h);
   const double before = dot(w, l), after = i.x * next.x * next.x + i.y * next.y * next.y + i.z * next.z * next.z;
-  return r * (after > (1 + kGyrationGain) * before ? next * std::sqrt(before / after) : next);
+  const double error = dot(w, w) * h * h > kMostTurn * kMostTurn ? 0 : kGyrationError;
+  const bool off = after > 0 && std::abs(after - before) > error * before;
+  return r * (off ? next * std::sqrt(before / after) : next);
 }
 
 /// q ⊞ h ω. For |h ω| < 1/2 by a series of the exponential map, exact to rounding; else by the library's function.
