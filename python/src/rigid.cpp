@@ -61,7 +61,7 @@ const std::vector<OptionField>& option_fields() {
       field("sleep", &O::sleep, "a bool"),
       field("sleep_speed", &O::sleep_speed, "a number [m/s]"),
       field("sleep_spin", &O::sleep_spin, "a number [rad/s]"),
-      field("sleep_steps", &O::sleep_steps, "an integer"),
+      field("sleep_time", &O::sleep_time, "a number [s]"),
       field("speed_limit", &O::speed_limit, "a number [m/s | rad/s]"),
   };
   return fields;
@@ -257,7 +257,7 @@ const char* const kDoc =
     "solver ('float32' is faster;\n"
     "poses are float64 in either case). Further keywords: tolerance, relaxation, relative_compliance, "
     "damping_time, margin,\n"
-    "restitution_threshold, warm_start, sleep_speed, sleep_spin, sleep_steps, speed_limit "
+    "restitution_threshold, warm_start, sleep_speed, sleep_spin, sleep_time, speed_limit "
     "(docs/contact.md).";
 
 void bind_making(nb::class_<AnyRigidWorld>& c) {

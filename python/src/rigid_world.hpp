@@ -161,7 +161,7 @@ class AnyRigidWorld {
         const Vec3d velocity = b.velocity - cross(b.angular_velocity, frame(b, i).arm);
         set_pose(b, frames_[i], {p[0], p[1], p[2]}, unit({p[3], p[4], p[5], p[6]}));
         b.velocity = velocity + cross(b.angular_velocity, frame(b, i).arm);
-        b.asleep = false, b.still_steps = 0;
+        b.asleep = false, b.still_time = 0;
       }
       w.bodies().swap(bodies);
       w.forget_contacts();
@@ -189,7 +189,7 @@ class AnyRigidWorld {
         RigidBody& b = w.bodies()[i];
         b.angular_velocity = {v[3], v[4], v[5]};
         b.velocity = Vec3d{v[0], v[1], v[2]} + cross(b.angular_velocity, frame(b, i).arm);
-        b.asleep = false, b.still_steps = 0;
+        b.asleep = false, b.still_time = 0;
       }
     });
     stepped_ = false;
@@ -210,7 +210,7 @@ class AnyRigidWorld {
         const double* f = in.span().data() + 6 * i;
         RigidBody& b = w.bodies()[i];
         b.force = {f[0], f[1], f[2]}, b.torque = {f[3], f[4], f[5]};
-        if (dot(b.force, b.force) + dot(b.torque, b.torque) > 0) b.asleep = false, b.still_steps = 0;
+        if (dot(b.force, b.force) + dot(b.torque, b.torque) > 0) b.asleep = false, b.still_time = 0;
       }
     });
   }

@@ -8,6 +8,7 @@
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/geometry/meeting.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -321,7 +322,7 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
                                        options_.relative_compliance};
   const bool same_rules = w.classified && rules == w.rules;
   if (!w.classified || norm(options_.gravity - w.gravity) != 0) {  // all wake up
-    for (RigidBody& b : bodies_) b.asleep = false, b.still_steps = 0;
+    for (RigidBody& b : bodies_) b.asleep = false, b.still_time = 0;
   }
   w.gravity = options_.gravity;
   if (!w.classified)
@@ -377,8 +378,15 @@ void RigidWorld<R>::match() {
   });
 }
 
+/// Whether a body is slow enough to sleep.
+template <class R>
+bool RigidWorld<R>::slow(const RigidBody& b) const {
+  return dot(b.velocity, b.velocity) < options_.sleep_speed * options_.sleep_speed &&
+         dot(b.angular_velocity, b.angular_velocity) < options_.sleep_spin * options_.sleep_spin;
+}
+
 /// Bodies in contact, directly or through others, form an island. An island falls asleep when all its bodies have been
-/// slow for a while. It wakes as a whole when an awake body joins it.
+/// still for a while (count_still()). It wakes as a whole when an awake body joins it.
 template <class R>
 void RigidWorld<R>::sleep(RigidStepReport& report) {
   Workspace& w = *work_;
@@ -396,10 +404,8 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   w.island_moves.assign(bodies_.size(), 0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];
-    const bool slow = dot(b.velocity, b.velocity) < options_.sleep_speed * options_.sleep_speed &&
-                      dot(b.angular_velocity, b.angular_velocity) < options_.sleep_spin * options_.sleep_spin;
-    b.still_steps = slow ? std::min(b.still_steps + 1, options_.sleep_steps) : 0;
-    if (b.still_steps < options_.sleep_steps) w.island_moves[at(w.islands.find(int(i)))] = 1;
+    if (!slow(b)) b.still_time = 0;  // the caller may have changed it
+    if (b.still_time < options_.sleep_time - 0.5 * options_.dt) w.island_moves[at(w.islands.find(int(i)))] = 1;
   }
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];
@@ -429,6 +435,35 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation(bodies_[i].orientation)};
   }
   w.candidates_new = true;  // the candidates' indices of contacts are no longer valid
+}
+
+/// Counts, at the end of a step, for how long each awake body has been still: slow, in an island whose weight and
+/// applied forces are carried by the world, at least by half. What is slow because it turns back in mid-air is not.
+template <class R>
+void RigidWorld<R>::count_still() {
+  if (!options_.sleep) return;
+  Workspace& w = *work_;
+  w.island_loads.assign(bodies_.size(), {});
+  const auto load = [&](int body) -> IslandLoad& { return w.island_loads[at(w.islands.find(body))]; };
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    const RigidBody& b = bodies_[i];
+    IslandLoad& island = load(int(i));
+    island.force += options_.gravity * b.mass + b.force;
+    island.turned = island.turned || dot(b.torque, b.torque) > 0;
+  }
+  for (std::size_t i = 0; i < lanes_.contacts.size(); ++i) {
+    const BodyContact<R>& c = lanes_.contacts[i];
+    const ContactImpulse<R>& p = lanes_.impulses[i];
+    if (c.body_b < 0) load(c.body_a).carried += widen(get3(c.normal)) * double(p.normal) + widen(get3(p.tangent));
+  }
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    RigidBody& b = bodies_[i];
+    if (b.asleep) continue;
+    const auto& [force, carried, turned] = load(int(i));
+    const bool rests = dot(force, force) > 0 ? dot(carried, force) <= -0.5 * options_.dt * dot(force, force)
+                                             : !turned || dot(carried, carried) > 0;
+    b.still_time = rests && slow(b) ? std::min(b.still_time + options_.dt, options_.sleep_time) : 0;
+  }
 }
 
 }  // namespace tarsus

@@ -95,6 +95,13 @@ struct alignas(64) DetectShare {
   PenetrationSum depth;
 };
 
+/// Of an island of bodies: see RigidWorld::count_still().
+struct IslandLoad {
+  Vec3d force{0, 0, 0};    ///< weight and applied forces [N]
+  Vec3d carried{0, 0, 0};  ///< impulse of the world's contacts [N s]
+  bool turned = false;     ///< a torque is applied
+};
+
 template <class R>
 struct RigidWorld<R>::Workspace {
   bool classified = false;
@@ -159,6 +166,7 @@ struct RigidWorld<R>::Workspace {
 
   UnionFind islands;  // of bodies
   std::vector<char> island_moves;
+  std::vector<IslandLoad> island_loads;
 };
 
 }  // namespace tarsus

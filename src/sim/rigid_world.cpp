@@ -37,7 +37,7 @@ void check(const RigidWorldOptions& o) {
   require(o.restitution_threshold >= 0, "restitution_threshold", o.restitution_threshold, "not negative");
   require(o.sleep_speed >= 0, "sleep_speed", o.sleep_speed, "not negative");
   require(o.sleep_spin >= 0, "sleep_spin", o.sleep_spin, "not negative");
-  require(o.sleep_steps >= 1, "sleep_steps", o.sleep_steps, "at least 1");
+  require(o.sleep_time >= 0, "sleep_time", o.sleep_time, "not negative");
   require(o.speed_limit > 0, "speed_limit", o.speed_limit, "positive");
 }
 
@@ -160,6 +160,7 @@ RigidStepReport RigidWorld<R>::step() {
   solve(report, clock);
   clock.lap(Stage::terms);
   if (!move(report)) return report;
+  count_still();
   time_ += options_.dt;
   clock.lap(Stage::integrate);
   report.seconds = clock.seconds();

@@ -207,7 +207,7 @@ def walk():
         (lambda: tarsus.RigidWorld().add_surface(compliance=-3), ValueError, "compliance: is -3, expected finite"),
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
         (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "degrees from 0 to below 90"),
-        (lambda: tarsus.RigidWorld(sleep=True, sleep_steps=-1), ValueError, "sleep_steps: is -1, expected at least 1"),
+        (lambda: tarsus.RigidWorld(sleep=True, sleep_time=-1), ValueError, "sleep_time: is -1, expected not negative"),
         (lambda: tarsus.RigidWorld(sleep_speed=np.nan), ValueError, "sleep_speed: is nan"),
         (lambda: tarsus.RigidWorld(speed_limit=np.nan), ValueError, "speed_limit: is nan"),
         (lambda: tarsus.RigidWorld(relative_compliance=0.0), ValueError, "relative_compliance: is 0"),

@@ -321,6 +321,41 @@ TEST(RigidWorld, SleepersStandStillAndWake) {
   EXPECT_TRUE(woke);  // the ball has landed
 }
 
+TEST(RigidWorld, SleepBeginsAfterHalfASecondAtAnyStep) {
+  for (const double h : {1.0 / 60, 1.0 / 240, 1e-3}) {
+    RigidScene scene = box_stack(1);
+    scene.options.sleep = true, scene.options.dt = h;
+    RigidWorld<double> world = make_world<double>(scene);
+    while (world.step().asleep == 0 && world.time() < 2) continue;
+    EXPECT_NEAR(world.time(), 0.5, 0.05) << h;
+  }
+}
+
+TEST(RigidWorld, WhatIsSlowWithoutSupportDoesNotSleep) {
+  const double h = 1.0 / 60, g = 0.01, time = 1;  // slower than the sleeping speed for a second
+  RigidScene scene;
+  scene.add_floor(1);
+  for (Surface& s : scene.surfaces) s.friction = 0;
+  for (const double x : {0.0, 0.9}) scene.add(ball(0.1), 1, {x, 0, 5});    // falls freely; beside a wall
+  for (const double x : {-0.2, -0.4}) scene.add(ball(0.1), 1, {x, 0, 8});  // fall together
+  scene.add(ball(0.1), 1, {0.5, 0, 0.1});
+  scene.options.sleep = true, scene.options.gravity = {0, 0, -g}, scene.options.dt = h;
+  RigidWorld<double> world = make_world<double>(scene);
+  const RigidStepReport report = run(world, time);
+  EXPECT_EQ(report.asleep, 1);  // on the floor
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(world.bodies()[std::size_t(i)].position.z, (i < 2 ? 5 : 8) - 0.5 * g * time * (time + h), 1e-6) << i;
+
+  RigidScene space;  // what no force acts on rests where it is
+  space.surfaces.emplace_back();
+  space.add(ball(0.1), 1, {0, 0, 0}), space.add(ball(0.1), 1, {1, 0, 0});
+  space.bodies[1].torque = {0, 0, 1e-2 * space.bodies[1].inertia.z};
+  space.options.sleep = true, space.options.gravity = {0, 0, 0};
+  RigidWorld<double> still = make_world<double>(space);
+  EXPECT_EQ(run(still, time).asleep, 1);
+  EXPECT_NEAR(still.bodies()[1].angular_velocity.z, 1e-2 * time, 1e-12);
+}
+
 /// Contacts of sleeping bodies are kept rather than found anew. They must equal those that a new world finds.
 TEST(RigidWorld, SleepersContactsAreThoseThatWouldBeFound) {
   RigidScene scene = ball_drop(4, 2);

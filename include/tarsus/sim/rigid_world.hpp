@@ -35,7 +35,7 @@ struct RigidBody {
   Vec3d velocity{0, 0, 0};                ///< of the centre of mass, world [m/s]
   Vec3d angular_velocity{0, 0, 0};        ///< world [rad/s]
   Vec3d force{0, 0, 0}, torque{0, 0, 0};  ///< applied at the centre of mass, world axes [N, N m]; kept between steps
-  int still_steps = 0;                    ///< consecutive steps below the sleeping speeds
+  double still_time = 0;                  ///< [s] for which it has been slow, and carried by contacts
   bool asleep = false;
   bool isotropic() const { return inertia.x == inertia.y && inertia.y == inertia.z; }
 };
@@ -63,11 +63,11 @@ struct RigidWorldOptions {
   double margin = 0.02;                ///< [m] shapes closer than this form a contact, whether or not they touch
   double restitution_threshold = 0.5;  ///< [m/s]
   bool warm_start = true;
-  int threads = 1;
+  int threads = 1;  ///< 1 to 256, of which one a core and one for kBodiesEach are used; same bits for any
   bool sleep = false;
   double sleep_speed = 0.01, sleep_spin = 0.02;  ///< [m/s, rad/s]
-  int sleep_steps = 30;
-  double speed_limit = 1e6;  ///< [m/s | rad/s] speed above which the world counts as diverged
+  double sleep_time = 0.5;                       ///< [s]
+  double speed_limit = 1e6;                      ///< [m/s | rad/s] speed above which the world counts as diverged
 };
 
 /// @throws ValueError for options out of range
@@ -173,11 +173,13 @@ class RigidWorld {
   void keep_resting(PenetrationSum& depth);
   void match();
   void sleep(RigidStepReport& report);
+  bool slow(const RigidBody& body) const;
   void solve(RigidStepReport& report, StageClock& clock);
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
   bool respond();
   bool move(RigidStepReport& report);
+  void count_still();
 
   RigidWorldOptions options_;
   std::vector<RigidBody> bodies_;
