@@ -14,6 +14,7 @@ constexpr double kMet = 1e-6;      ///< distance of shapes that meet, relative t
 constexpr double kShallow = 1e-2;  ///< depth of shapes that slide along one another, the same
 constexpr double kTouch = 1e-9;    ///< distance of shapes that touch to rounding, relative to the point's from its body
 constexpr double kAlong = 0.99995;  ///< cosine between normals that count as one
+constexpr double kEdge = 0.7;       ///< the same for shapes that touch already, whose normal may turn with them
 
 /// A shape and its motion.
 struct Mover {
@@ -75,7 +76,11 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
   const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
   const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
   const double touch = kTouch * norm(points[0].position - pose_a.position);
-  if (gap(deepest(points.first(std::size_t(count)))) < -touch) return count;
+  const ContactPoint nearest = deepest(points.first(std::size_t(count)));
+  const bool touches = gap(nearest) < -touch;
+  // Of shapes that touch, those that were apart a step before: over a seam the least overlap is that with the next
+  // edge for a moment.
+  if (touches && !(h * both.parting(nearest, 0) < gap(nearest))) return count;
   const auto closes = [&](const ContactPoint& p) { return gap(p) + h * both.parting(p, 0) < -2 * touch; };
   const auto end = points.begin() + count;
   if (std::none_of(points.begin(), end, closes)) return count;
@@ -85,13 +90,12 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
   const double reach = margin + h * (norm(parting) + turn);
   std::array<ContactPoint, kMaxManifold> there;
   std::copy(points.begin(), end, there.begin());
-  const Vec3d first = deepest(points.first(std::size_t(count))).normal;
   double t = 0;
   int n = count;
-  bool met = false;
+  bool met = touches;
   for (int k = 0; n > 0 && !met; ++k) {
-    const ContactPoint& nearest = deepest(std::span(there).first(std::size_t(n)));
-    const double left = gap(nearest), closing = turn - dot(nearest.normal, parting);
+    const ContactPoint& next = deepest(std::span(there).first(std::size_t(n)));
+    const double left = gap(next), closing = turn - dot(next.normal, parting);
     met = left <= kMet * size || k == kAdvances;
     if (met || !(closing * (h - t) > left)) break;
     t += left / closing;
@@ -105,7 +109,8 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
     const double above = gap(p), before = above - (h - t) * both.parting(p, h);
     if (std::min(above, before) > -depth) there = last, n = at_end, t = h;
   }
-  if (dot(deepest(std::span(there).first(std::size_t(n))).normal, first) > kAlong) return count;
+  const double along = dot(deepest(std::span(there).first(std::size_t(n))).normal, nearest.normal);
+  if (along > (touches ? kEdge : kAlong)) return count;
   const int kept = std::min(n, int(points.size()));
   for (int k = 0; k < kept; ++k) points[std::size_t(k)] = both.at_start(there[std::size_t(k)], t);
   return kept;

@@ -87,6 +87,32 @@ TEST(Meeting, WhatSlidesOverASeamIsNotStruck) {
   }
 }
 
+/// What lies on one tile, and by less than its depth beside the next, overlaps that tile least along the floor. It was
+/// not there a step before, and slides onto it; before a wall the same overlap is a collision.
+TEST(Meeting, OverlapWithTheNextTileIsNoWall) {
+  const double depth = 1e-4;
+  for (const Shape& shape : {box(0.1, 0.1, 0.1), Shape{ShapeType::cylinder, {0.1, 0.1, 0}}}) {
+    for (const double overlap : {1e-5, 5e-5, 9e-5}) {
+      for (const double speed : {0.2, 2.0, 5.0}) {
+        const ShapePose pose{{0.15 + overlap, 0, 0.1 - depth}};
+        const ShapeMotion motion{{speed, 0, 0}};
+        const Touches floor = contacts(shape, pose, motion, box(0.25, 1, 0.1), {{0.5, 0, -0.1}}, {});
+        EXPECT_GT(floor.count, 0);
+        for (const ContactPoint& p : floor.all()) {
+          EXPECT_GT(p.normal.z, 0.999) << int(shape.type) << ", " << overlap << ", " << speed;
+          EXPECT_NEAR(p.distance, -depth, 1e-9);
+        }
+        const Touches wall = contacts(shape, pose, motion, box(0.25, 1, 0.5), {{0.5, 0, 0.1}}, {});
+        EXPECT_GT(wall.count, 0);
+        for (const ContactPoint& p : wall.all()) {
+          EXPECT_LT(p.normal.x, -0.999);
+          EXPECT_NEAR(p.distance, -overlap, 1e-9);
+        }
+      }
+    }
+  }
+}
+
 /// A wall is met, by fast bodies too, and where the motion of either shape closes the gap.
 TEST(Meeting, WhatFliesIntoAWallMeetsIt) {
   const Shape wall = box(0.01, 1, 1);

@@ -19,7 +19,8 @@ struct ShapeMotion {
 /// Replaces points of collide() between shapes that are apart, of which some would close within h seconds, by those of
 /// the poses at which the shapes meet, moved back along the motion; if the step leaves them hardly deeper than
 /// touching, by those at its end, so that shapes which slide along one another are not caught by edges. If they do not
-/// meet, the points that would close are removed.
+/// meet, the points that would close are removed. Shapes that touch, and were apart a step before at these velocities,
+/// have the points of the end too, if they slide and its normal is another.
 /// @param margin [m] distance at which shapes count as touching  @param points as of collide(), its first `count`
 /// @return number of points
 int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
