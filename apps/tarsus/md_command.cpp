@@ -384,8 +384,8 @@ void run(MdOptions o) {
                system.force_field.empty() ? "no forces, " : "", system.units.name, prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (verlet.threads() < o.threads)
-    tell("warning: --threads {}: using {}, at most one for every {} particles\n", o.threads, verlet.threads(),
-         kParticlesEach);
+    tell("warning: --threads {}: using {}, at most one for each core and for every {} particles\n", o.threads,
+         verlet.threads(), kParticlesEach);
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
@@ -476,12 +476,11 @@ void add_md_command(CLI::App& app) {
   command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
   command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 or 8 % of the cutoff");
   command
-      ->add_option(
-          "--threads", o.threads,
-          fmt::format(
-              "Threads for forces and constraints, at most one for every {} particles; results are the same for "
-              "any number",
-              kParticlesEach))
+      ->add_option("--threads", o.threads,
+                   fmt::format("Threads for forces and constraints, at most one for each core and for every {} "
+                               "particles; results are the "
+                               "same for any number",
+                               kParticlesEach))
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");

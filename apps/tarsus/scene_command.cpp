@@ -49,6 +49,10 @@ template <class R>
 SceneOutcome simulate(const SceneRun& run, const RigidModel& model, RecordingWriter* recording) {
   const RigidScene& scene = model.scene;
   RigidWorld<R> world = make_world<R>(scene);
+  if (world.threads() < run.threads) {
+    tell("warning: --threads {}: using {}, at most one for each core and for every {} bodies\n", run.threads,
+         world.threads(), kBodiesEach);
+  }
   SceneOutcome out;
   const double count = std::round(run.duration / scene.options.dt);
   Progress progress(scene.name, run.quiet || run.json);
@@ -178,7 +182,11 @@ void add_scene_command(CLI::App& app) {
       ->add_option("--damping-time", run->damping_time,
                    "Time constant with which penetrations decay [s]; default four steps")
       ->check(number_from(0));
-  command->add_option("--threads", run->threads, "Number of threads; the result does not depend on it")
+  command
+      ->add_option(
+          "--threads", run->threads,
+          fmt::format("Threads, at most one for each core and for every {} bodies; the result does not depend on them",
+                      kBodiesEach))
       ->capture_default_str();
   command->add_flag("--float", run->use_float, "Solve contacts in single precision (poses stay double)");
   command->add_flag("--sleep", run->sleep, "Put groups of bodies that have come to rest to sleep");

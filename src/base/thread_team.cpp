@@ -1,7 +1,9 @@
 #include "tarsus/base/thread_team.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -37,6 +39,10 @@ unsigned count_forks() {
   static const int registered =
       pthread_atfork(nullptr, nullptr, [] { forks_so_far.fetch_add(1, std::memory_order_relaxed); });
   return registered == 0 ? forks_so_far.load(std::memory_order_relaxed) : 0;
+}
+
+void check_threads(int threads) {
+  if (threads < 1 || threads > 256) throw ValueError("threads", std::to_string(threads), "1 to 256");
 }
 
 }  // namespace
@@ -105,7 +111,7 @@ struct ThreadTeam::Crew {
 };
 
 ThreadTeam::ThreadTeam(int threads) : size_(threads) {
-  if (threads < 1 || threads > 256) throw ValueError("threads", std::to_string(threads), "1 to 256");
+  check_threads(threads);
   if (size_ > 1) start();
 }
 
@@ -115,6 +121,13 @@ void ThreadTeam::start() {
   (void)crew_.release();
   forks_ = count_forks();
   crew_ = std::make_unique<Crew>(size_);
+}
+
+int ThreadTeam::useful(int threads) {
+  check_threads(threads);
+  cpu_set_t cores;
+  const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
+  return std::min(threads, std::max(1, known ? CPU_COUNT(&cores) : int(std::thread::hardware_concurrency())));
 }
 
 ThreadTeam::~ThreadTeam() {

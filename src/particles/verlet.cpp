@@ -18,7 +18,7 @@ std::vector<double> thrice(const std::vector<double>& inverse) {
 }
 
 int worth_having(int threads, int particles) {
-  return threads > 1 ? std::min(threads, std::max(1, particles / kParticlesEach)) : threads;
+  return std::min(ThreadTeam::useful(threads), std::max(1, particles / kParticlesEach));
 }
 
 // Σ a_i², in eight independent partial sums. Not finite if any a_i² is not.

@@ -62,7 +62,8 @@ PairSurface combine(const Surface& first, const Surface& second, const RigidWorl
 template <class R>
 RigidWorld<R>::RigidWorld(const RigidWorldOptions& options) : options_(options), work_(std::make_unique<Workspace>()) {
   check(options);
-  team_ = std::make_unique<ThreadTeam>(options.threads);
+  most_threads_ = ThreadTeam::useful(options.threads);
+  team_ = std::make_unique<ThreadTeam>(1);
 }
 template <class R>
 RigidWorld<R>::~RigidWorld() = default;
@@ -140,6 +141,7 @@ template <class R>
 RigidStepReport RigidWorld<R>::step() {
   RigidStepReport report;
   check(options_);
+  if (threads() != team_->size()) team_ = std::make_unique<ThreadTeam>(threads());
   std::atomic<bool> bad = false;
   team_->each(int(bodies_.size()), [&](int i) {
     const RigidBody& b = bodies_[at(i)];
@@ -165,6 +167,11 @@ RigidStepReport RigidWorld<R>::step() {
   clock.lap(Stage::integrate);
   report.seconds = clock.seconds();
   return report;
+}
+
+template <class R>
+int RigidWorld<R>::threads() const {
+  return std::min(most_threads_, std::max(1, int(bodies_.size()) / kBodiesEach));
 }
 
 template <class R>

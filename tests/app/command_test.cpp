@@ -347,8 +347,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
   EXPECT_EQ(shown["contact_start"].get<std::string>().size(), base64_size(frames + 1));
   for (const nlohmann::json& series : shown["series"])
     EXPECT_EQ(series["values"].get<std::string>().size(), base64_size(frames)) << series["name"];
-  const std::string many =
-      "timeout 20 '" + tarsus::test::kProgram + "' scene box_stack:2 --threads 256 > /dev/null 2>&1";
+  const std::string many = "timeout 20 '" + tarsus::test::kProgram +
+                           "' bench batch --precision double --worlds 256 --threads 256 > /dev/null 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
 #endif
 }

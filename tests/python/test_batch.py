@@ -1012,7 +1012,7 @@ def test_threads_work_in_a_forked_child():
         task = tarsus.tasks.make("CartPole")
         worlds = tarsus.VectorTask(task, 64, threads=2)
         worlds.reset()
-        pile = tarsus.RigidWorld.scene("balls:4:4", threads=2)
+        pile = tarsus.RigidWorld.scene("balls:8:8", threads=2)
         verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water:1000"), threads=2)
 
         def step():

@@ -175,7 +175,7 @@ def test_poses_are_copies_and_setting_them_makes_steps_repeatable():
 def test_result_does_not_depend_on_threads():
     hashes = []
     for threads in (1, 2, 3):
-        world = tarsus.RigidWorld.scene("balls:6:5", threads=threads)
+        world = tarsus.RigidWorld.scene("balls:16:3", threads=threads)
         assert world.step(60)
         hashes.append(world.state_hash())
     assert len(set(hashes)) == 1

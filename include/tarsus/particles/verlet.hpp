@@ -27,7 +27,7 @@ struct VerletOptions {
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;       ///< SolveOptions::tolerance, between 0 and 1
   int max_iterations = 0;         ///< 0: the solver's default
-  int threads = 1;                ///< 1 to 256; at most one for every kParticlesEach is used; same bits for any number
+  int threads = 1;  ///< 1 to 256; at most one a core and for kParticlesEach is used; same bits for any number
 };
 
 /// The outcome of a step. On failure the system has its state from before the step.

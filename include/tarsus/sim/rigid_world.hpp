@@ -50,6 +50,9 @@ struct BodyShape {
       conaffinity = 1;  ///< MuJoCo's bit masks: two shapes may touch if one's type meets the other's affinity
 };
 
+/// Bodies for which a thread more is worth its barriers, several in each sweep.
+inline constexpr int kBodiesEach = 256;
+
 struct RigidWorldOptions {
   double dt = 1.0 / 60;  ///< [s]
   Vec3d gravity{0, 0, -9.81};
@@ -63,7 +66,7 @@ struct RigidWorldOptions {
   double margin = 0.02;                ///< [m] shapes closer than this form a contact, whether or not they touch
   double restitution_threshold = 0.5;  ///< [m/s]
   bool warm_start = true;
-  int threads = 1;  ///< 1 to 256, of which one a core and one for kBodiesEach are used; same bits for any
+  int threads = 1;  ///< 1 to 256; at most one a core and for kBodiesEach is used; same bits for any number
   bool sleep = false;
   double sleep_speed = 0.01, sleep_spin = 0.02;  ///< [m/s, rad/s]
   double sleep_time = 0.5;                       ///< [s]
@@ -138,6 +141,7 @@ class RigidWorld {
   };
   const std::vector<ContactPair>& contact_pairs() const;
   double time() const { return time_; }
+  int threads() const;  ///< number of threads that a step uses
   /// Kinetic and potential energy [J], linear and angular momentum about the world's origin.
   double kinetic_energy() const;
   double potential_energy() const;
@@ -189,6 +193,7 @@ class RigidWorld {
   std::map<std::pair<int, int>, int> pairs_;  ///< surface of pairs of shapes, the lower one first
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
+  int most_threads_ = 1;
   BodyContactSolver<R> lanes_;  ///< owns contacts and impulses
   std::unique_ptr<Workspace> work_;
 };
