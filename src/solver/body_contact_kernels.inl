@@ -195,8 +195,8 @@ struct ContactKernel {
       const auto bounces = (e > zero) & (vn < -T(args.restitution_threshold));
       target = select(bounces, maximum(target, -(e * vn)), target);
       sigma = select(bounces, zero, sigma);
-      // A pair that separates and is struck within the step may approach as fast, and bounces in the next step. A higher
-      // target would do work, which without restitution others lose: there the step is a projection.
+      // A pair that separates and is struck within the step may approach as fast, and bounces in the next step. A
+      // higher target would do work, which without restitution others lose: there the step is a projection.
       const auto separates = (e > zero) & (vn > zero);
       target = select(separates, minimum(target, maximum(zero, T(R(-4)) * g / h * damping) - vn), target);
       // An open pair that will bounce is ignored: closing the gap first would remove the speed with which it bounces.

@@ -17,8 +17,8 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const { return size_; }
-  /// This many threads, but no more than the cores that the calling thread may use: waiting at barriers for threads that
-  /// have no core takes a hundred times as long as the work.  @throws ValueError for fewer than 1 or more than 256
+  /// This many threads, but no more than the cores that the calling thread may use: waiting at barriers for threads
+  /// that have no core takes a hundred times as long as the work.  @throws ValueError for fewer than 1 or more than 256
   static int useful(int threads);
   /// Calls work(0) to work(size - 1), one on each thread, and returns when all have returned. `work` must not throw.
   void run(const std::function<void(int)>& work);

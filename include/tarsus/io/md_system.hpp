@@ -16,7 +16,8 @@
 namespace tarsus {
 
 /// Masses, state, box and distance constraints; no forces. Units are taken from a comment that names them ("units nm,
-/// ps", "units Angstrom, fs", "units si", "units reduced"; one without the word counts only if none has it), else nm_ps.
+/// ps", "units Angstrom, fs", "units si", "units reduced"), or else from one that does so without the word "units", or
+/// else are nm_ps.
 /// @throws InputError with file, line, column
 ParticleSystem read_md_system(const std::string& path);
 ParticleSystem parse_md_system(std::string_view text, const std::string& file);
