@@ -136,7 +136,9 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
 def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
     """[nv] joint forces that produce qacc while `contacts` act: rnea() minus the generalised forces of the contacts. They
     include what joint ranges, dry friction, tendons and equality constraints exert.
-    `contacts` has the form of Stepper.contacts (world axes; link -1 is the world). Leaves the kinematics of qpos in data."""
+    `contacts` has the form of Stepper.contacts (world axes; link -1 is the world). Leaves the kinematics of qpos in data.
+    The qacc of a step gives the step's forces exactly with velocity_products="off"; where velocity products are implicit, it
+    differs from them in the first order of the step's length."""
     tau = np.array(_core.rnea(model, data, qpos, qvel, qacc))
     _core.kinematics(model, data, qpos, qvel)
     bodies = {}

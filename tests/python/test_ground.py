@@ -320,3 +320,23 @@ def test_whoever_steps_takes_the_files_step_contacts_and_ranges():
         twin = tarsus.Batch(model, 1, **options)
         assert tarsus.step(model, tarsus.Data(model), **options) == ["ok"] and twin.step() == 0
         assert falls.qvel[2] == pytest.approx(-9.81 * 0.004) and twin.qvel[0, 2] == falls.qvel[2]
+
+
+@pytest.mark.parametrize("h", [0.002, 1 / 60])
+def test_what_a_turntable_carries_creeps_by_half_a_step(h):
+    """A limit that docs/ground.md states: a step along the tangent leads h² v²/(2r) outward, so that r grows by the factor
+    exp(ω² h t/2). Friction of 0.37 of the weight would hold the block; it has 1."""
+    rate, start, time = 3.0, 0.4, 10.0
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody>
+      <body><joint axis="0 0 1"/><geom type="cylinder" size="1 .05" mass="50" condim="4"/></body>
+      <body pos=".4 0 .1"><freejoint/><geom type="box" size=".05 .05 .05" mass="1" condim="4"/></body></worldbody></mujoco>""")
+    data = tarsus.Data(model)
+    data.qvel[[0, 2, 6]] = rate, start * rate, rate
+    drives = tarsus.Drives.none(model)
+    drives.kd[0] = 1e7
+    wanted = np.zeros(model.nv)
+    wanted[0] = rate
+    stepper = tarsus.Stepper(data, dt=h)
+    for _ in range(round(time / h)):
+        assert stepper.step(drives, qpos_target=data.qpos.copy(), qvel_target=wanted) == 0
+    assert np.hypot(*data.qpos[1:3]) < 1.001 * start * np.exp(rate**2 * h * time / 2)
