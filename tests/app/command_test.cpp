@@ -349,7 +349,8 @@ TEST(Command, WhatDoesNotFitIntoMemoryIsSaid) {
     EXPECT_EQ(series["values"].get<std::string>().size(), base64_size(frames)) << series["name"];
   const std::string many = "timeout 20 '" + tarsus::test::kProgram +
                            "' bench batch --precision double --worlds 256 --threads 256 > /dev/null 2>&1";
-  EXPECT_EQ(WEXITSTATUS(std::system(("ulimit -v 400000; " + many).c_str())), 2) << "stacks of 8 MB each";
+  const std::string limits = "cd " TARSUS_SOURCE_DIR "; ulimit -s 65536; ulimit -v 4000000; ";
+  EXPECT_EQ(WEXITSTATUS(std::system((limits + many).c_str())), 2) << "stacks of 64 MB each";
 #endif
 }
 
