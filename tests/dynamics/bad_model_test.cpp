@@ -121,7 +121,8 @@ TEST(BadModel, QuaternionsOfAnyLengthAreRotations) {
   BodySpec& arm = spec.bodies[1];
   arm.sites.emplace_back();
   for (Quatd* q : {&arm.orientation, &arm.geoms[0].orientation, &arm.sites[0].orientation}) *q = {2, 0, 0, 2};
-  const BodySpec& made = compile(spec).spec.bodies[1];
+  const Model model = compile(spec);
+  const BodySpec& made = model.spec.bodies[1];
   for (const Quatd* q : {&made.orientation, &made.geoms[0].orientation, &made.sites[0].orientation}) {
     EXPECT_NEAR(q->w, std::sqrt(0.5), 1e-15);
     EXPECT_NEAR(q->z, std::sqrt(0.5), 1e-15);

@@ -29,7 +29,8 @@ ShapePose above(const Shape& shape, double x, double z) {
 struct Touches {
   std::array<ContactPoint, kMaxManifold> points;
   int count = 0;
-  std::span<const ContactPoint> all() const { return std::span(points).first(std::size_t(count)); }
+  const ContactPoint* begin() const { return points.data(); }
+  const ContactPoint* end() const { return points.data() + count; }
 };
 
 /// Contacts of a and b, within what their motions may close.
@@ -60,7 +61,7 @@ TEST(Meeting, WhatFliesPastAnEdgeIsNotStruck) {
         for (double x = -0.3; x < 0.4; x += 0.017) {
           const ShapePose pose = above(shape, x, 0.1 + clear);
           const ShapeMotion motion{{speed, 0, 0}};
-          for (const ContactPoint& p : contacts(shape, pose, motion, still, at, {}).all())
+          for (const ContactPoint& p : contacts(shape, pose, motion, still, at, {}))
             EXPECT_GE(after(p, pose, motion, at, {}), -1e-9) << int(shape.type) << ", " << clear << ", " << speed;
         }
       }
@@ -77,7 +78,7 @@ TEST(Meeting, WhatSlidesOverASeamIsNotStruck) {
         for (double x = 0.05; x < 0.45; x += 0.02) {  // 0.15: exactly at the seam
           const ShapePose pose = above(shape, x, 0.1 + margin - depth), at{{0.5, 0, -0.1}};
           const ShapeMotion motion{{2, 0, 0}};
-          for (const ContactPoint& p : contacts(shape, pose, motion, tile, at, {}, margin).all()) {
+          for (const ContactPoint& p : contacts(shape, pose, motion, tile, at, {}, margin)) {
             if (p.distance <= margin) continue;  // overlaps already
             EXPECT_GE(after(p, pose, motion, at, {}), margin - depth - 1e-9) << int(shape.type) << ", " << x;
           }
@@ -98,13 +99,13 @@ TEST(Meeting, OverlapWithTheNextTileIsNoWall) {
         const ShapeMotion motion{{speed, 0, 0}};
         const Touches floor = contacts(shape, pose, motion, box(0.25, 1, 0.1), {{0.5, 0, -0.1}}, {});
         EXPECT_GT(floor.count, 0);
-        for (const ContactPoint& p : floor.all()) {
+        for (const ContactPoint& p : floor) {
           EXPECT_GT(p.normal.z, 0.999) << int(shape.type) << ", " << overlap << ", " << speed;
           EXPECT_NEAR(p.distance, -depth, 1e-9);
         }
         const Touches wall = contacts(shape, pose, motion, box(0.25, 1, 0.5), {{0.5, 0, 0.1}}, {});
         EXPECT_GT(wall.count, 0);
-        for (const ContactPoint& p : wall.all()) {
+        for (const ContactPoint& p : wall) {
           EXPECT_LT(p.normal.x, -0.999);
           EXPECT_NEAR(p.distance, -overlap, 1e-9);
         }
@@ -127,7 +128,7 @@ TEST(Meeting, WhatFliesIntoAWallMeetsIt) {
           const ShapePose before{{-(1 - nearest[0].distance) - gap, 0, 0}, pose.rotation};  // gap from the wall
           const ShapeMotion toward{{wall_moves ? 0 : speed, 0, 0}}, back{{wall_moves ? -speed : 0, 0, 0}};
           double least = 1e9;
-          for (const ContactPoint& p : contacts(shape, before, toward, wall, at, back).all()) {
+          for (const ContactPoint& p : contacts(shape, before, toward, wall, at, back)) {
             if (p.normal.x < -0.999) least = std::min(least, p.distance);
           }
           EXPECT_NEAR(least, gap, 1e-9 + 1e-3 * gap) << int(shape.type) << ", " << speed;
@@ -159,9 +160,9 @@ TEST(Meeting, DoesNotDependOnTheOrder) {
     const Touches ab = contacts(shape, pose, motion, table, at, other),
                   ba = contacts(table, at, other, shape, pose, motion);
     ASSERT_EQ(ab.count, ba.count) << int(shape.type);
-    for (const ContactPoint& p : ab.all()) {
+    for (const ContactPoint& p : ab) {
       double least = 1e9;
-      for (const ContactPoint& q : ba.all()) {
+      for (const ContactPoint& q : ba) {
         least = std::min(least,
                          norm(p.position - q.position) + norm(p.normal + q.normal) + std::abs(p.distance - q.distance));
       }
