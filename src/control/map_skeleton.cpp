@@ -31,10 +31,10 @@ std::string names_of(const std::vector<SkeletonNode>& nodes) {
 /// instead of offsets, that of the first frame counts.
 double symmetry(const Points& rest, const Points& first) {
   double least = 1;
-  for (const auto& [a, b] : {std::pair<std::string, std::string>("hip", "knee"),
-                             {"knee", "ankle"},
-                             {"shoulder", "elbow"},
-                             {"elbow", "wrist"}}) {
+  const std::pair<std::string, std::string> segments[] = {
+      {"hip", "knee"}, {"knee", "ankle"}, {"shoulder", "elbow"}, {"elbow", "wrist"}};
+  for (const auto& segment : segments) {
+    const std::string &a = segment.first, &b = segment.second;
     const auto known = [&](const std::string& side) { return rest.count(side + a) && rest.count(side + b); };
     if (!known("left_") || !known("right_")) continue;
     const auto length = [&](const std::string& side) {

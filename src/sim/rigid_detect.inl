@@ -8,7 +8,6 @@
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/geometry/meeting.hpp"
-#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -454,7 +453,8 @@ void RigidWorld<R>::count_still() {
   for (std::size_t i = 0; i < lanes_.contacts.size(); ++i) {
     const BodyContact<R>& c = lanes_.contacts[i];
     const ContactImpulse<R>& p = lanes_.impulses[i];
-    if (c.body_b < 0) load(c.body_a).carried += widen(get3(c.normal)) * double(p.normal) + widen(get3(p.tangent));
+    const auto vector = [](const R* x) { return Vec3d{double(x[0]), double(x[1]), double(x[2])}; };
+    if (c.body_b < 0) load(c.body_a).carried += vector(c.normal) * double(p.normal) + vector(p.tangent);
   }
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];
