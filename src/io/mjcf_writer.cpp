@@ -165,8 +165,8 @@ void MjcfWriter::write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, 
   for (const auto& [name, value] : c.attributes) {
     if (name == "name" || name == "class") continue;
     if (name.rfind("layer.", 0) != 0) {
-      const bool file = c.kind == "texture" && name.starts_with("file") && !folder_.empty();
-      e.set(name.c_str(), file ? std::filesystem::path(value).lexically_proximate(folder_).generic_string() : value);
+      const bool file = c.kind == "texture" && name.starts_with("file");
+      e.set(name.c_str(), file ? seen_from(folder_, value) : value);
       continue;
     }
     if (!layer || !seen.insert(name).second) layer = e.child("layer"), seen = {name};
@@ -188,7 +188,7 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
   e.set_name(mesh.name);
   e.set_unless("inertia", mesh.inertia, std::string("legacy"));
   if (mesh.vertices.empty()) {
-    e.set("file", mesh.file);
+    e.set("file", seen_from(folder_, mesh.file));
     if (mesh.scale.x != 1 || mesh.scale.y != 1 || mesh.scale.z != 1) e.set("scale", mesh.scale);
     return;
   }
@@ -669,6 +669,7 @@ std::uint64_t model_hash(ModelSpec spec) {
   for (MeshSpec& mesh : spec.meshes) {  // hash vertices as bits, because they are many numbers
     hash = fnv1a<Vec3d>(mesh.vertices, hash);
     mesh.vertices.resize(std::min<std::size_t>(1, mesh.vertices.size())), mesh.triangles.clear();
+    if (const std::filesystem::path file = mesh.file; file.is_absolute()) mesh.file = file.filename().string();
   }
   return fnv1a<char>(write_mjcf(spec), hash);
 }

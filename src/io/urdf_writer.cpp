@@ -29,6 +29,9 @@ void write_origin(const XmlWriter& parent, const Vec3d& position, const Quatd& o
   if (orientation.x != 0 || orientation.y != 0 || orientation.z != 0) e.set("rpy", to_rpy(orientation));
 }
 
+/// Whether a shape may touch others, a <collision> of URDF.
+bool collides(const GeomSpec& geom) { return !geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0); }
+
 class UrdfWriter {
  public:
   UrdfWriter(const ModelSpec& spec, const std::filesystem::path& folder)
@@ -92,7 +95,7 @@ void UrdfWriter::check_contacts() {
   std::vector<const GeomSpec*> shapes;
   for (const BodySpec& body : spec_.bodies) {
     for (const GeomSpec& geom : body.geoms) {
-      if (!geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0)) shapes.push_back(&geom);
+      if (collides(geom)) shapes.push_back(&geom);
     }
   }
   const GeomSpec usual;
@@ -203,7 +206,6 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
 }
 
 void UrdfWriter::write_shape(const XmlWriter& link, const GeomSpec& geom, const Vec3d& anchor) {
-  const bool collides = !geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0);
   const MeshSpec* mesh = nullptr;
   for (const MeshSpec& m : spec_.meshes) {
     if (geom.type == GeomType::mesh && m.name == geom.mesh) mesh = &m;
@@ -214,7 +216,7 @@ void UrdfWriter::write_shape(const XmlWriter& link, const GeomSpec& geom, const 
     ++lost_["planes, height fields, ellipsoids and meshes without a file"];
     return;
   }
-  const XmlWriter e = link.child(collides ? "collision" : "visual");
+  const XmlWriter e = link.child(collides(geom) ? "collision" : "visual");
   e.set_name(geom.name);
   Vec3d position = geom.position;
   Quatd orientation = geom.orientation;
@@ -230,10 +232,9 @@ void UrdfWriter::write_shape(const XmlWriter& link, const GeomSpec& geom, const 
   const XmlWriter g = e.child("geometry");
   if (mesh) {
     const XmlWriter m = g.child("mesh");
-    const std::filesystem::path file = mesh->file;
-    const bool here = !folder_.empty() && file.is_absolute();
-    if (!file.is_absolute()) ++lost_["places of missing mesh files, named as in the source"];
-    m.set("filename", here ? file.lexically_proximate(folder_).generic_string() : mesh->file);
+    if (!std::filesystem::path(mesh->file).is_absolute())
+      ++lost_["places of missing mesh files, named as in the source"];
+    m.set("filename", seen_from(folder_, mesh->file));
     if (mesh->scale.x != 1 || mesh->scale.y != 1 || mesh->scale.z != 1) m.set("scale", mesh->scale);
   } else if (geom.type == GeomType::box) {
     g.child("box").set("size", geom.size * 2);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <pugixml.hpp>
@@ -80,6 +81,12 @@ class XmlIndentation : public pugi::xml_tree_walker {
   }
   static constexpr int kDeepest = 20;
 };
+
+/// Name of a file with a full path as seen from a folder, if there is one; other names as they are.
+inline std::string seen_from(const std::filesystem::path& folder, const std::string& file) {
+  const std::filesystem::path path = file;
+  return folder.empty() || !path.is_absolute() ? file : path.lexically_proximate(folder).generic_string();
+}
 
 /// Prefix of an entry that is written, although other readers may refuse it or need another file.
 inline constexpr std::string_view kKeptPrefix = "kept: ";
