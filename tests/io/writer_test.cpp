@@ -377,6 +377,24 @@ TEST(UrdfWriter, ModelsMoveAsTheirOptionsSay) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_LT(norm(a[i] - b[i]), 1e-15);
 }
 
+/// A mesh that was found and could not be read is known by its file alone.
+TEST(MjcfWriter, TheHashDoesNotDependOnTheFolder) {
+  const test::TemporaryFolder folder;
+  std::vector<std::uint64_t> hashes;
+  for (const char* name : {"here", "there"}) {
+    const fs::path at = folder.path() / name;
+    fs::create_directories(at);
+    std::ofstream(at / "m.stl") << "no mesh";
+    std::ofstream(at / "r.urdf") << R"(<robot name='r'><link name='a'>
+      <inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>
+      <collision><geometry><mesh filename='m.stl'/></geometry></collision></link></robot>)";
+    hashes.push_back(model_hash(read_model(at / "r.urdf")));
+    const std::string text = write_mjcf(read_model(at / "r.urdf"), folder.path());
+    EXPECT_NE(text.find(std::string("file=\"") + name + "/m.stl\""), std::string::npos) << text;
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
 TEST(UrdfWriter, SaysWhatOfContactsIsLost) {
   const auto losses = [](const std::string& top, const std::string& geom) {
     std::vector<std::string> out;
