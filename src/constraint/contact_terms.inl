@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <tuple>
 
+#include "constraint/carried_bodies.inl"
 #include "constraint/contact_force.hpp"
 #include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
@@ -192,6 +193,36 @@ void StepTerms<R>::add_contact(std::size_t index, int from) {
     const double speed = along_contact(rows, at.speed, k);
     const TermRow numbers = k == 0 ? normal_row(c, mass, speed) : TermRow{compliance(0, mass), 0, 0, mass};
     set_row(terms_[index].first_row + k, numbers, speed, along_contact(rows, at.free, k));
+  }
+}
+
+/// Takes the rows of friction of bodies that a link carries half a step ahead (carried_bodies.inl).
+template <class R>
+void StepTerms<R>::carry_bodies() {
+  const ModelView<R> view = step_.data->view(model_, 0);
+  const auto may_be_carried = [&](const ContactRows& rows) {
+    return rows.a >= 0 && rows.b >= 0 &&
+           (view.link[rows.a].alone || view.link[rows.b].alone || floats(view, rows.a) != floats(view, rows.b));
+  };
+  const std::span<const ContactRows> contacts(geometry_.contacts.data(), contacts_.size());
+  if (std::none_of(contacts.begin(), contacts.end(), may_be_carried)) return;
+  const LinkState<R>* const links = step_.data->links();
+  if (!constraint_table<R>(1).bias_accelerations(view, links, R(step_.h), step_.qvel.data(), geometry_.bias.data()))
+    return;
+  const auto* const bias = reinterpret_cast<const Motion<R>*>(geometry_.bias.data());
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const ContactRows& rows = contacts[i];
+    if (terms_[i].nrow < 3 || !may_be_carried(rows)) continue;
+    const Motion<double> a = widen(links[rows.a].v), b = widen(links[rows.b].v);
+    const Vec3d apart =
+        point_acceleration(a, widen(bias[rows.a]), rows.arm_a) - point_acceleration(b, widen(bias[rows.b]), rows.arm_b);
+    const Vec3d spin = a.w - b.w;
+    const double alike = floats(view, rows.a) && floats(view, rows.b) ? kAlikeAfloat : kAlikeOnGround;
+    const double share = carried_share(dot(spin, spin), std::max(dot(a.w, a.w), dot(b.w, b.w)), alike);
+    for (int k = 0; k < 2; ++k) {
+      TermRow& row = rows_[terms_[i].first_row + 1 + k];
+      row.centre -= 0.5 * step_.h * share * dot(rows.axis[1 + k], apart) / row.compliance;  // b / R, as part of c
+    }
   }
 }
 

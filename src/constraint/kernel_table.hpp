@@ -15,6 +15,7 @@
 
 // prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
 // place: pass 1 and origins only.
+// bias_accelerations: carried_bodies.inl
 // prepare_branches: prepare() without the root's factor; u = L⁻¹ y of the other links. branches.inl
 // pose, reduce: prepare() at rest and without gravity, with u = L⁻¹ y, in two parts: poses and rigid inertias;
 //   then pass 2 on the inertias as they are by then.
@@ -27,6 +28,8 @@
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),      \
          prepare_kernel<T>)                                                                                            \
   KERNEL(void, place, (const ModelView<R>&, void* state, const R* qpos, const R* qvel), place_kernel<T>)               \
+  KERNEL(bool, bias_accelerations, (const ModelView<R>&, const void* state, R h, const R* qvel, R* out),               \
+         bias_accelerations_kernel<T>)                                                                                 \
   KERNEL(void, prepare_branches,                                                                                       \
          (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),               \
          prepare_branches_kernel<T>)                                                                                   \

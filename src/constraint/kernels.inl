@@ -3,6 +3,7 @@
 
 #include "constraint/branches.inl"
 #include "constraint/capsules.inl"
+#include "constraint/carried_bodies.inl"
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
 #include "constraint/geometric_inertia.inl"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "constraint/carried_bodies.inl"
 #include "constraint/lane_links.inl"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/half_turn.hpp"
@@ -43,6 +44,7 @@ class LaneProblem {
     find_velocities(velocity);
     const Mask<T> many = s_.between > T(R(kMostBetween<R>)), full = s_.overflow != Bits<T>{};
     crowded_ = many | full;
+    find_turns(qvel);
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     add_limits(velocity), add_losses(qvel, velocity), add_drives(qvel, velocity, as_lanes(pack_.push));
@@ -158,6 +160,36 @@ class LaneProblem {
       s_.free[i] = {select<T>(known, there.w, here.w), select<T>(known, there.v, here.v)};
     }
   }
+  /// Accelerations at q̈ = 0 for carry(), if there are several trees and a link turns in some lane.
+  void find_turns(const T* qvel) {
+    if (v_.nlink == 0 || v_.link[v_.nlink - 1].root == 0) return;
+    turns_ = turns(state_, v_.nlink, step_.h);
+    if (any_lane(turns_)) bias_accelerations(v_, state_, qvel, s_.skew_motion);
+  }
+  /// Takes the rows of friction of a contact between links half a step ahead, where one carries the other.
+  void carry(LaneContact<T>& c) {
+    const Mask<T> where = c.live & turns_;
+    if (!any_lane(where)) return;
+    T turn = zero();
+    Mask<T> alone = no_lanes<T>(), floating = no_lanes<T>(), grounded = no_lanes<T>();
+    Vec3<T> apart = zero3<T>(), spin = zero3<T>();
+    links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+      const Motion<T>& v = state_[link].v;
+      const Vec3<T> a = point_acceleration(v, s_.skew_motion[link], second ? c.arm_b : c.arm_a);
+      turn = select(lanes, maximum(turn, dot(v.w, v.w)), turn);
+      apart = select<T>(lanes, second ? apart - a : apart + a, apart);
+      spin = select<T>(lanes, second ? spin - v.w : spin + v.w, spin);
+      if (v_.link[link].alone) alone = alone | lanes;
+      Mask<T>& kind = floats(v_, link) ? floating : grounded;
+      kind = kind | lanes;
+    });
+    const Mask<T> carried = where & (alone | (floating & grounded));
+    const T alike = select(grounded, T(R(kAlikeOnGround)), T(R(kAlikeAfloat)));
+    const T share = carried_share(dot(spin, spin), turn, alike);
+    const T by = T(R(-0.5) * step_.h) * share * c.tangent.iR;  // b / R, as part of c
+    c.centre1 = select(carried, mul_add(by, dot(c.t1, apart), c.centre1), c.centre1);
+    c.centre2 = select(carried, mul_add(by, dot(c.t2, apart), c.centre2), c.centre2);
+  }
   LinkMotions<T> at_start() const { return {&state_[0].v, sizeof(LinkState<T>)}; }
   T compliance(T own, T inverse_mass) const {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
@@ -246,6 +278,7 @@ class LaneProblem {
     c.no_tangent();
     if (c.spin >= 0) build(s_.spin[c.spin]);
     find_warm_start(c);
+    if (c.link < 0) carry(c);
   }
   void build(LaneSpin<T>& s) {
     const LaneContact<T>& c = *s.contact;
@@ -637,7 +670,7 @@ class LaneProblem {
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
   LaneLinks<T>& links_;
-  Mask<T> crowded_ = no_lanes<T>();
+  Mask<T> crowded_ = no_lanes<T>(), turns_ = no_lanes<T>();
   int guess_ = 0;
   bool begins_at_v0_ = false;  ///< in some lane
 };

@@ -31,7 +31,7 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
       islands_(model),
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
-  limits_.solver.resize(std::size_t(model.njoint()));
+  limits_.solver.resize(std::size_t(model.njoint())), geometry_.bias.resize(6 * std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     if (!joint.limited) continue;
@@ -160,6 +160,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   find_warm_start();
+  carry_bodies();
   if (warm_.tried.any) start_from_try();
   solve_all(joint_inertia, bilateral, velocity);
 }

@@ -22,10 +22,8 @@ constexpr int kPairRows = 256;  ///< largest number of one pair of links in a bl
 template <class R>
 TreeRows<R>::TreeRows(const Model& model)
     : model_(model), root_(tree_roots(model)), centre_(model.njoint()), rows_(model), u_(model.nv) {
-  for (const Joint& joint : model.joints) {
-    alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
-    if (joint.parent >= 0) alone_[joint.parent] = 0;
-  }
+  const ModelView<R> view = model.view<R>();
+  for (int i = 0; i < view.nlink; ++i) alone_.push_back(char(view.link[i].alone));
   bodies.resize(model.njoint());
 }
 

@@ -12,12 +12,9 @@ VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& da
       links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
       scratch_(7 * std::size_t(model.nv) * data.width()) {
   if (!held_.empty()) check_size("held", held_.size(), std::size_t(model.njoint()));
-  std::vector<char> carries(std::size_t(model.njoint()));
-  for (const Joint& joint : model.joints) {
-    if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
-  }
-  for (int i = 0; i < model.njoint(); ++i) {
-    if (moves_freely(model.joints[i].type) && !carries[std::size_t(i)]) bodies_.push_back(i);
+  const ModelView<R> view = model.view<R>();
+  for (int i = 0; i < view.nlink; ++i) {
+    if (view.link[i].alone) bodies_.push_back(i);
   }
 }
 

@@ -392,6 +392,8 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
     link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
     link.spring_rate2 = spring_rate(joint, model.carried_inertia);
+    link.alone = joint.parent < 0 && moves_freely(joint.type);
+    if (joint.parent >= 0) links[joint.parent].alone = 0;
     store(link, rest[i], inertia[i]);
   }
   return links;
@@ -404,6 +406,7 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
                          a.qpos,
                          a.qvel,
                          a.massless,
+                         a.alone,
                          a.depth,
                          {},
                          {},

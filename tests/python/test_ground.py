@@ -1,6 +1,7 @@
 """Contacts of trees against MuJoCo's, on the same MJCF, and their Python interface."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -322,21 +323,88 @@ def test_whoever_steps_takes_the_files_step_contacts_and_ranges():
         assert falls.qvel[2] == pytest.approx(-9.81 * 0.004) and twin.qvel[0, 2] == falls.qvel[2]
 
 
+TURNTABLE = """<mujoco><worldbody>
+  <body><joint axis="0 0 1"/><geom type="box" size=".7 .7 .05" mass="1e5" condim="4"/></body>
+  <body pos=".4 0 .1"><freejoint/><geom type="box" size=".05 .05 .05" mass="1" condim="4"/></body></worldbody></mujoco>"""
+
+
 @pytest.mark.parametrize("h", [0.002, 1 / 60])
-def test_what_a_turntable_carries_creeps_by_half_a_step(h):
-    """A limit that docs/ground.md states: a step along the tangent leads h² v²/(2r) outward, so that r grows by the factor
-    exp(ω² h t/2). Friction of 0.37 of the weight would hold the block; it has 1."""
+@pytest.mark.parametrize("dtype", [None, np.float64, np.float32])
+def test_what_a_turntable_carries_stays_on_its_circle(h, dtype):
+    """Friction of 0.37 of the weight holds the block; it has 1. A step along the tangent leads ½ h² v²/r outward, so that r
+    would grow by the factor exp(½ ω² h t): 1.09 at 2 ms, 2.1 at 60 Hz."""
     rate, start, time = 3.0, 0.4, 10.0
-    model = tarsus.Model.from_xml_string("""<mujoco><worldbody>
-      <body><joint axis="0 0 1"/><geom type="cylinder" size="1 .05" mass="50" condim="4"/></body>
-      <body pos=".4 0 .1"><freejoint/><geom type="box" size=".05 .05 .05" mass="1" condim="4"/></body></worldbody></mujoco>""")
-    data = tarsus.Data(model)
-    data.qvel[[0, 2, 6]] = rate, start * rate, rate
-    drives = tarsus.Drives.none(model)
-    drives.kd[0] = 1e7
-    wanted = np.zeros(model.nv)
-    wanted[0] = rate
-    stepper = tarsus.Stepper(data, dt=h)
+    model = tarsus.Model.from_xml_string(TURNTABLE)
+    if dtype is None:
+        world = tarsus.Data(model)
+        world.qvel[[0, 2, 6]] = rate, start * rate, rate
+        stepper = tarsus.Stepper(world, dt=h)
+    else:
+        world = stepper = tarsus.Batch(model, 3, dt=h, dtype=dtype)
+        world.qvel[:, [0, 2, 6]] = rate, start * rate, rate
     for _ in range(round(time / h)):
+        assert stepper.step() == 0
+    radius = np.hypot(world.qpos[..., 1], world.qpos[..., 2])
+    assert np.abs(radius - start).max() < start * (h * rate) ** 2 + (1e-4 if dtype is np.float32 else 0)
+    assert np.allclose(world.qvel[..., 0], rate, rtol=1e-3)
+
+
+@pytest.mark.parametrize("h", [0.0005, 0.002, 0.005, 1 / 60])
+def test_jaws_that_swing_hold_a_cube(h):
+    """Half a radian at 1 Hz. Along tangents the cube would creep outward by ½ h v²/r, 0.6 to 20 mm/s; at 60 Hz it was lost."""
+    model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody>
+      <body><joint name="arm" axis="0 0 1"/><geom type="box" size=".25 .02 .02" pos=".25 0 0" mass="2" contype="0" conaffinity="0"/>
+        <body pos=".5 .05 0"><joint name="jaw" type="slide" axis="0 1 0"/>
+          <geom type="box" size=".03 .01 .03" pos="0 .01 0" mass=".2"/></body>
+        <body pos=".5 -.05 0"><geom type="box" size=".03 .01 .03" pos="0 -.01 0" mass=".2"/></body></body>
+      <body pos=".5 0 0"><freejoint/><geom type="box" size=".025 .05 .025" mass=".1"/></body></worldbody>
+      <actuator><position joint="arm" kp="5000" kv="200"/><motor joint="jaw"/></actuator></mujoco>""")
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=h)
+    radius = []
+    for k in range(round(5 / h)):
+        data.ctrl = [0.5 * np.sin(2 * np.pi * k * h), -30]
+        assert stepper.step() == 0
+        radius.append(np.hypot(*data.qpos[2:4]))
+    second = round(1 / h)
+    assert abs(radius[-1] - radius[-1 - 3 * second]) < 2e-6  # [m] in three seconds
+    assert abs(radius[-1] - 0.5) < 2 * h**2 * np.pi**4 * 0.5  # h² ω² r at the fastest ω = π²
+
+
+@pytest.mark.parametrize("h", [0.002, 1 / 60])
+def test_jaws_that_float_hold_a_cube(h):
+    """They turn at 3 rad/s and have a free joint themselves; along tangents the cube would be lost at 60 Hz."""
+    model = tarsus.Model.from_xml_string("""<mujoco><option gravity="0 0 0"/><worldbody>
+      <body><freejoint/><geom type="box" size=".3 .05 .05" mass="5" contype="0" conaffinity="0"/>
+        <body pos=".5 .06 0"><joint name="l" type="slide" axis="0 1 0"/><geom type="box" size=".03 .01 .03" mass=".2"/></body>
+        <body pos=".5 -.06 0"><joint name="r" type="slide" axis="0 -1 0"/><geom type="box" size=".03 .01 .03" mass=".2"/></body>
+      </body><body pos=".5 0 0"><freejoint/><geom type="box" size=".025 .05 .025" mass=".1"/></body></worldbody>
+      <actuator><position joint="l" kp="3000" kv="50"/><position joint="r" kp="3000" kv="50"/></actuator></mujoco>""")
+    data = tarsus.Data(model)
+    data.qvel[[5, -5, -1]] = 3, 1.5, 3
+    data.ctrl = [-0.02, -0.02]
+    stepper = tarsus.Stepper(data, dt=h)
+    for _ in range(round(10 / h)):
+        assert stepper.step() == 0
+    assert np.linalg.norm(data.qpos[-7:-4] - data.qpos[:3]) == pytest.approx(0.5, abs=0.5 * (3 * h) ** 2 + 1e-5)
+
+
+def test_a_limp_dog_on_a_turntable_stays_where_it_lies():
+    """The table begins to turn once the dog lies on it. Along tangents it would creep outward by 6 % in three seconds."""
+    dog = (MODELS / "dog.xml").read_text()
+    begin, end = dog.index("<body"), dog.rindex("</body>") + len("</body>")
+    table = '<body><joint axis="0 0 1"/><geom type="cylinder" size="3 .05" pos="0 0 -.05" mass="500"/></body>'
+    head = re.sub(r"<geom[^>]*plane[^>]*/>", "", dog[:begin])
+    model = tarsus.Model.from_xml_string(
+        f"{head}{table}<frame pos='1 0 .3'>{dog[begin:end]}</frame></worldbody></mujoco>")
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=1 / 60, joint_limits=True, actuation="off")
+    drives = tarsus.Drives.none(model)
+    drives.kd[0] = 1e8
+    wanted, radius = np.zeros(model.nv), []
+    for k in range(18 * 60):
+        wanted[0] = np.clip(0.5 * (k / 60 - 6), 0, 1.5)
         assert stepper.step(drives, qpos_target=data.qpos.copy(), qvel_target=wanted) == 0
-    assert np.hypot(*data.qpos[1:3]) < 1.001 * start * np.exp(rate**2 * h * time / 2)
+        radius.append(np.hypot(*data.qpos[1:3]))
+    assert data.qvel[0] == pytest.approx(1.5, rel=1e-3)
+    assert np.ptp(radius[14 * 60 :]) < 1e-3

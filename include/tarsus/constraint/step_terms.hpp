@@ -223,6 +223,7 @@ class StepTerms {
   bool lay_out_contacts();
   TermRow normal_row(const LinkContact& contact, double inverse_mass, double speed) const;
   void add_contact(std::size_t index, int from);
+  void carry_bodies();
   void set_row(int row, const TermRow& numbers, double speed, double free);
   template <class F>
   void each_end(const Range& range, double way, In<R> ahead, const F& f);
@@ -300,6 +301,7 @@ class StepTerms {
     std::vector<ContactPlace> usual;    ///< contacts whose first rows a kernel makes
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
+    AlignedVector<R> bias;              ///< [link][6] accelerations at q̈ = 0
   };
   struct Paths {  ///< of add_force_rows()
     explicit Paths(const Model& model) : rows(model) {}

@@ -14,6 +14,7 @@ struct LinkConstants {
   JointType joint;
   int qpos, qvel;  ///< first index of this joint in qpos, qvel
   int massless;    ///< 1: no own inertia (an inner joint of a body with several)
+  int alone;       ///< 1: a free body: moves freely and carries no other link
   int depth;       ///< DoFs on the path to the world, including its own
   R E0[9];         ///< orientation of the joint's frame at rest in the parent link's frame, row major
   R r0[3];         ///< origin of the joint's frame at rest in the parent link's frame [m]
