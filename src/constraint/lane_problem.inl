@@ -602,7 +602,9 @@ class LaneProblem {
       for (int l = 0; l < kLanes; ++l) to[l] = c.live[l] ? R(c.pair[l] + 1) : R(0);
       to += kLanes;
       add3(c.point), add3(c.n), add(c.distance), add3(in_world(c.at.best_y));
-      add3(c.spin < 0 ? zero3<T>() : in_world(s_.spin[c.spin].at.best_y));
+      if (c.spin < 0) return add3(zero3<T>());
+      const LaneSpin<T>& spin = s_.spin[c.spin];  // that of a contact with fewer rows is not set
+      add3(select<T>(spin.live, in_world(spin.at.best_y), zero3<T>()));
     });
     *report.ntouch = s_.ncontact + s_.ncrossing;
   }

@@ -56,12 +56,21 @@ static bool mocap_touches(const Model& model) {
   return false;
 }
 
+/// Whether an Euler step leaves limited drives to DriveLimiter: it knows no other terms, and its velocity products are
+/// explicit, so that it needs spin damping.
+static bool limits_alone(const StepOptions& options, const Drives& drives, bool loops, bool paths) {
+  if (loops || paths || options.rows.any()) return false;
+  if (options.velocity_products == VelocityProductMode::off) return true;
+  return options.velocity_products == VelocityProductMode::automatic && drives.spin_damping > 0;
+}
+
 /// The part of lanes_refusal() that depends on drives, whose parameters may change from step to step.
 /// @param paths forces along paths are possible
 static std::string drives_refusal(const Model& model, const StepOptions& options, const Drives& drives, bool paths) {
   if (!drives.limited()) return "";
   const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
-  return paths || options.rows.any() || loops ? limits_refusal(model, drives) : "";
+  const bool alone = options.integrator == Integrator::rk4 ? !loops : limits_alone(options, drives, loops, paths);
+  return alone ? "" : limits_refusal(model, drives);
 }
 
 template <class R>
@@ -800,7 +809,9 @@ template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
   const auto solve = [&] {
-    if (options_.rows.any() || ((loops_ || held_.hanging) && drives.limited()) || now_.solves_rows) {
+    if (options_.rows.any() || now_.solves_rows ||
+        (drives.limited() &&
+         !limits_alone(options_, drives, loops_ || held_.hanging, servos_ && servos_->may_have_rows()))) {
       if (!rows_ && !lane_rows_) make_rows(data);
       now_.solves_terms = true;
       if (rows_) rows_->terms().turning_ranges(options_.dt, data.qpos, data.qvel, now_.turning);

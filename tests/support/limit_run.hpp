@@ -17,6 +17,7 @@ struct LimitRun {
   unsigned seed = 0;
   double spin_damping = 0.5;
   double reach = 1;  ///< targets' largest angle from rest [rad]
+  VelocityProductMode products = VelocityProductMode::automatic;
 };
 
 struct LimitRunReport {
@@ -70,7 +71,7 @@ inline Drives joint_drives(const Model& model, double kp, double kd, double limi
 inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int check_every = 0) {
   const double h = 1.0 / 60;
   Data data(model), other(model);
-  Stepper<double> stepper(model, data, {.dt = h});
+  Stepper<double> stepper(model, data, {.dt = h, .velocity_products = run.products});
   const Drives drives = limited_drives(model, run);
   Random random(run.seed);
   std::vector<double> target, needed(model.nv), before_q, before_v;

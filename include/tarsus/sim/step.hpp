@@ -42,8 +42,8 @@ enum class LoopMode : std::uint8_t {
 const char* name(LoopMode mode);
 
 /// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp). With explicit ones, undamped
-/// characters gain energy at long steps. They are always explicit in rk4, and with force-limited drives when there are
-/// no other terms.
+/// characters gain energy at long steps. They are always explicit in rk4, and in `automatic` where the step has no
+/// terms but force-limited drives with Drives::spin_damping.
 enum class VelocityProductMode : std::uint8_t {
   off,        ///< explicit
   automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
