@@ -144,6 +144,7 @@ bool Linkages<R>::balance(BasicData<R>& data, const Solved& in, bool again, Cons
         const R angle = angle_[place + std::size_t(g) * w + lane];
         if (angle >= 0 && angle <= R(kLeastAngle * kLeastAngle)) continue;
         if (int(world) >= data.worlds() || (!in.found.empty() && in.found[world] == 0)) continue;
+        if (loops.status(int(world)) == KktStatus::inconsistent) continue;  // no rates are those that the rows ask for
         double work = 0;
         for (std::size_t r = 0; r < rows && !in.free.empty(); ++r) {
           if (of_row_[r] != g) continue;

@@ -192,11 +192,11 @@ void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
   }
 }
 
-/// Lanes in which a free joint's tree is bounded and floats. It does not float if a drive holds the root: the drive's
-/// joint inertia is also a force.
+/// Lanes in which a free joint's tree is bounded and floats. It does not float if a drive holds the root's position: the
+/// drive's joint inertia is also a force. @param K of the joint
 template <class T>
 TARSUS_INLINE Mask<T> floats(const TreeBound<T>& tree, const T* K) {
-  return tree.bounded & (K[0] + K[1] + K[2] + K[3] == T(Real<T>(0)));
+  return tree.bounded & (K[0] + K[1] + K[2] == T(Real<T>(0)));
 }
 
 /// Restores the linear momentum of floating trees, in qacc and in J q̈ (the links' a).
@@ -249,7 +249,7 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
     T* x = qacc + link.qvel;
     const T* force = Q + link.qvel;
     const TreeBound<T>& tree = all[i].tree;
-    const Mask<T> here = floats(tree, K + link.qvel);
+    const Mask<T> turns = K[link.qvel + 3] == T(Real<T>(0)), here = floats(tree, K + link.qvel) & turns;
     const Vec3<T> centre = whole.h * (T(Real<T>(1)) / whole.mass);
     const Vec3<T> f = get3(force), push = f - against_gravity<T>(m) * whole.mass;
     const Vec3<T> turn = s.R * get3(force + 3) - cross(centre, f);

@@ -188,6 +188,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   list(table.actuator_damping, WorldParameter::actuator_damping_scale);
   list(table.actuator_force, WorldParameter::actuator_force_scale);
   copy(table.gravity, WorldParameter::gravity);
+  table.friction.clear();
   if (geometry && !parameters[WorldParameter::friction_scale].empty()) {
     const std::vector<int> first = first_geoms(model);
     const auto geom = [&](std::uint32_t shape) {

@@ -1354,3 +1354,45 @@ def test_a_servo_at_its_limit_does_not_feed_what_tumbles(viscosity, products):
         energy.append(tarsus.energy(model, data, data.qpos, data.qvel).kinetic)
         assert np.allclose(batch.qvel, data.qvel, rtol=0, atol=1e-6)
     assert max(energy) < energy[0] + 1  # 0.05 N m do some work over a few turns
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 0.01, 0.005, 0.001])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_push_on_a_linkage_whose_rows_contradict_throws_the_link_beside_it(dt, dtype):
+    """A connect with two independent rows of three locks two hinges, and qvel pushes against it. The third link is free."""
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 -50"/>
+      <body pos="0 0 1"><joint axis="1 .3 .2"/><geom type="capsule" size=".03" fromto="0 0 0 .4 .1 0" mass="1"/>
+        <body name="b" pos=".4 .1 0"><joint axis="0 1 .3"/><geom type="box" size=".15 .05 .03" pos=".1 0 .05" mass="2"/>
+          <body pos=".2 0 .1"><joint axis=".2 1 0"/><geom type="capsule" size=".02" fromto="0 0 0 .1 .2 0" mass=".3"/></body></body></body>
+      </worldbody><equality><connect body1="b" anchor=".1 .1 .05"/></equality></mujoco>""")
+    data, batch = tarsus.Data(model), tarsus.Batch(model, 3, dt=dt, dtype=dtype)
+    data.qvel = 2, 4, 1
+    batch.qvel[:] = 2, 4, 1
+    assert tarsus.Stepper(data, dt=dt).step() == 0 and batch.step() == 0
+    assert data.qvel[2] > 20 and np.allclose(batch.qvel[:, 2], data.qvel[2], rtol=0.05)
+
+
+def test_friction_of_parameters_that_are_cleared_is_gone_in_a_heap():
+    """Worlds with so many contacts are stepped individually."""
+    boxes = "".join(f'<body pos="{0.25 * i} 0 {0.1 + 0.2 * k}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+                    for i in range(3) for k in range(3))  # fmt: skip
+    model = tarsus.Model.from_xml_string(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes}</worldbody></mujoco>')
+    gravity = np.tile([0, 0, -9.81], (2, 1))
+
+    def slide(batch):
+        batch.qvel[:, 0::6] = 1
+        batch.rollout(30)
+        return batch.state_hash()
+
+    fresh, used, restored = (tarsus.Batch(model, 2) for _ in range(3))
+    for batch in (fresh, restored):
+        batch.set_parameters(gravity=gravity)
+    saved = restored.save()
+    for batch in (used, restored):
+        batch.set_parameters(friction_scale=np.full(2, 0.01))
+        slide(batch)
+    used.reset()
+    used.clear_parameters()
+    used.set_parameters(gravity=gravity)
+    restored.restore(saved)
+    assert slide(fresh) == slide(used) == slide(restored)
