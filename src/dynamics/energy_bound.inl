@@ -192,8 +192,9 @@ void energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityPro
   }
 }
 
-/// Lanes in which a free joint's tree is bounded and floats. It does not float if a drive holds the root's position: the
-/// drive's joint inertia is also a force. @param K of the joint
+/// Lanes in which a free joint's tree is bounded and floats. It does not float if a drive holds the root's position:
+/// the drive's joint inertia is also a force.
+/// @param K of the joint
 template <class T>
 TARSUS_INLINE Mask<T> floats(const TreeBound<T>& tree, const T* K) {
   return tree.bounded & (K[0] + K[1] + K[2] == T(Real<T>(0)));
