@@ -1,15 +1,44 @@
 // Shapes fixed to bodies, drawn as instances: one batch per geometry, one instance per shape and world.
 import * as THREE from 'three';
-import { mergeVertices, toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
+import { mergeVertices } from 'three/addons/utils/BufferGeometryUtils.js';
 import { floats, integers } from './sources.js';
 
 const along_z = (geometry) => geometry.rotateX(Math.PI / 2);
 
+/// The corners of a mesh's triangles, one after the other, each with its normal: the mean of those faces at its vertex that
+/// are within 0.6 rad of its own face. Sharper edges stay hard. Vertices within a millionth of the mesh's size are one.
 function meshGeometry(mesh) {
-  const indexed = new THREE.BufferGeometry();
-  indexed.setAttribute('position', new THREE.BufferAttribute(floats(mesh.vertices), 3));
-  indexed.setIndex(new THREE.BufferAttribute(new Uint32Array(integers(mesh.triangles).buffer), 1));
-  return toCreasedNormals(indexed, 0.6);  // edges sharper than 0.6 rad stay hard
+  const points = floats(mesh.vertices), corners = integers(mesh.triangles), faces = corners.length / 3, kCrease = Math.cos(0.6);
+  const low = [0, 1, 2].map((c) => points.reduce((least, x, i) => (i % 3 === c ? Math.min(least, x) : least), Infinity));
+  const size = points.reduce((most, x, i) => Math.max(most, x - low[i % 3]), 0);
+  const cells = points.map((x, i) => Math.round(1e6 / size * (x - low[i % 3])));
+  const apart = (u, v) => cells[3 * u] - cells[3 * v] || cells[3 * u + 1] - cells[3 * v + 1] || cells[3 * u + 2] - cells[3 * v + 2];
+  const sorted = Uint32Array.from({ length: points.length / 3 }, (_, v) => v).sort(apart), vertex = new Uint32Array(sorted.length);
+  sorted.forEach((v, k) => { vertex[v] = k > 0 && apart(sorted[k - 1], v) === 0 ? vertex[sorted[k - 1]] : v; });
+  const at = new Uint32Array(sorted.length + 1), around = new Uint32Array(corners.length);  // faces around each vertex
+  for (const v of corners) ++at[vertex[v]];
+  for (let v = 0, sum = 0; v < at.length; ++v) sum += at[v], at[v] = sum;
+  corners.forEach((v, i) => { around[--at[vertex[v]]] = Math.floor(i / 3); });
+  const [a, b, c] = [0, 1, 2].map(() => new THREE.Vector3()), flat = new Float64Array(3 * faces);
+  for (let f = 0; f < faces; ++f) {
+    [a, b, c].forEach((p, k) => p.fromArray(points, 3 * corners[3 * f + k]).divideScalar(size));
+    b.sub(a).cross(c.sub(a)).normalize().toArray(flat, 3 * f);
+  }
+  const positions = new Float32Array(3 * corners.length), normals = new Float32Array(positions.length);
+  for (let i = 0; i < corners.length; ++i) {
+    const own = 3 * Math.floor(i / 3), v = vertex[corners[i]];
+    a.set(0, 0, 0);
+    for (let k = at[v]; k < at[v + 1]; ++k) {
+      const g = 3 * around[k];
+      if (flat[own] * flat[g] + flat[own + 1] * flat[g + 1] + flat[own + 2] * flat[g + 2] > kCrease)
+        a.x += flat[g], a.y += flat[g + 1], a.z += flat[g + 2];
+    }
+    a.normalize().toArray(normals, 3 * i);
+    positions.set(points.subarray(3 * corners[i], 3 * corners[i] + 3), 3 * i);
+  }
+  const out = new THREE.BufferGeometry();
+  out.setAttribute('position', new THREE.BufferAttribute(positions, 3)), out.setAttribute('normal', new THREE.BufferAttribute(normals, 3));
+  return out;
 }
 
 /// [key, scale, function that makes the geometry] of a shape. Shapes with equal keys are instances of one geometry.
@@ -116,7 +145,8 @@ class Copies extends THREE.Mesh {
     if (kind === 'box') geometry = facesGeometry();
     if (kind === 'other') {  // each corner is one vertex, shared by its faces
       for (const name of ['normal', 'uv']) geometry.deleteAttribute(name);
-      geometry = mergeVertices(geometry);
+      geometry.computeBoundingSphere();
+      geometry = mergeVertices(geometry, 1e-4 * geometry.boundingSphere.radius);
     }
     const { array: corners, count: vertices } = geometry.getAttribute('position'), count = items.length * worlds;
     super(new THREE.BufferGeometry(), kind === 'round' ? roundMaterial(uniforms) : material);

@@ -353,6 +353,60 @@ def test_it_fits_and_can_be_read(browser, ball, scheme, width, height):
         assert seat.picture().std() > 5
 
 
+def write_stl(path, triangles):
+    facets = np.zeros(len(triangles), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("other", "<u2")])
+    facets["corners"] = triangles
+    path.write_bytes(bytes(80) + np.uint32(len(triangles)).tobytes() + facets.tobytes())
+
+
+def grid(place, n):
+    """Triangles of a surface place(u, v), u and v from 0 to 1."""
+    p = np.stack(place(*np.meshgrid(np.linspace(0, 1, n + 1), np.linspace(0, 1, n + 1), indexing="ij")), -1)
+    a, b, c, d = p[:-1, :-1], p[1:, :-1], p[1:, 1:], p[:-1, 1:]
+    return np.concatenate([np.stack(three, -2).reshape(-1, 3, 3) for three in ((a, b, c), (a, c, d))])
+
+
+def mesh_page(folder, triangles, scale):
+    """A page of one mesh of this scale."""
+    write_stl(folder / "mesh.stl", triangles)
+    (folder / "mesh.xml").write_text(f"""<mujoco><asset><mesh name='m' file='mesh.stl' scale='{scale} {scale} {scale}'/></asset>
+      <worldbody><geom type='mesh' mesh='m' mass='1' rgba='.8 .6 .3 1'/></worldbody></mujoco>""")
+    write_page(folder / f"{scale}.html", record(ModelSource(tarsus.Model.load(folder / "mesh.xml")), 0.1))
+    return f"{(folder / f'{scale}.html').as_uri()}#bare&quality=high&paused"
+
+
+CORNERS = """() => { const { geometry } = window.tarsus.stage.looks.children[0];
+  return ['position', 'normal'].map((name) => Array.from(geometry.getAttribute(name).array)); }"""
+
+
+def test_a_mesh_of_a_centimetre_is_opened_at_once_and_is_smooth(browser, tmp_path):
+    """80,000 triangles of a ball, whose normals are radial. Merging the vertices by cells of a size in metres took minutes."""
+    ball = grid(lambda u, v: (np.sin(np.pi * u) * np.cos(2 * np.pi * v), -np.sin(np.pi * u) * np.sin(2 * np.pi * v), -np.cos(np.pi * u)), 200)
+    page = mesh_page(tmp_path, ball, 0.005)
+    begin = time.perf_counter()
+    with Seat(browser, page) as seat:
+        assert time.perf_counter() - begin < 30
+        points, normals = (np.reshape(values, (-1, 3)) for values in seat.page.evaluate(CORNERS))
+    assert len(points) > 239_000  # triangles without area, at the poles, are left out
+    radial = points / np.linalg.norm(points, axis=1)[:, None]
+    assert (normals * radial).sum(axis=1).min() > np.cos(2 * np.pi / 200)
+
+
+def test_a_mesh_looks_alike_at_every_scale(browser, tmp_path):
+    """Waves are smooth, and a cube's edges stay hard."""
+    pictures = []
+    waves = grid(lambda u, v: (2 * u - 1, 2 * v - 1, 0.3 + 0.01 * np.sin(24 * u) * np.cos(18 * v)), 60)
+    for scale in (1, 0.009, 0.0002):
+        with Seat(browser, mesh_page(tmp_path, waves, scale)) as seat:
+            pictures.append(seat.picture())
+    assert pictures[0].std(axis=(0, 1)).max() > 5
+    assert all((np.abs(picture - pictures[0]) > 1).mean() < 1e-3 for picture in pictures[1:])
+    faces = [lambda u, v, k=k, s=s: np.roll([2 * u - 1, s * (2 * v - 1), s * np.ones_like(u)], k, axis=0) for k in range(3) for s in (1, -1)]
+    with Seat(browser, mesh_page(tmp_path, np.concatenate([grid(face, 8) for face in faces]), 0.004)) as seat:
+        normals = np.abs(np.reshape(seat.page.evaluate(CORNERS)[1], (-1, 3)))
+    assert np.allclose(normals.max(axis=1), 1, atol=1e-5)
+
+
 def export(folder, name, duration):
     path, here = folder / f"{name}.html", os.getcwd()
     os.chdir(ROOT)
