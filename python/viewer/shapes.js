@@ -52,6 +52,7 @@ function geometryOf(shape, meshes, n) {
     case 'cylinder': return ['cylinder', [x, x, y], () => along_z(new THREE.CylinderGeometry(1, 1, 2, n))];
     case 'capsule':
       return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, n >> 2, Math.ceil(0.6 * n)))];
+    case 'plane': return ['plane', [x, y, 1], () => new THREE.PlaneGeometry(2, 2)];  // seen from its front alone
     case 'arrow': return ['arrow', [x, x, y], arrowGeometry];
     case 'mesh': return [`mesh ${shape.mesh}`, [1, 1, 1], () => meshGeometry(meshes[shape.mesh])];
   }
@@ -330,6 +331,7 @@ export class ShapeSet extends THREE.Group {
     }
     if (opacity < 1) Object.assign(material, { transparent: true, opacity });
     if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
+    if (key === 'plane') Object.assign(material, { polygonOffset: true, polygonOffsetFactor: -1, polygonOffsetUnits: -1 });  // over the ground
     const geometry = make(), copied = many && geometry.getAttribute('position').count <= 64;
     const kind = key === 'round' || key === 'box' ? key : 'other', small = kind !== 'other' && !ghost && !onTop && opacity === 1;
     const mesh = copied
@@ -338,7 +340,7 @@ export class ShapeSet extends THREE.Group {
     mesh.frustumCulled = false;
     if (onTop) mesh.renderOrder = 2;
     if (copied) return mesh;
-    mesh.castShadow = mesh.receiveShadow = shadows && !ghost;
+    mesh.receiveShadow = shadows && !ghost, mesh.castShadow = mesh.receiveShadow && key !== 'plane';
     mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
     mesh.items = items;
     const colour = new THREE.Color();

@@ -4,10 +4,13 @@ import { OrbitControls } from 'three/addons/controls/OrbitControls.js';
 import { frames, inertiaEllipsoid, Marks, ShapeSet } from './shapes.js';
 import { Splats } from './splats.js';
 
+// ground: both colours of the squares, of a plane that has no colour or that of kPaper.
 const kThemes = {
-  light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: ['#d3d9df', '#c2cad2'], sun: 2.2, sky: 2.0 },
-  dark: { top: '#0d1620', bottom: '#2a3644', fog: 0x232e3a, ground: ['#3a434d', '#313941'], sun: 1.7, sky: 1.3 },
+  light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: [[211, 217, 223], [194, 202, 210]], sun: 2.2, sky: 2.0 },
+  dark: { top: '#0d1620', bottom: '#2a3644', fog: 0x232e3a, ground: [[58, 67, 77], [49, 57, 65]], sun: 1.7, sky: 1.3 },
 };
+const kUncoloured = '0.5,0.5,0.5', kPaper = 0.8;  // colour of a geom without one in MuJoCo; grey level
+const kSquare = 2, kGround = 400;  // sides of a square and of the whole ground, which follows the camera's target [m]
 /// Check boxes under "Show": key, label, whether initially on.
 export const kOverlays = [
   ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
@@ -93,19 +96,21 @@ export class Stage {
     this.framed = framed;
     if (frame) this.update(frame);
   }
+  /// Squares of the theme's colours, tinted by the plane's.
   checker() {
+    const colour = this.groundPlane.rgba.slice(0, 3), tint = `${colour}` === kUncoloured ? [1, 1, 1] : colour.map((c) => c / kPaper);
     const tile = document.createElement('canvas');
     tile.width = tile.height = 128;
     const g = tile.getContext('2d');
     for (const [i, x, y] of [[0, 0, 0], [1, 64, 0], [1, 0, 64], [0, 64, 64]]) {
-      g.fillStyle = this.theme.ground[i];
+      g.fillStyle = `rgb(${this.theme.ground[i].map((c, k) => Math.min(c * tint[k], 255))})`;
       g.fillRect(x, y, 64, 64);
     }
     const map = new THREE.CanvasTexture(tile);
     map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = this.plain ? 1 : 8;
     map.colorSpace = this.plain ? THREE.NoColorSpace : THREE.SRGBColorSpace;
     if (this.plain) map.minFilter = THREE.LinearMipmapNearestFilter;
-    map.repeat.set(this.groundTiles[0] / 2, this.groundTiles[1] / 2);
+    map.repeat.setScalar(kGround / (2 * kSquare));
     return map;
   }
 
@@ -118,18 +123,21 @@ export class Stage {
     this.nbody = scene.bodies.length, this.worlds = scene.worlds ?? 1;
     const of = (shapes, options) =>
       new ShapeSet(shapes, scene.meshes ?? [], this.nbody, this.worlds, { ...options, plain: this.plain });
-    const solid = scene.shapes.filter((s) => s.type !== 'plane');
+    const far = 5 * Math.max(scene.extent ?? 1, 1), isPlane = (s) => s.type === 'plane';  // far: half the side of an infinite plane
+    const shapes = scene.shapes.map((s) => (isPlane(s) ? { ...s, size: s.size.map((x) => x || far) } : s));
+    const solid = shapes.filter((s) => !isPlane(s)), planes = shapes.filter((s) => isPlane(s) && !s.hidden && s.rgba[3] > 0);
     this.looks = of(solid.filter((s) => !s.hidden));
-    this.hiddenShapes = of(solid.filter((s) => s.hidden), { ghost: true });
+    this.planes = of(planes.slice(1));
+    this.hiddenShapes = of(shapes.filter((s) => s.hidden), { ghost: true });
     this.ghost = of(solid.filter((s) => !s.hidden && s.body > 0), { ghost: true });
     this.axes = of(this.axisShapes(), { onTop: true, shadows: false });
     this.com = of(this.ballShapes(), { onTop: true, shadows: false });
     this.inertia = of(this.inertiaShapes(), { shadows: false });
     this.loops = of(this.loopShapes(), { onTop: true, shadows: false });
-    this.sets = [this.looks, this.hiddenShapes, this.ghost, this.axes, this.com, this.inertia, this.loops];
+    this.sets = [this.looks, this.planes, this.hiddenShapes, this.ghost, this.axes, this.com, this.inertia, this.loops];
     this.world.add(...this.sets);
     this.frames = new Float32Array(12 * this.nbody * this.worlds), this.ghostFrames = new Float32Array(this.frames.length);
-    this.layGround(scene.shapes.find((s) => s.type === 'plane'));
+    if (planes.length) this.layGround(planes[0]);
     if (scene.bonds?.length) this.addBonds(scene.bonds);
     this.framed = false;
   }
@@ -161,17 +169,24 @@ export class Stage {
     return (this.scene.loops ?? []).flatMap((l) => [0, 1].map((k) => ({ body: l.bodies[k], type: 'sphere',
       size: [0.02 * (this.scene.extent ?? 1), 0, 0], position: l.points[k], rgba: k ? [0.1, 0.7, 0.9, 1] : [0.95, 0.3, 0.6, 1] })));
   }
+  /// The first plane is infinite, whatever its size in the file.
   layGround(plane) {
-    if (!plane) return;
-    this.groundTiles = [200, 200];  // squares of 1 m; planes are infinite, whatever their size in the file
+    this.groundPlane = plane;
     const material = this.plain ? unlit(this.checker())
       : new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
-    this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
-    const o = plane.orientation ?? [1, 0, 0, 0];
-    this.groundOrigin = new THREE.Vector3(...(plane.position ?? [0, 0, 0]));
-    this.ground.quaternion.set(o[1], o[2], o[3], o[0]);
+    if (plane.rgba[3] < 1) Object.assign(material, { transparent: true, opacity: plane.rgba[3] });
+    this.ground = new THREE.Mesh(new THREE.PlaneGeometry(kGround, kGround), material);
     this.ground.receiveShadow = true;
     this.world.add(this.ground);
+  }
+  /// Moves the ground with its body, and after the camera's target by whole pairs of squares.
+  placeGround() {
+    const { body, position: p = [0, 0, 0], orientation: [w, x, y, z] = [1, 0, 0, 0] } = this.groundPlane;
+    const local = new THREE.Matrix4().compose(new THREE.Vector3(...p), new THREE.Quaternion(x, y, z, w), new THREE.Vector3(1, 1, 1));
+    const pose = this.frameOf({ world: 0, body }).multiply(local), at = this.orbit.target.clone().applyMatrix4(pose.clone().invert());
+    const pair = 2 * kSquare, whole = new THREE.Vector3(pair * Math.round(at.x / pair), pair * Math.round(at.y / pair), 0);
+    this.ground.quaternion.setFromRotationMatrix(pose);
+    this.ground.position.copy(whole.applyMatrix4(pose));
   }
   addBonds(pairs) {
     this.pairs = pairs;
@@ -196,7 +211,8 @@ export class Stage {
   apply() {
     const { show, frame } = this;
     this.dirty = false, this.stale = true;
-    this.looks.visible = true;
+    this.looks.visible = this.planes.visible = true;
+    if (this.ground) this.placeGround();
     for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
     this.ghost.visible = show.ghost && !!frame.ghost;
     const all = () => this.all, ofGhost = () => frames(frame.ghost, this.ghostFrames);
@@ -295,11 +311,6 @@ export class Stage {
     return 1.25 * out;
   }
   aim() {
-    if (this.ground) {  // follows the camera's target by whole pairs of squares
-      const turn = this.ground.quaternion, p = this.orbit.target.clone().sub(this.groundOrigin).applyQuaternion(turn.clone().invert());
-      p.set(2 * Math.round(p.x / 2), 2 * Math.round(p.y / 2), 0);
-      this.ground.position.copy(p.applyQuaternion(turn).add(this.groundOrigin));
-    }
     const half = 1.2 * this.size, shadow = this.sun.shadow.camera;
     this.sun.target.position.copy(this.orbit.target);
     this.sun.position.copy(this.orbit.target).add(new THREE.Vector3(0.5, -0.6, 1.3).multiplyScalar(this.size * 1.5));

@@ -407,6 +407,53 @@ def test_a_mesh_looks_alike_at_every_scale(browser, tmp_path):
     assert np.allclose(normals.max(axis=1), 1, atol=1e-5)
 
 
+PLANES = """<mujoco><compiler angle='degree'/><worldbody><geom type='plane' size='1 1 1' group='3'/>
+  <geom type='plane' size='1 1 1' rgba='1 0 0 0'/>
+  <body mocap='true' pos='0 0 .5' euler='0 20 0'><geom type='plane' size='5 5 1' rgba='.2 .8 .2 1'/></body>
+  <body><geom type='plane' size='0 0 1' pos='0 3 0' zaxis='0 -1 0' rgba='0 0 1 1'/></body>
+  <body mocap='true' pos='0 1 2'><geom type='plane' size='.5 .25 1' rgba='1 1 0 .5'/></body>
+  <body pos='0 0 4'><freejoint/><geom type='sphere' size='.3' mass='1'/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("quality", ["low", "high"])
+def test_planes_have_their_bodies_poses_and_their_colours(browser, quality):
+    """The first that is not hidden is the ground, infinite and in squares. Hidden and transparent ones are not drawn."""
+    source = ModelSource(tarsus.Model.from_xml_string(PLANES), contacts=False, dt=0.01)
+    ground = "() => { const { ground } = window.tarsus.stage; return [ground.position.toArray(), ground.matrix.elements.slice(8, 11)]; }"
+    others = """() => window.tarsus.stage.planes.children.map((mesh) => [mesh.material.opacity, mesh.count,
+      Array.from(mesh.instanceMatrix.array), Array.from(mesh.instanceColor.array)])"""
+    with tarsus.Viewer(source, playing=False) as viewer, Seat(browser, f"{viewer.start().url}#quality={quality}", 1000, 600) as seat:
+        for height, turned in ((0.5, 20), (1.5, -10)):
+            position, normal = map(np.array, seat.page.evaluate(ground))
+            angle = np.radians(turned)
+            assert normal == pytest.approx([np.sin(angle), 0, np.cos(angle)], abs=1e-6)
+            assert (position - [0, 0, height]) @ normal == pytest.approx(0, abs=1e-5)
+            wall, panel = seat.page.evaluate(others)
+            assert (wall[0], wall[1], panel[0], panel[1]) == (1, 1, 0.5, 1) and wall[3] == [0, 0, 1] and panel[3] == [1, 1, 0]
+            wall, panel = (np.reshape(part[2], (4, 4)) for part in (wall, panel))  # columns: two sides, normal, position
+            assert wall[2, :3] == pytest.approx([0, -1, 0], abs=1e-6) and wall[3, :3] == pytest.approx([0, 3, 0])
+            sides = np.linalg.norm(wall[:2], axis=1)
+            assert ((4 <= sides) & (sides < 100)).all(), "an infinite plane is as large as what is before it"
+            assert np.linalg.norm(panel[:2], axis=1) == pytest.approx([0.5, 0.25]) and panel[3, :3] == pytest.approx([0, 1, height + 1.5])
+            source.data.mocap_pos = source.data.mocap_pos + [0, 0, 1]
+            source.data.mocap_quat = [[np.cos(np.radians(-5)), 0, np.sin(np.radians(-5)), 0], [1, 0, 0, 0]]
+            seat.after_a_frame(lambda: seat.press("Step forward"))
+        picture = seat.picture()
+        assert ((picture @ [-1, 1, -1]) > 40).mean() > 0.1, "no green ground"
+        assert ((picture @ [-1, -1, 1]) > 40).mean() > 0.1, "no blue wall"
+
+
+def test_the_ground_goes_with_the_camera_by_whole_pairs_of_squares(browser, ball):
+    with Seat(browser, ball.url, 1000, 600) as seat:
+        for x in (0.0, 1.1, 3.1, 5.0, 9.0):
+            drawn = seat.page.evaluate("window.tarsus.cost.drawn")
+            seat.page.evaluate("(x) => { const { stage } = window.tarsus; stage.orbit.target.setX(x); stage.dirty = true; }", x)
+            seat.page.wait_for_function("([n]) => window.tarsus.cost.drawn > n", arg=[drawn])
+            at, tile = seat.page.evaluate("""() => { const { ground } = window.tarsus.stage;
+              return [ground.position.x, ground.geometry.parameters.width / ground.material.map.repeat.x]; }""")
+            assert at % tile == 0 and abs(at - x) <= tile / 2
+
+
 def export(folder, name, duration):
     path, here = folder / f"{name}.html", os.getcwd()
     os.chdir(ROOT)
