@@ -199,7 +199,8 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
   const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
   pass_interrupts_to(0);
   if (interrupted()) throw CLI::RuntimeError(interrupt_status());
-  if (const int code = ended ? WEXITSTATUS(status) : 1; code != 0) throw CLI::RuntimeError(code);
+  if (const int code = ended ? WEXITSTATUS(status) : 1; code != 0)
+    throw CLI::RuntimeError(in_json(bench.json, "--isa: the process with " + set + " failed", code));
 }
 
 void execute(BatchBench bench) {
@@ -215,20 +216,22 @@ void execute(BatchBench bench) {
     if (rows.size() == 1) print_head(bench, row);
     print_row(row);
   };
-  if (bench.sets.empty()) run_rows(bench, on_row);
-  for (const std::string& set : bench.sets) run_rows_with(set, bench, on_row);
-  if (bench.json) {
-    print_json({{"model", bench.model},
-                {"dt", bench.dt},
-                {"gains", bench.gains},
-                {"force_limit", bench.force_limit},
-                {"targets_rad", bench.targets},
-                {"hold_s", bench.hold},
-                {"contacts", !bench.no_contacts},
-                {"settle", bench.settle},
-                {"steps", bench.steps},
-                {"rows", rows}});
+  try {
+    if (bench.sets.empty()) run_rows(bench, on_row);
+    for (const std::string& set : bench.sets) run_rows_with(set, bench, on_row);
+  } catch (const CLI::RuntimeError&) {
+    if (!interrupted()) throw;
   }
+  if (bench.json) {
+    nlohmann::json json = {{"model", bench.model},           {"dt", bench.dt},
+                           {"gains", bench.gains},           {"force_limit", bench.force_limit},
+                           {"targets_rad", bench.targets},   {"hold_s", bench.hold},
+                           {"contacts", !bench.no_contacts}, {"settle", bench.settle},
+                           {"steps", bench.steps},           {"rows", rows}};
+    if (interrupted()) json["interrupted"] = true;
+    print_json(json);
+  }
+  if (interrupted()) throw CLI::RuntimeError(interrupt_status());
   if (std::ranges::any_of(rows, [](const nlohmann::json& row) { return row["bad_worlds"] == row["worlds"]; })) {
     tell("the simulation failed in every world: what was measured is no step's time\n");
     throw CLI::RuntimeError(3);

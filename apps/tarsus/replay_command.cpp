@@ -113,7 +113,10 @@ void execute(const Replay& replay) {
     if (frame_hash(qpos, qvel) != recording.hash[std::size_t(frame)] && differs < 0) differs = frame;
     return ++frame < recording.frame_count();
   });
-  if (interrupted()) throw CLI::RuntimeError(interrupt_status());
+  if (interrupted()) {
+    const std::string message = fmt::format("interrupted at frame {} of {}", frame, recording.frame_count());
+    throw CLI::RuntimeError(in_json(replay.json, message, interrupt_status()));
+  }
   if (frame < recording.frame_count() && differs < 0) differs = frame;
   const bool agree = changed < 0 && differs < 0;
   if (replay.json) {

@@ -179,7 +179,7 @@ def test_an_interrupted_benchmark_ends(another_process, number):
     words = ["bench", "batch", ROOT / "models/humanoid.xml", "--worlds", "16", "--threads", "1"]
     if another_process:
         words += ["--isa", json.loads(tarsus(*words, "--steps", "1", "--json").stdout)["rows"][0]["isa"]]
-    run = subprocess.Popen([str(CLI), *map(str, words), "--steps", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    run = subprocess.Popen([str(CLI), *map(str, words), "--steps", "1000000", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True, start_new_session=True)
     time.sleep(1.5)
     if number == signal.SIGINT:
@@ -187,11 +187,26 @@ def test_an_interrupted_benchmark_ends(another_process, number):
     else:
         run.send_signal(number)
     try:
-        run.communicate(timeout=60)
+        report = json.loads(run.communicate(timeout=60)[0])
     finally:
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
-    assert run.returncode == 128 + number
+    assert run.returncode == 128 + number and report["interrupted"] and report["rows"] == []
+
+
+def test_a_benchmark_whose_process_fails_has_an_error_in_json():
+    result = tarsus("bench", "batch", ROOT / "models/humanoid.xml", "--isa", "baseline", "--gains", "nosuch.json", "--json")
+    assert result.returncode != 0 and "--isa" in json.loads(result.stdout)["error"], result.stderr
+
+
+def test_an_interrupted_replay_says_so_in_json(tmp_path):
+    out = tmp_path / "balls.npz"
+    assert tarsus("run", "balls:8:8", "--duration", "6", "--quiet", "--out", out).returncode == 0
+    run = subprocess.Popen([str(CLI), "replay", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    report = json.loads(run.communicate(timeout=60)[0])
+    assert run.returncode == report["exit_status"] == 130 and report["error"].startswith("interrupted at frame ")
 
 
 def test_a_profile_has_the_documented_stages_and_all_the_time(tmp_path):
