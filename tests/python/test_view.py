@@ -951,6 +951,63 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_time_of_a_picture_is_one_of_the_recording(tmp_path, capsys, monkeypatch):
+    from tarsus.view import capture
+    from tarsus.view.command import main
+
+    for needed in ("find_browser", "find_protocol"):
+        monkeypatch.setattr(capture, needed, lambda: None)
+    taken = []
+    monkeypatch.setattr(capture, "screenshot", lambda page, path, time, **more: taken.append(time))
+    file, picture = str(tmp_path / "late.npz"), str(tmp_path / "x.png")
+    np.savez(file, time=[5.0, 5.1, 5.2, 9.0], qpos=np.zeros((4, 1)))
+    for at, message in (("1", "is 1 s, expected at least 5 s, the start"), ("12", "is 12 s, expected at most 9 s, the end")):
+        assert main(["view", file, "--model", str(ROOT / "models/pendulum.xml"), "--screenshot", picture, "--at", at]) == 2
+        assert f"--at: {message} of the recording" in capsys.readouterr().err
+    for words in ([], ["--at", "5.15"], ["--at", "7"], ["--at", "9"]):
+        assert main(["view", file, "--model", str(ROOT / "models/pendulum.xml"), "--screenshot", picture, *words]) == 0
+    assert taken == [5, 5.15, 7, 9]
+
+
+def test_a_film_has_two_pixels_at_least(tmp_path, capsys):
+    from tarsus.view.capture import video
+    from tarsus.view.command import main
+
+    film = tmp_path / "x.mp4"
+    with pytest.raises(SystemExit, match="2"):
+        main(["view", str(HUMANOID), "--video", str(film), "--size", "640x1"])
+    assert "--size: is 640x1, expected at least 2x2 pixels for a film" in capsys.readouterr().err
+    with pytest.raises(tarsus.ValueError, match="^size: is 1x480, expected at least 2x2 pixels"):
+        video(tmp_path / "page.html", film, width=1, height=480)
+    assert not film.exists()
+
+
+def test_a_keyframe_in_other_digits_is_a_name(capsys):
+    from tarsus.view.command import main
+
+    assert main(["view", str(ROOT / "models/quadruped.xml"), "--keyframe", "²", "--export", "x.html"]) == 2
+    assert capsys.readouterr().err.startswith('error: keyframe: is "²", expected')
+
+
+def test_shapes_that_are_hidden_are_told(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    for group, told in ((3, 1), (2, 0)):
+        (tmp_path / "m.xml").write_text(BALL.replace("<geom type='sphere'", f"<geom type='sphere' group='{group}'"))
+        assert main(["view", str(tmp_path / "m.xml"), "--export", str(tmp_path / "m.html"), "--duration", "0.1"]) == 0
+        errors = capsys.readouterr().err
+        assert errors.count('"collision shapes"') == told and errors.count("note: 1 of 1 bodies") == told
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["view", "--help"], ["demo", "--help"], ["demo"]])
+def test_help_that_cannot_be_written_is_an_error(words):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([sys.executable, "-c", f"import sys; from tarsus.view.command import main; sys.exit(main({words}))"],
+                             stdout=full, stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 1 and "No space left on device" in run.stderr and "Traceback" not in run.stderr
+
+
 def test_files_of_particles_are_for_particles(tmp_path, capsys):
     from tarsus.view.command import main
 

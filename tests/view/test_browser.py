@@ -508,6 +508,20 @@ def test_a_picture_and_a_film(exported, tmp_path):
         assert image.size == (320, 180) and np.asarray(image.convert("RGB"), float).std() > 5
 
 
+@pytest.mark.parametrize("width, height", [(64, 64), (9, 300), (1, 1)])
+def test_a_small_picture_is_taken(exported, width, height, tmp_path):
+    """Chromium takes none in a window of this size."""
+    from PIL import Image
+
+    from tarsus.view.capture import screenshot
+
+    begin = time.perf_counter()
+    screenshot(exported, tmp_path / "walk.png", width=width, height=height)
+    assert time.perf_counter() - begin < 60
+    with Image.open(tmp_path / "walk.png") as image:
+        assert image.size == (width, height)
+
+
 def test_the_picture_of_make_demo_is_fine(exported, tmp_path):
     """As screenshot()'s, also where a program draws in the place of a graphics card."""
     from PIL import Image

@@ -12,6 +12,7 @@ import time as clock
 from contextlib import suppress
 from pathlib import Path
 
+from ..errors import ValueError  # noqa: A004 (the C++ name)
 from ..files import complete
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -54,7 +55,7 @@ class Chromium:
         # Chromium's sandbox does not run as root, as in containers.
         sandbox = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
         self.process = subprocess.Popen([find_browser(), *FLAGS, *sandbox, f"--user-data-dir={self.profile.name}",
-                                         f"--window-size={width},{height}", "about:blank"],
+                                         "--window-size=1280,720", "about:blank"],  # in a window below 128 px it takes no picture
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.numbers = itertools.count(1)
         try:
@@ -150,6 +151,8 @@ def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):
 
 def video(page, path, *, fps=30, width=1280, height=720, theme="light", progress=None):
     """An MP4 of a whole page, frame by frame, so that a slow machine makes the same film."""
+    if min(width, height) < 2:
+        raise ValueError(f"size: is {width}x{height}, expected at least 2x2 pixels for a film")
     width, height = width // 2 * 2, height // 2 * 2  # as the encoder requires
     command = [find_encoder(), "-y", "-loglevel", "error", "-f", "image2pipe", "-framerate", str(fps), "-c:v", "mjpeg", "-i", "-",
                "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", "-f", "mp4"]

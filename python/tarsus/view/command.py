@@ -38,8 +38,15 @@ class Once(argparse.Action):
         setattr(arguments, self.dest, value)
 
 
+class Parser(argparse.ArgumentParser):
+    """Says so if its help cannot be written."""
+
+    def print_help(self, file=None):
+        print(self.format_help(), end="", file=file, flush=True)
+
+
 def parser():
-    main = argparse.ArgumentParser(prog="tarsus", description="The viewer.")
+    main = Parser(prog="tarsus", description="The viewer.")
     commands = main.add_subparsers(dest="command", required=True)
     as_written = argparse.RawDescriptionHelpFormatter
     view = commands.add_parser("view", description=VIEW, formatter_class=as_written)
@@ -129,7 +136,7 @@ def port(text):
 
 def _common(command):
     command.add_argument("--duration", type=positive_seconds, help="duration of the file [s] (default: 10, or the whole recording)")
-    command.add_argument("--at", type=seconds, metavar="T", help="time of the picture [s] (default: 0)")
+    command.add_argument("--at", type=seconds, metavar="T", help="time of the picture [s] (default: the start)")
     command.add_argument("--size", type=pixels, metavar="WxH", help="size of pictures and films (default: 1280x720)")
     command.add_argument("--theme", choices=("light", "dark"), help="theme of pictures and films (default: light)")
     command.add_argument("--host", help="address to listen on (default: 127.0.0.1, for this machine only; with another address, "
@@ -141,7 +148,7 @@ def _common(command):
 #: Files that are written instead of serving a page; options of only some of them, with their defaults; and the options of the
 #: server.
 FILES = ("export", "screenshot", "video")
-OF_FILES = {"duration": (None, FILES), "at": (0.0, ["screenshot"]), "size": ((1280, 720), FILES[1:]), "theme": ("light", FILES[1:])}
+OF_FILES = {"duration": (None, FILES), "at": (None, ["screenshot"]), "size": ((1280, 720), FILES[1:]), "theme": ("light", FILES[1:])}
 OF_SERVER = {"host": "127.0.0.1", "port": 0, "paused": False}
 
 
@@ -157,6 +164,8 @@ def fill_in(usage, arguments):
         if a[name] is not None and not set(files) & set(written):
             usage.error(f"--{name}: is given, expected together with --{' or --'.join(files)}")
         a[name] = default if a[name] is None else a[name]
+    if a["video"] and min(a["size"]) < 2:
+        usage.error(f"--size: is {'x'.join(map(str, a['size']))}, expected at least 2x2 pixels for a film")
     for name, default in OF_SERVER.items():
         if a[name] is not None and written:
             usage.error(f"--{name}: is given, expected without --{written[0]}: no server runs then")
@@ -183,7 +192,7 @@ def source_options(arguments):
     if arguments.contacts:
         out["contacts"] = arguments.contacts == "on"
     if arguments.keyframe is not None:
-        out["keyframe"] = int(arguments.keyframe) if arguments.keyframe.isdigit() else arguments.keyframe
+        out["keyframe"] = int(arguments.keyframe) if re.fullmatch(r"\d+", arguments.keyframe, re.ASCII) else arguments.keyframe
     if arguments.gains:
         out["gains"] = arguments.gains
     return out
@@ -250,9 +259,13 @@ def write_files(source, arguments, duration):
     shot, film = (None if file in lacks else file for file in (arguments.screenshot, arguments.video))
     exports = {file: suffix for file, suffix in exports.items() if file not in lacks}
     only_picture = shot and not exports and not film
-    recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
-    if arguments.at > recording.times[-1] + source.dt:
-        raise ValueError(f"--at: is {arguments.at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
+    start = source.time
+    at = start if arguments.at is None else arguments.at
+    if at < start - 1e-6:
+        raise ValueError(f"--at: is {at:g} s, expected at least {start:g} s, the start of the recording")
+    recording = record(source, max(at - start, source.dt) if only_picture else duration, progress=progress("recording"))
+    if at > recording.times[-1] + (1e-6 if source.at_end else source.dt):
+        raise ValueError(f"--at: is {at:g} s, expected at most {recording.times[-1]:g} s, the end of the recording")
     for file, suffix in exports.items():
         (write_page if suffix == ".html" else WRITERS[suffix])(file, recording)
         print(file)
@@ -261,7 +274,7 @@ def write_files(source, arguments, duration):
             page = Path(folder) / "page.html"
             write_page(page, recording)
             if shot:
-                screenshot(page, shot, time=arguments.at, width=width, height=height, theme=arguments.theme)
+                screenshot(page, shot, time=at, width=width, height=height, theme=arguments.theme)
                 print(shot)
             if film:
                 video(page, film, width=width, height=height, theme=arguments.theme, progress=progress("film"))
@@ -280,6 +293,15 @@ def serve(what, arguments, reload_from=None, **more):
         raise KeyboardInterrupt  # for main(): run() returns at Ctrl-C
 
 
+def tell_hidden(scene):
+    """Says how to see what is hidden, if most bodies that have shapes show none."""
+    shapes = [shape for shape in scene["shapes"] if shape["body"] > 0]
+    bodies, shown = {shape["body"] for shape in shapes}, {shape["body"] for shape in shapes if not shape.get("hidden")}
+    if 2 * len(shown) < len(bodies):
+        print(f"note: {len(bodies) - len(shown)} of {len(bodies)} bodies have only shapes of groups 3 to 5, which are hidden at first: "
+              '"collision shapes" under "Show" in the page shows them', file=sys.stderr)
+
+
 def run_view(arguments):
     from .sources import open_source
 
@@ -287,6 +309,7 @@ def run_view(arguments):
         return open_source(arguments.what, **source_options(arguments))
 
     source = opened()
+    tell_hidden(source.scene)
     if any(getattr(arguments, name) is not None for name in FILES):
         times = getattr(source, "times", None)
         whole = 10.0 if times is None else max(float(times[-1] - times[0]), source.dt)
@@ -325,7 +348,13 @@ def show_warning(message, *_, **__):
 
 def main(words=None):
     usage = parser()
-    arguments = usage.parse_args(words)
+    try:
+        arguments = usage.parse_args(words)
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     fill_in(usage, arguments)
     import tarsus
     from .page import SimulationFailed
