@@ -258,6 +258,16 @@ def test_the_policy_walks_in_the_viewer_as_in_its_task():
     assert source._qpos()[0, 2] > 0.7 and source._qpos()[0, 0] > 10
 
 
+def test_targets_of_joints_without_names_are_sliders_of_their_own():
+    bodies = "<body><joint/><geom size='.1'/>" * 2 + "<body pos='0 0 1'><joint name='last' type='slide'/><geom size='.1'/>" + "</body>" * 3
+    source = ModelSource(tarsus.Model.from_xml_string(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>"), gains=(100, 10))
+    targets = [c for c in source.controls() if c["name"].startswith("target")]
+    assert [c["label"] for c in targets] == ["target 0", "target 1", "target last"]
+    for i, c in enumerate(targets):
+        source.control(c["name"], 0.25 * (i + 1))
+    assert source.hold.tolist() == [[0.25, 0.5, 0.75]]
+
+
 def test_a_keyframe_is_where_a_source_starts():
     model = tarsus.Model.load(tarsus.MODELS / "quadruped.xml")
     source = ModelSource(model, keyframe="stance")
@@ -440,7 +450,7 @@ def test_drive_forces_and_their_limits_are_plotted():
 
     def plotted(steps, **targets):
         for name, value in targets.items():
-            source.control(f"target {name}", value)
+            source.control(f"target {model.joint(name).id}", value)
         for _ in range(steps):
             assert source.step() is None
         return dict(zip([name for name, _ in source.series], source.frame().values))
@@ -1404,7 +1414,7 @@ def test_nonsense_is_answered_and_does_no_harm(viewer):
               '{"do": "push", "body": 1, "world": 0, "point": [0], "target": [0, 0, 0]}',
               '{"do": "push", "body": 77, "world": 0, "point": [0, 0, 0], "target": [0, 0, 0]}',
               '{"do": "push", "body": 1, "world": 0, "point": [0, 0, NaN], "target": [0, 0, 0]}',
-              '{"do": "open", "name": "walk"}', '{"do": "keyframe", "index": 5}', '{"do": "speed", "value": null}']
+              "[" * 20_000, '{"do": "open", "name": "walk"}', '{"do": "keyframe", "index": 5}', '{"do": "speed", "value": null}']
 
     async def go():
         async with connect(viewer.url.replace("http", "ws") + "socket") as socket:
@@ -1537,6 +1547,48 @@ def test_a_file_that_changes_is_loaded_again(tmp_path):
         while not viewer.error and time.monotonic() < deadline:
             time.sleep(0.05)
         assert "cannot be read" in viewer.error and viewer.source.scene["bodies"][1]["mass"] == 5
+
+
+def test_it_plays_on_while_its_file_is_half_written(tmp_path):
+    path = tmp_path / "ball.xml"
+    path.write_text(BALL)
+    with tarsus.Viewer(open_source(path), reload_from=(path, lambda: open_source(path))) as viewer:
+        viewer.start()
+        for text, done in ((BALL[:60], lambda: "cannot be read" in viewer.error), (BALL, lambda: not viewer.error)):
+            path.write_text(text)
+            deadline = time.monotonic() + 20
+            while not done() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert done() and viewer.playing
+
+
+def test_a_recording_is_played_by_its_times(monkeypatch):
+    """Half a second of many frames, then one a second later. The clock is the test's own."""
+    from tarsus.view import viewer as module
+
+    times = np.append(np.arange(26) / 50, 1.5)
+    model = tarsus.Model.load(tarsus.MODELS / "pendulum.xml")
+    source = open_source(tarsus.view.PlaybackSource(model, times, np.zeros((len(times), model.nq))))
+    seen = []
+
+    class Clock:
+        now = 0.0
+        monotonic = lambda self: self.now  # noqa: E731
+        is_set = lambda self: self.now > 1.6  # noqa: E731
+        set = lambda self: None  # noqa: E731
+
+        def wait(self, span):
+            self.now += span
+            seen.append((self.now, source.time))
+
+    with tarsus.Viewer(source) as viewer:
+        clock = Clock()
+        monkeypatch.setattr(module, "clock", clock)
+        viewer.stopping = clock
+        viewer._play()
+    for now, shown in seen:
+        if 0.02 < now < 1.55:  # then it begins again
+            assert times[times <= now - 0.02][-1] <= shown <= now + 1e-9
 
 
 def test_a_loop_of_ones_own_updates_and_is_pulled():

@@ -301,8 +301,8 @@ class ModelSource(Source):
             for joint in self.model.joints:
                 if joint.type in ("hinge", "slide"):
                     low, high = joint.range if joint.limited else (-np.pi, np.pi)
-                    out.append(slider(f"target {joint.name}", float(self.hold[0, joint.qpos.start]), float(low),
-                                      float(high), "rad" if joint.type == "hinge" else "m"))
+                    out.append(slider(f"target {joint.id}", float(self.hold[0, joint.qpos.start]), float(low), float(high),
+                                      "rad" if joint.type == "hinge" else "m", label=f"target {joint.name or joint.id}"))
         return out
 
     def control(self, name, value):
@@ -331,7 +331,7 @@ class ModelSource(Source):
         elif name.startswith("ctrl "):
             self.data.ctrl[int(name[len("ctrl "):])] = value
         elif name.startswith("target "):
-            self.hold[0, self.model.joint(name[len("target "):]).qpos] = value
+            self.hold[0, self.model.joints[int(name[len("target "):])].qpos] = value
         if name in ("dt", "loops", "contacts"):
             self._make_stepper()
 

@@ -177,7 +177,7 @@ class Server:
             if not isinstance(order, dict):
                 raise ValueError("the command is not a JSON object")
             self.on_order(order)
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             await client.socket.send(json.dumps({"type": "error", "text": f"{error}"[:500]}))
 
 

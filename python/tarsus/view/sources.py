@@ -272,8 +272,13 @@ class PlaybackSource(Source):
         if keyframe is not None:
             self.data.reset(keyframe)
         self.mocap = self.data.mocap_pos.copy(), self.data.mocap_quat.copy()
-        self.dt = float(np.diff(self.times).mean()) if len(self.times) > 1 else 1 / 60
+        self.spacing = float(np.diff(self.times).mean()) if len(self.times) > 1 else 1 / 60
         self.index = 0
+
+    @property
+    def dt(self):
+        """Time until the next frame; at the end, the mean spacing [s]."""
+        return self.spacing if self.at_end else float(self.times[self.index + 1] - self.times[self.index])
 
     @property
     def time(self):

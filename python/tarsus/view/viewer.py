@@ -113,11 +113,11 @@ class Viewer:
         last, due, stepped = clock.monotonic(), 0.0, False
         while not self.stopping.is_set():
             now = clock.monotonic()
-            due = min(due + (now - last) * self.speed, 0.25) if self.playing else 0.0
+            due = due + min((now - last) * self.speed, 0.25) if self.playing else 0.0
             last = now
-            while self.playing and due >= self.source.dt and clock.monotonic() < now + FRAME_SPACING:
+            while self.playing and due >= (dt := self.source.dt) and clock.monotonic() < now + FRAME_SPACING:
                 self._step()
-                due -= self.source.dt
+                due -= dt
                 stepped = True
             due = min(due, self.source.dt)  # a simulation slower than real time does not accumulate delay
             if stepped and clock.monotonic() >= self.due:
@@ -152,8 +152,9 @@ class Viewer:
         try:
             self.replace(self.reload_from[1]())
         except (tarsus.Error, ValueError, OSError) as error:
-            with self.lock:
-                self._say(f"{self.reload_from[0]} has changed and cannot be read: {error}")
+            with self.lock:  # perhaps the file is half written: it goes on as it was
+                self.error = f"{self.reload_from[0]} has changed and cannot be read: {error}"
+                self._tell_state()
 
     def _remember(self):
         state = self.source.state()
