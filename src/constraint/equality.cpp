@@ -402,10 +402,12 @@ bool EqualitySet::geometric_inertia(BasicData<R>& data, double h, In<R> multipli
     check_size("qvel, next and inertia", size, data.packs() * nv);
   bool some = false;
   for (int p = 0; p < data.packs(); ++p) {
-    some |= constraint_table<R>(data.width())
-                .geometric_inertia(data.view(*model_, p), data.state(p), list<R>(), multipliers.data() + p * nrow, R(h),
-                                   data.joint_inertia.data() + p * nv, qvel.data() + p * nv, next.data() + p * nv,
-                                   hanging ? hanging->links().data() : nullptr, inertia.data() + p * nv);
+    const HangingLink<R>* const links = hanging ? hanging->links().data() : nullptr;
+    some |=
+        constraint_table<R>(data.width())
+            .geometric_inertia(data.view(*model_, p), data.state(p), list<R>(), multipliers.data() + p * nrow, R(h),
+                               data.joint_inertia.data() + p * nv, qvel.data() + p * nv, next.data() + p * nv, links,
+                               links && data.own ? hanging_links(data.own[p]) : nullptr, inertia.data() + p * nv);
   }
   return some;
 }

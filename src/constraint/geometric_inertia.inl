@@ -63,19 +63,14 @@ TARSUS_INLINE Mask<T> turns_by(double angle, const LinkConstants<Real<T>>& link,
   return square * T(h * h) > T(Real<T>(angle * angle));
 }
 
-/// Writes h² k/4 of each DoF to `inertia` [nv] in lanes in which a joint turns the forces and has a k that steps of h
-/// do not resolve. Other lanes keep theirs, and so do those in which it differs little.
-/// @param state poses; the rest is overwritten  @param K [nv] joint inertia, with that in `inertia`
-/// @param links null: of each joint by itself
-/// @return whether some lane has a new inertia
-template <class T>
-bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
-                              const T* x2, Real<T> h, const T* K, const T* qvel, const T* next,
-                              const HangingLink<Real<T>>* links, T* inertia) {
+template <class T, class Number>
+bool geometric_inertia_of(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
+                          const T* x2, Real<T> h, const T* K, const T* qvel, const T* next,
+                          const HangingLink<Real<T>>* model, const HangingLink<Number>* links, T* inertia) {
   using R = Real<T>;
   const T zero = T(R(0)), quarter = T(h * h / 4);
   const auto stiffens = [&](int i) {
-    return turns_on_axis(m.link[i].joint) || turns_freely(m.link[i].joint) || (links && links[i].weight > 0);
+    return turns_on_axis(m.link[i].joint) || turns_freely(m.link[i].joint) || (model && model[i].weight > 0);
   };
   Mask<T> turned = zero > zero, changed = turned, lost = turned;
   for (int i = 0; i < m.nlink; ++i) {
@@ -83,7 +78,9 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     turned = turned | turns_by<T>(kTurned, m.link[i], h, qvel, next);
     lost = lost | turns_by<T>(kLost, m.link[i], h, qvel, next);
   }
-  const bool loose = links && std::any_of(links, links + m.nlink, [](const auto& link) { return link.loose; });
+  const auto is_loose = [&](const HangingLink<Number>& link) { return T(link.loose) > zero; };
+  const bool loose =
+      links && std::any_of(links, links + m.nlink, [&](const auto& link) { return any_lane(is_loose(link)); });
   if (!loose && !any_lane(turned)) return false;
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
@@ -99,7 +96,9 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
     const int rotation = link.qvel + (moves_freely(link.joint) ? 3 : 0);
     T a = zero, with = zero;
     if (stiffens(i)) {
-      const bool axial = turns_on_axis(link.joint), chain = links && links[i].loose && !moves_freely(link.joint);
+      const bool axial = turns_on_axis(link.joint);
+      const Mask<T> free_to_swing = links ? is_loose(links[i]) : zero > zero;
+      const Mask<T> chain = moves_freely(link.joint) ? zero > zero : free_to_swing;
       const Vec3<T> e = s.R.column_z();
       const T all = s.IA.H.xx + s.IA.H.yy + s.IA.H.zz, k = maximum(axial ? all - dot(e, s.IA.H * e) : all, zero);
       const T carried = axial ? dot(e, s.Ic.I * e) : (s.Ic.I.xx + s.Ic.I.yy + s.Ic.I.zz) * T(R(1.0 / 3));
@@ -110,10 +109,11 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
         const T most = largest_stiffness(s.IA.H);
         a = maximum(a, row_inertia(links[i], axial, e, s.pA.f, most, s.u.y, h));
         // In a chain an inertia that comes and goes drives vibrations. That of a free body takes part of its torques.
-        if (links[i].loose) turned = turned | (a > (chain ? zero : swings * T(R(kUnstable / kUnresolved))));
+        const Mask<T> more = a > select(chain, zero, swings * T(R(kUnstable / kUnresolved)));
+        turned = turned | (free_to_swing & more);
         with = mul_add(most, T(links[i].weight), s.u.y);
       }
-      const T most = chain ? select(inertia[rotation] > zero, T(R(kSettled)), zero) : T(R(kChanged));
+      const T most = select(chain, select(inertia[rotation] > zero, T(R(kSettled)), zero), T(R(kChanged)));
       changed = changed | (absolute(a - inertia[rotation]) > all_inertia * most);
     } else if (links) {
       with = s.u.y;
@@ -131,6 +131,20 @@ bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, 
       inertia[v] = select(changed, state[i].u.x, inertia[v]);
   }
   return any_lane(changed);
+}
+
+/// Writes h² k/4 of each DoF to `inertia` [nv] in lanes in which a joint turns the forces and has a k that steps of h
+/// do not resolve. Other lanes keep theirs, and so do those in which it differs little.
+/// @param state poses; the rest is overwritten  @param K [nv] joint inertia, with that in `inertia`
+/// @param links [nlink] the model's; null: of each joint by itself
+/// @param own [nlink] the lanes' own; null: the model's
+/// @return whether some lane has a new inertia
+template <class T>
+bool geometric_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const EqualityList<Real<T>>& list,
+                              const T* x2, Real<T> h, const T* K, const T* qvel, const T* next,
+                              const HangingLink<Real<T>>* links, const HangingLink<T>* own, T* inertia) {
+  return own ? geometric_inertia_of(m, state, list, x2, h, K, qvel, next, links, own, inertia)
+             : geometric_inertia_of(m, state, list, x2, h, K, qvel, next, links, links, inertia);
 }
 
 }  // namespace TARSUS_ISA

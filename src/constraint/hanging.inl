@@ -33,24 +33,21 @@ TARSUS_INLINE void add_to_parent(const LinkState<T>& s, T with, LinkState<T>& pa
   parent.IA.H = parent.IA.H + s.IA.H + outer(s.r, s.pA.f);
 }
 
-/// ¼ h² a of a joint.  @param e axis of a hinge  @param f the sum of the forces  @param k largest_stiffness()
-/// @param below Σ k w below it
-template <class T>
-TARSUS_INLINE T row_inertia(const HangingLink<Real<T>>& link, bool axial, const Vec3<T>& e, const Vec3<T>& f, T k,
+/// ¼ h² a of a joint.  @param link numbers of the model or of the lanes  @param e axis of a hinge
+/// @param f the sum of the forces  @param k largest_stiffness()  @param below Σ k w below it
+template <class T, class Number>
+TARSUS_INLINE T row_inertia(const HangingLink<Number>& link, bool axial, const Vec3<T>& e, const Vec3<T>& f, T k,
                             T below, Real<T> h) {
   using R = Real<T>;
-  const T a = mul_add(k, T(link.above), below) * T(h * h / 4 / link.weight);
+  const T a = mul_add(k, T(link.above), below) * (T(h * h / 4) / T(link.weight));
   if (!axial) return a;
   const T along = dot(e, f), square = dot(f, f);  // nothing hangs on an axis along f
   return a * (T(R(1)) - along * along / maximum(square, T(std::numeric_limits<R>::min())));
 }
 
-/// Writes ¼ h² a_i of each joint to `inertia` [nv]: zero in lanes in which steps of h resolve how the links swing.
-/// @param state overwritten  @param links [nlink]
-/// @return whether some lane has such inertia. If not, `inertia` is scratch.
-template <class T>
-bool hanging_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const HangingLink<Real<T>>* links,
-                            Real<T> h, const T* qpos, const T* qvel, T* inertia) {
+template <class T, class Number>
+bool hanging_inertia_of(const ModelView<Real<T>>& m, LinkState<T>* state, const HangingLink<Number>* links, Real<T> h,
+                        const T* qpos, const T* qvel, T* inertia) {
   using R = Real<T>;
   const T zero = T(R(0)), one = T(R(1)), *const none = nullptr;
   aba_outward(m, state, qpos, qvel, none);
@@ -65,17 +62,28 @@ bool hanging_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, co
     const LinkConstants<R>& link = m.link[i];
     const LinkState<T>& s = state[i];
     T a = zero, with = s.u.y;
-    if (links[i].hangs) {
+    const Mask<T> here = T(links[i].hangs) > zero;
+    if (any_lane(here)) {
       const T k = largest_stiffness(s.IA.H);
-      a = row_inertia(links[i], turns_on_axis(link.joint), s.R.column_z(), s.pA.f, k, s.u.y, h);
+      a = select(here, row_inertia(links[i], turns_on_axis(link.joint), s.R.column_z(), s.pA.f, k, s.u.y, h), zero);
       hangs = hangs | (a > T(links[i].most));
-      with = mul_add(k, T(links[i].weight), s.u.y);
+      with = select(here, mul_add(k, T(links[i].weight), s.u.y), s.u.y);
     }
     for (int v = link.qvel; v < link.qvel + qvel_count(link.joint); ++v) inertia[v] = a;
     if (link.parent >= 0) add_to_parent(s, with, state[link.parent]);
   }
   for (int v = 0; v < m.nv; ++v) inertia[v] = select(hangs, inertia[v], zero);
   return any_lane(hangs);
+}
+
+/// Writes ¼ h² a_i of each joint to `inertia` [nv]: zero in lanes in which steps of h resolve how the links swing.
+/// @param state overwritten  @param links [nlink] the model's  @param own [nlink] the lanes' own; null: the model's
+/// @return whether some lane has such inertia. If not, `inertia` is scratch.
+template <class T>
+bool hanging_inertia_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const HangingLink<Real<T>>* links,
+                            const HangingLink<T>* own, Real<T> h, const T* qpos, const T* qvel, T* inertia) {
+  return own ? hanging_inertia_of(m, state, own, h, qpos, qvel, inertia)
+             : hanging_inertia_of(m, state, links, h, qpos, qvel, inertia);
 }
 
 }  // namespace TARSUS_ISA

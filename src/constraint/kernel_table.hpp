@@ -4,6 +4,7 @@
 #include "constraint/branches_view.hpp"
 #include "constraint/equality_view.hpp"
 #include "constraint/lane_view.hpp"
+#include "constraint/resting_link.hpp"
 #include "tarsus/constraint/capsules.hpp"
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/hanging.hpp"
@@ -22,6 +23,7 @@
 // lane_*: terms of a step for up to kTogether packs; packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
 // reference: reference_mass.inl
+// resting_links: hanging_rest.inl
 // contact_*: contacts of one world in SIMD lanes. contact_packs.inl
 // plane_touches, capsules_near: capsules in SIMD lanes. capsules.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                               \
@@ -46,12 +48,16 @@
          equalities_kernel<T>)                                                                                         \
   KERNEL(bool, geometric_inertia,                                                                                      \
          (const ModelView<R>&, void* state, const EqualityList<R>&, const R* x2, R h, const R* K, const R* qvel,       \
-          const R* next, const HangingLink<R>* links, R* inertia),                                                     \
+          const R* next, const HangingLink<R>* links, const HangingLink<R>* own, R* inertia),                          \
          geometric_inertia_kernel<T>)                                                                                  \
-  KERNEL(                                                                                                              \
-      bool, hanging_inertia,                                                                                           \
-      (const ModelView<R>&, void* state, const HangingLink<R>* links, R h, const R* qpos, const R* qvel, R* inertia),  \
-      hanging_inertia_kernel<T>)                                                                                       \
+  KERNEL(bool, hanging_inertia,                                                                                        \
+         (const ModelView<R>&, void* state, const HangingLink<R>* links, const HangingLink<R>* own, R h,               \
+          const R* qpos, const R* qvel, R* inertia),                                                                   \
+         hanging_inertia_kernel<T>)                                                                                    \
+  KERNEL(void, resting_links,                                                                                          \
+         (const ModelView<R>&, void* state, const std::uint8_t* may, const R* armature, const R* gravity, R* scratch,  \
+          RestingLink<R>* links),                                                                                      \
+         resting_links_kernel<T>)                                                                                      \
   KERNEL(                                                                                                              \
       void, linkage_angles,                                                                                            \
       (const ModelView<R>&, void* state, const int* linkage, int count, R h, const R* qpos, const R* qvel, R* angle),  \

@@ -8,6 +8,7 @@
 #include "constraint/equality.inl"
 #include "constraint/geometric_inertia.inl"
 #include "constraint/hanging.inl"
+#include "constraint/hanging_rest.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
 #include "constraint/linkage_energy.inl"

@@ -50,7 +50,7 @@ struct LaneTerms<R>::Tables {
   std::vector<Vec3d> parting;  ///< [pair] for collide(), of the last world
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<int> balls;   ///< of the limits
-  std::vector<char> light;  ///< [ball] holds_light_link()
+  std::vector<char> light;  ///< [ball] holds_light_link() of the model
   std::vector<R> ranges, losses, masses;
   std::vector<LanePath> paths;
   std::vector<int> path_dofs, path_of_slot;
@@ -279,11 +279,12 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     m.nlink = model.njoint();
     t.add_groups();
   }
+  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     if (joint.limited && !moves_freely(joint.type)) {
       if (turns_freely(joint.type))
-        t.balls.push_back(int(t.limits.size())), t.light.push_back(holds_light_link(model, i));
+        t.balls.push_back(int(t.limits.size())), t.light.push_back(holds_light_link(model, inertia, i));
       t.limits.push_back(i);
       const HalfTurn half(joint.upper());
       t.ranges.insert(t.ranges.end(), {R(joint.lower()), R(joint.upper()), R(half.cosine), R(half.sine)});
@@ -402,7 +403,8 @@ void LaneTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVec
   for (int world = 0; world < data.worlds() && !limit_.empty(); ++world) {
     each_ball(data, world, data.qvel, [&](std::size_t i, const Quat<R>& turn, const Vec3<R>& rate) {
       const std::size_t limit = std::size_t(t.balls[i]);
-      if (!t.light[i] || !goes_round<R>(turn, rate, h, HalfTurn(double(t.ranges[4 * limit + 1])))) return;
+      const bool light = holds_light_link(data, world, t.limits[limit], t.light[i]);
+      if (!light || !goes_round<R>(turn, rate, h, HalfTurn(double(t.ranges[4 * limit + 1])))) return;
       if (turning.empty()) turning.assign(data.size(model_.nv), R(0));
       const int dof = model_.joints[std::size_t(t.limits[limit])].qvel;
       turning[batch_index(width_, model_.nv, dof, world)] = R(1);

@@ -192,11 +192,11 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
 }
 
 template <class R>
-void StepTerms<R>::turning_ranges(double h, In<R> qpos, In<R> qvel, AlignedVector<R>& turning) const {
+void StepTerms<R>::turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const {
   turning.clear();
   for (const Range& range : limits_.ranges) {
-    if (!range.light || !options_.joints) continue;
-    const R *const q = &qpos[range.qpos], *const v = &qvel[range.qvel];
+    if (range.axial || !options_.joints || !holds_light_link(data, 0, range.joint, range.light)) continue;
+    const R *const q = &data.qpos[range.qpos], *const v = &data.qvel[range.qvel];
     if (!goes_round<R>({q[0], q[1], q[2], q[3]}, {v[0], v[1], v[2]}, h, range.half)) continue;
     if (turning.empty()) turning.assign(model_.nv, R(0));
     turning[range.qvel] = R(1);

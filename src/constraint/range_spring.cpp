@@ -7,9 +7,8 @@
 
 namespace tarsus {
 
-bool holds_light_link(const Model& model, int joint) {
+bool holds_light_link(const Model& model, std::span<const RigidInertia<double>> inertia, int joint) {
   constexpr double kHeavy = 2.5;
-  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   std::vector<double> carried(inertia.size(), 0.0);
   for (int i = model.njoint() - 1; i >= 0; --i) {
     carried[std::size_t(i)] += inertia[std::size_t(i)].mass;

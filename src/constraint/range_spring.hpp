@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/half_turn.hpp"
@@ -27,7 +28,16 @@ inline constexpr int kRangeSprings = 4;
 /// Whether a ball joint with a range holds a light link between heavy parts: the parts beyond the joint and beyond the
 /// link (the world counts) each have more than 2.5 times the link's mass. Such trees gain energy at the end of the
 /// range even if a step turns little. VelocityProducts bounds that.
-bool holds_light_link(const Model& model, int joint);
+/// @param inertia [link] of the model, or of a world
+bool holds_light_link(const Model& model, std::span<const RigidInertia<double>> inertia, int joint);
+
+/// The same in a world, whose masses may be its own.  @param otherwise that of the model
+template <class R>
+bool holds_light_link(const BasicData<R>& data, int world, int joint, bool otherwise) {
+  const int width = data.width();
+  if (!data.own || data.own[world / width].light.empty()) return otherwise;
+  return data.own[world / width].light[std::size_t(joint * width + world % width)] > 0;
+}
 
 /// Whether the joint moves round the end of its range in a step of h seconds.
 template <class R>

@@ -8,12 +8,34 @@
 #include "constraint/kernel_table.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
-#include "tarsus/model/world_table.hpp"
 
 namespace tarsus {
 
-/// Masses of all worlds of `data` [world][link].
-static std::vector<ReferenceMass> masses_of(const Model& model, Data& data) {
+RestingWorlds::RestingWorlds(const Model& model, std::span<const RigidInertia<double>> inertia,
+                             std::span<const double> armature)
+    : data(model, model.njoint() > 0 ? int(inertia.size()) / model.njoint() : 1), own(at(data.packs())) {
+  const int nlink = model.njoint(), worlds = data.worlds();
+  check_size("inertia", inertia.size(), at(worlds * nlink)),
+      check_size("armature", armature.size(), at(worlds * model.nv));
+  for (int world = 0; world < worlds; ++world)
+    data.set(data.joint_inertia, model.nv, world, armature.subspan(at(world * model.nv), at(model.nv)));
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    AlignedVector<double>& to = own[at(pack)].inertia;
+    to.resize(at(10 * nlink * data.width()));
+    for (int lane = 0; lane < data.width(); ++lane) {
+      const int world = std::min(pack * data.width() + lane, worlds - 1);
+      double* number = to.data() + lane;
+      for (const auto& [m, h, I] : inertia.subspan(at(world * nlink), at(nlink))) {
+        for (const double x : {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
+          *number = x, number += data.width();
+      }
+    }
+  }
+  data.own = own.data();
+}
+
+std::vector<ReferenceMass> reference_masses(const Model& model, RestingWorlds& worlds) {
+  Data& data = worlds.data;
   const int nlink = model.njoint(), width = data.width();
   factor<double>(model, data, data.qpos, data.joint_inertia);
   AlignedVector<double> omega(at(36 * nlink * width)), numbers(at(kReferenceNumbers * nlink * width));
@@ -36,34 +58,8 @@ static std::vector<ReferenceMass> masses_of(const Model& model, Data& data) {
 }
 
 std::vector<ReferenceMass> reference_masses(const Model& model) {
-  Data data(model);
-  return masses_of(model, data);
-}
-
-std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia,
-                                            std::span<const double> armature) {
-  const int nlink = model.njoint(), worlds = nlink > 0 ? int(inertia.size()) / nlink : 0;
-  check_size("inertia", inertia.size(), at(worlds * nlink)),
-      check_size("armature", armature.size(), at(worlds * model.nv));
-  if (worlds == 0) return {};
-  Data data(model, worlds);
-  for (int world = 0; world < worlds; ++world)
-    data.set(data.joint_inertia, model.nv, world, armature.subspan(at(world * model.nv), at(model.nv)));
-  std::vector<WorldTable<double>> own(at(data.packs()));
-  for (int pack = 0; pack < data.packs(); ++pack) {
-    AlignedVector<double>& to = own[at(pack)].inertia;
-    to.resize(at(10 * nlink * data.width()));
-    for (int lane = 0; lane < data.width(); ++lane) {
-      const int world = std::min(pack * data.width() + lane, worlds - 1);
-      double* number = to.data() + lane;
-      for (const auto& [m, h, I] : inertia.subspan(at(world * nlink), at(nlink))) {
-        for (const double x : {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
-          *number = x, number += data.width();
-      }
-    }
-  }
-  data.own = own.data();
-  return masses_of(model, data);
+  RestingWorlds worlds(model);
+  return reference_masses(model, worlds);
 }
 
 }  // namespace tarsus

@@ -31,6 +31,7 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
       islands_(model),
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
+  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   limits_.solver.resize(std::size_t(model.njoint())), geometry_.bias.resize(6 * std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
@@ -38,7 +39,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     limits_.solver[i] = limit_parameters(model, i);
     if (moves_freely(joint.type)) continue;
     limits_.ranges.push_back({i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper(),
-                              HalfTurn(joint.upper()), turns_freely(joint.type) && holds_light_link(model, i)});
+                              HalfTurn(joint.upper()),
+                              turns_freely(joint.type) && holds_light_link(model, inertia, i)});
   }
 }
 

@@ -406,7 +406,8 @@ void Batch<R>::use_parameters(Worker& worker, int first) {
     for (int lane = 0; lane < width_; ++lane) worker.source[at(lane)] = std::min(pack * width_ + lane, worlds_ - 1);
     const auto& rows = options_.step.rows;
     fill<R>(tables_[at(pack)], model_, rows.geometry.get(), state_.parameters,
-            std::span<const int>(worker.source).first(at(width_)), drives() ? nullptr : &actuators_);
+            std::span<const int>(worker.source).first(at(width_)), drives() ? nullptr : &actuators_,
+            worker.stepper.hanging());
     stale_[at(pack)] = 0;
   }
   if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, first);
@@ -631,6 +632,14 @@ TermMemory* Batch<R>::apart(int world) {
   return &terms[at(world % width_)];
 }
 
+/// Copies the numbers of what hangs in a lane, which take longer to find than a step.
+template <class R>
+static void take_hanging(const WorldTable<R>& lanes, int width, int lane, WorldTable<R>& one) {
+  one.hanging.clear(), one.hangs = false;
+  for (std::size_t i = at(lane); i < lanes.hanging.size(); i += at(width)) one.hanging.push_back(lanes.hanging[i]);
+  for (std::size_t i = 0; i < one.hanging.size(); i += kHangingNumbers) one.hangs = one.hangs || one.hanging[i] > 0;
+}
+
 /// As Stepper::step_again(), with the own parameters of the world in a lane. @return whether its results are in the
 /// batch
 template <class R>
@@ -645,7 +654,8 @@ bool Batch<R>::step_alone(Worker& worker, int world, int lane) {
   one.data.own = nullptr;
   if (!tables_.empty()) {
     one.data.own = &one.table;
-    fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr);
+    fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr, nullptr);
+    take_hanging(tables_[at(world / width_)], width_, world % width_, one.table);
     if (given) one.drives = scaled(*given, model_, state_.parameters, world), given = &one.drives;
   }
   StepMemory<R>& memory = one.before[0];
@@ -898,7 +908,8 @@ Data& Batch<R>::look_at(int world, Worker& worker) {
   take(state_.mocap_pos, one.mocap_pos), take(state_.mocap_quat, one.mocap_quat);
   one.own = tables_.empty() ? nullptr : &worker.one_table;
   if (one.own)
-    fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr);
+    fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr,
+                 nullptr);
   kinematics<double>(model_, one, one.qpos, one.qvel);
   return one;
 }

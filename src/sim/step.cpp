@@ -195,7 +195,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       held_.spin.emplace(model, data, std::move(spins));
     }
     held_.hanging.emplace(model, options.dt, loops_ ? equalities : nullptr);
-    if (!held_.hanging->any() && !loops_) held_.hanging.reset();
+    if (!held_.hanging->possible()) held_.hanging.reset();
     if (options.rows.any()) make_rows(data);
     products_.emplace(model, data, std::move(held));
     next_.found.resize(data.size(1));
@@ -809,12 +809,12 @@ template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
   const auto solve = [&] {
+    const bool loops = loops_ || (held_.hanging && held_.hanging->any());
     if (options_.rows.any() || now_.solves_rows ||
-        (drives.limited() &&
-         !limits_alone(options_, drives, loops_ || held_.hanging, servos_ && servos_->may_have_rows()))) {
+        (drives.limited() && !limits_alone(options_, drives, loops, servos_ && servos_->may_have_rows()))) {
       if (!rows_ && !lane_rows_) make_rows(data);
       now_.solves_terms = true;
-      if (rows_) rows_->terms().turning_ranges(options_.dt, data.qpos, data.qvel, now_.turning);
+      if (rows_) rows_->terms().turning_ranges(data, options_.dt, now_.turning);
       if (lane_rows_) lane_rows_->terms().turning_ranges(data, options_.dt, now_.turning);
       return solve_terms(data, drives, qpos_target, qvel_target, data.tau);
     }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "constraint/range_spring.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
 
 namespace tarsus {
@@ -113,9 +115,31 @@ Drives scaled(Drives drives, const Model& model, const WorldParameters& paramete
   return drives;
 }
 
+/// The numbers of what hangs in the lanes' worlds.
+template <class R>
+static void fill_hanging(WorldTable<R>& table, const Model& model, const HangingLinks<R>& hanging,
+                         const WorldParameters& parameters, std::span<const int> world, RestingWorlds& resting,
+                         std::span<const ReferenceMass> references) {
+  std::vector<double> gravity;
+  for (const int w : world) {
+    const std::span<const double> own = parameters.of(model, WorldParameter::gravity, w);
+    gravity.push_back(norm(own.empty() ? model.gravity : Vec3d{own[0], own[1], own[2]}));
+  }
+  const std::vector<HangingLink<double>> links = hanging.links(model, resting, gravity, references);
+  const std::size_t nlink = at(model.njoint()), width = world.size();
+  for (std::size_t i = 0; i < nlink; ++i) {
+    const auto put = [&](double HangingLink<double>::*number) {
+      for (std::size_t lane = 0; lane < width; ++lane) table.hanging.push_back(R(links[lane * nlink + i].*number));
+    };
+    put(&HangingLink<double>::hangs), put(&HangingLink<double>::loose), put(&HangingLink<double>::weight);
+    put(&HangingLink<double>::above), put(&HangingLink<double>::most);
+  }
+  table.hangs = std::ranges::any_of(links, [](const HangingLink<double>& link) { return link.hangs > 0; });
+}
+
 template <class R>
 void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
-          std::span<const int> world, const ActuatorSet* servos) {
+          std::span<const int> world, const ActuatorSet* servos, const HangingLinks<R>* hanging) {
   const std::size_t width = world.size();
   // number(i, the world's part of the parameter) is called for each i < n and lane; absent parameters are skipped.
   const auto lay = [&](AlignedVector<R>& to, std::size_t n, WorldParameter which, const auto& number) {
@@ -142,14 +166,13 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   lay(table.armature, at(model.nv), WorldParameter::armature_scale, armature);
   table.mass_scale.clear(), table.com_offset.clear();
   table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear(), table.carried_inertia.clear();
+  table.light.clear(), table.hanging.clear(), table.hangs = false;
   constexpr WorldParameter kInertial[] = {WorldParameter::mass_scale, WorldParameter::com_offset,
                                           WorldParameter::armature_scale};
-  if (std::ranges::any_of(kInertial, [&](WorldParameter which) { return !parameters[which].empty(); })) {
-    if (width == 1)
-      copy(table.mass_scale, WorldParameter::mass_scale), copy(table.com_offset, WorldParameter::com_offset);
-    table.inertia.resize(at(model.njoint()) * 10 * width),
-        table.row_mass.resize(at(model.njoint() * kReferenceNumbers) * width);
-    table.spring_rate2.resize(at(model.njoint()) * width);
+  const bool inertial =
+      std::ranges::any_of(kInertial, [&](WorldParameter which) { return !parameters[which].empty(); });
+  const bool hangs = hanging && (inertial || !parameters[WorldParameter::gravity].empty());
+  if (inertial || hangs) {
     std::vector<RigidInertia<double>> all;  // [lane][link]
     std::vector<double> armatures;          // [lane][nv]
     for (const int w : world) {
@@ -159,11 +182,16 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       for (std::size_t dof = 0; dof < at(model.nv); ++dof)
         armatures.push_back(armature(dof, own(WorldParameter::armature_scale)));
     }
-    const std::vector<double> masses = reference_numbers<double>(reference_masses(model, all, armatures));
-    const std::size_t nlink = at(model.njoint()), nv = at(model.nv);
-    for (std::size_t lane = 0; lane < width; ++lane) {
+    RestingWorlds resting(model, all, armatures);
+    const std::vector<ReferenceMass> references = reference_masses(model, resting);
+    if (hangs) fill_hanging(table, model, *hanging, parameters, world, resting, references);
+    const std::vector<double> masses = reference_numbers<double>(references);
+    const std::size_t nlink = at(model.njoint()), nv = at(model.nv), lanes = inertial ? width : 0;
+    for (AlignedVector<R>* to : {&table.spring_rate2, &table.light}) to->resize(nlink * lanes);
+    table.inertia.resize(nlink * 10 * lanes), table.row_mass.resize(masses.size() / width * lanes);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
       R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
-        *rate2 = table.spring_rate2.data() + lane;
+        *rate2 = table.spring_rate2.data() + lane, *light = table.light.data() + lane;
       const auto put = [&](R*& to, std::initializer_list<double> numbers) {
         for (const double x : numbers) *to = R(x), to += width;
       };
@@ -173,9 +201,15 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
         put(mass, {x});
       const std::vector<double> carried = carried_inertia(model, links, std::span(armatures).subspan(lane * nv, nv));
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
+      for (std::size_t i = 0; i < nlink; ++i) {
+        const Joint& joint = model.joints[i];
+        put(light, {double(joint.limited && turns_freely(joint.type) && holds_light_link(model, links, int(i)))});
+      }
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());
     }
   }
+  if (inertial && width == 1)
+    copy(table.mass_scale, WorldParameter::mass_scale), copy(table.com_offset, WorldParameter::com_offset);
   const auto list = [&](std::vector<double>& to, WorldParameter which) {
     to.clear();
     for (std::size_t lane = 0; lane < width && !parameters[which].empty(); ++lane) {
@@ -229,8 +263,8 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
 }
 
 template void fill<double>(WorldTable<double>&, const Model&, const ContactGeometry*, const WorldParameters&,
-                           std::span<const int>, const ActuatorSet*);
+                           std::span<const int>, const ActuatorSet*, const HangingLinks<double>*);
 template void fill<float>(WorldTable<float>&, const Model&, const ContactGeometry*, const WorldParameters&,
-                          std::span<const int>, const ActuatorSet*);
+                          std::span<const int>, const ActuatorSet*, const HangingLinks<float>*);
 
 }  // namespace tarsus

@@ -71,11 +71,12 @@ TEST(ReferenceMass, OfWorldsSideBySide) {
       for (const double own : model.armature) armature.push_back(own * random.uniform(0, 4));
     }
     const std::size_t n = std::size_t(model.njoint()), nv = std::size_t(model.nv);
-    const std::vector<double> all = reference_numbers<double>(reference_masses(model, inertia, armature));
+    RestingWorlds resting(model, inertia, armature);
+    const std::vector<double> all = reference_numbers<double>(reference_masses(model, resting));
     ASSERT_EQ(all.size(), std::size_t(worlds) * n * kReferenceNumbers);
     for (std::size_t w = 0; w < std::size_t(worlds); ++w) {
-      const std::vector<double> one = reference_numbers<double>(
-          reference_masses(model, std::span(inertia).subspan(w * n, n), std::span(armature).subspan(w * nv, nv)));
+      RestingWorlds alone(model, std::span(inertia).subspan(w * n, n), std::span(armature).subspan(w * nv, nv));
+      const std::vector<double> one = reference_numbers<double>(reference_masses(model, alone));
       EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + std::ptrdiff_t(w * one.size())))
           << "seed " << seed << ", world " << w;
     }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <random>
@@ -17,6 +18,7 @@
 #include "support/allocations.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -1131,29 +1133,40 @@ void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
   }
 }
 
-/// The model with that world's parameters written into its specification.
-Model own_model(const Model& model, unsigned world) {
+/// The model with one world's parameters written into its specification.
+Model edited(const Model& model, const WorldParameters& own) {
   ModelSpec spec = model.spec;
-  const std::vector<double> mass = own_numbers(model, WorldParameter::mass_scale, world),
-                            damping = own_numbers(model, WorldParameter::damping_scale, world),
-                            armature = own_numbers(model, WorldParameter::armature_scale, world),
-                            loss = own_numbers(model, WorldParameter::friction_loss_scale, world),
-                            offset = own_numbers(model, WorldParameter::com_offset, world),
-                            gravity = own_numbers(model, WorldParameter::gravity, world),
-                            friction = own_numbers(model, WorldParameter::friction_scale, world);
-  spec.option.gravity = {gravity[0], gravity[1], gravity[2]};
+  const auto of = [&](WorldParameter which, std::size_t i, double otherwise = 1) {
+    return own[which].empty() ? otherwise : own[which].at(i);
+  };
+  const auto vector = [&](WorldParameter which, std::size_t i, const Vec3d& otherwise) {
+    return Vec3d{of(which, 3 * i, otherwise.x), of(which, 3 * i + 1, otherwise.y), of(which, 3 * i + 2, otherwise.z)};
+  };
+  spec.option.gravity = vector(WorldParameter::gravity, 0, spec.option.gravity);
   std::size_t joint = 0, geom = 0;
   for (std::size_t b = 0; b < spec.bodies.size(); ++b) {
     BodySpec& body = spec.bodies[b];
     if (body.inertial) {
-      body.inertial->mass *= mass[b], body.inertial->inertia = body.inertial->inertia * mass[b];
-      body.inertial->com += {offset[3 * b], offset[3 * b + 1], offset[3 * b + 2]};
+      const double mass = of(WorldParameter::mass_scale, b);
+      body.inertial->mass *= mass, body.inertial->inertia = body.inertial->inertia * mass;
+      body.inertial->com += vector(WorldParameter::com_offset, b, {0, 0, 0});
     }
-    for (JointSpec& j : body.joints)
-      j.damping *= damping[joint], j.armature *= armature[joint], j.friction_loss *= loss[joint], ++joint;
-    for (GeomSpec& g : body.geoms) g.friction[0] *= friction[geom++];
+    for (JointSpec& j : body.joints) {
+      j.damping *= of(WorldParameter::damping_scale, joint), j.armature *= of(WorldParameter::armature_scale, joint);
+      j.friction_loss *= of(WorldParameter::friction_loss_scale, joint), ++joint;
+    }
+    for (GeomSpec& g : body.geoms) g.friction[0] *= of(WorldParameter::friction_scale, geom++);
   }
   return compile(std::move(spec));
+}
+Model own_model(const Model& model, unsigned world) {
+  WorldParameters own;
+  for (const WorldParameter which :
+       {WorldParameter::mass_scale, WorldParameter::damping_scale, WorldParameter::armature_scale,
+        WorldParameter::friction_loss_scale, WorldParameter::com_offset, WorldParameter::gravity,
+        WorldParameter::friction_scale})
+    own[which] = own_numbers(model, which, world);
+  return edited(model, own);
 }
 BatchOptions own_options(const Model& model, const BatchOptions& options, unsigned world) {
   BatchOptions out = options;
@@ -1242,6 +1255,107 @@ TEST(BatchParameters, MassesOfOneChangeNothing) {
 #ifndef TARSUS_DOUBLE_ONLY
   expect_masses_of_one_change_nothing<float>();
 #endif
+}
+
+/// Steps worlds with their own parameters beside one another, and each alone in a batch of its own model, all from
+/// random speeds, and expects the same velocities.
+/// @param of the parameters of a world
+template <class R>
+void expect_each_as_its_model(const Model& model, const BatchOptions& options, int worlds, double speed,
+                              const std::function<WorldParameters(int world)>& of) {
+  WorldParameters all;
+  std::vector<std::unique_ptr<Model>> models;
+  std::vector<std::unique_ptr<Batch<R>>> alone;
+  for (int w = 0; w < worlds; ++w) {
+    const WorldParameters own = of(w);
+    for (int k = 0; k < kWorldParameters; ++k)
+      all.values[at(k)].insert(all.values[at(k)].end(), own.values[at(k)].begin(), own.values[at(k)].end());
+    models.push_back(std::make_unique<Model>(edited(model, own)));
+    alone.push_back(std::make_unique<Batch<R>>(*models.back(), 1, options));
+    const std::vector<double> v = noise(model.nv, 3 + unsigned(w), speed);
+    std::copy(v.begin(), v.end(), alone.back()->qvel().begin());
+  }
+  Batch<R> batch(model, worlds, options), plain(model, worlds, options);
+  batch.set_parameters(all);
+  for (int w = 0; w < worlds; ++w) {
+    for (Batch<R>* to : {&batch, &plain})
+      std::copy_n(alone[at(w)]->qvel().begin(), model.nv, to->qvel().begin() + w * model.nv);
+  }
+  for (int step = 0; step < 40; ++step) {
+    ASSERT_EQ(batch.step(), 0) << batch.fault(0).text();
+    plain.step();
+    for (int w = 0; w < worlds; ++w) {
+      ASSERT_EQ(alone[at(w)]->step(), 0);
+      for (int i = 0; i < model.nv; ++i) {
+        ASSERT_EQ(batch.qvel()[at(w * model.nv + i)], alone[at(w)]->qvel()[at(i)])
+            << "step " << step << ", world " << w << ", DoF " << i;
+      }
+    }
+  }
+  EXPECT_NE(plain.state_hash(), batch.state_hash());
+}
+
+/// What hangs is stiff by the masses and the gravity of the world, in lanes beside worlds in which nothing hangs. Of a
+/// chain on a <connect> the wrong masses change the first step by 25 rad/s.
+TEST(BatchParameters, WhatHangsHasTheMassesAndTheGravityOfItsWorld) {
+  const auto chain = [](bool on_a_loop) {
+    return compile(parse_mjcf(
+        std::string("<mujoco><worldbody><body name='a' pos='0 0 2'>") +
+            (on_a_loop ? "<freejoint/>" : "<joint type='ball'/>") +
+            "<geom type='capsule' fromto='0 0 0 0 0 -.3' size='.03' contype='0' density='300'/><body pos='0 0 -.3'>"
+            "<joint type='ball' armature='1e-3'/><geom type='capsule' fromto='0 0 0 0 0 -.3' size='.03' contype='0' "
+            "density='300'/><body pos='0 0 -.3'><joint type='ball'/><geom type='box' size='.2 .15 .1' pos='0 0 -.2' "
+            "contype='0' density='3000'/></body></body></body></worldbody>" +
+            (on_a_loop ? "<equality><connect body1='a' anchor='0 0 0'/></equality></mujoco>" : "</mujoco>"),
+        "chain", "."));
+  };
+  for (const bool on_a_loop : {true, false}) {
+    const Model model = chain(on_a_loop);
+    const auto own = [&](int world) {
+      WorldParameters out;
+      out[WorldParameter::mass_scale] = std::vector<double>(at(model.nbody()), 1);
+      out[WorldParameter::gravity] = {0, 0, -9.81};
+      out[WorldParameter::com_offset] = std::vector<double>(at(3 * model.nbody()), 0);
+      out[WorldParameter::armature_scale] = std::vector<double>(at(model.njoint()), 1);
+      if (world % 6 == 1) out[WorldParameter::mass_scale][3] = 5;
+      if (world % 6 == 2) out[WorldParameter::mass_scale][3] = 0.02;
+      if (world % 6 == 3) out[WorldParameter::gravity] = {0.1, 0, -0.2};
+      if (world % 6 == 4) out[WorldParameter::gravity] = {3, 0, -30}, out[WorldParameter::armature_scale][1] = 40;
+      if (world % 6 == 5) out[WorldParameter::com_offset] = noise(3 * model.nbody(), unsigned(world), 0.1);
+      return out;
+    };
+    BatchOptions options;
+    options.step.dt = 1.0 / 60;
+    if (!on_a_loop) {
+      const auto hangs = [&](int w) { return HangingLinks<double>(edited(model, own(w)), 1.0 / 60, nullptr).any(); };
+      EXPECT_TRUE(hangs(1) && !hangs(2) && !hangs(3));
+    }
+    for (const bool rows : {false, true}) {
+      options.step.rows.contacts = options.step.rows.joints = rows;
+      for (const int worlds : {13, 3}) expect_each_as_its_model<double>(model, options, worlds, 2, own);
+#ifndef TARSUS_DOUBLE_ONLY
+      expect_each_as_its_model<float>(model, options, 7, 2, own);
+#endif
+    }
+  }
+}
+
+/// A ball joint at the end of its range holds a light link by the masses of the world (0.2 rad/s in the first step).
+TEST(BatchParameters, RangesHoldTheLightLinksOfTheirWorld) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><body pos='0 0 1'><joint type='ball' range='0 20' limited='true'/><geom type='box' "
+      "size='.1 .03 .04' pos='.1 .02 0' contype='0' mass='1'/><body pos='.2 0 0'><joint axis='0 1 0' damping='.1'/>"
+      "<geom type='box' size='.1 .02 .04' pos='.1 0 .03' contype='0' mass='.6'/></body></body></worldbody></mujoco>",
+      "limb", "."));
+  BatchOptions options;
+  options.step.dt = 0.01, options.step.rows.joints = true;
+  const auto own = [&](int world) {
+    WorldParameters out;
+    out[WorldParameter::mass_scale] = {1, world % 3 == 1 ? 0.5 : 1, world % 3 == 2 ? 1.0 : 3};
+    out[WorldParameter::com_offset] = noise(3 * model.nbody(), unsigned(world), 0.02);
+    return out;
+  };
+  for (const int worlds : {12, 3}) expect_each_as_its_model<double>(model, options, worlds, 3, own);
 }
 
 TEST(BatchParameters, EachOfThemActs) {

@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "tarsus/model/data.hpp"
 #include "tarsus/model/model.hpp"
+#include "tarsus/model/world_table.hpp"
 
 namespace tarsus {
 
@@ -29,11 +31,20 @@ std::vector<R> reference_numbers(std::span<const ReferenceMass> masses) {
   return out;
 }
 
+/// Worlds in the model's reference pose, without drives: joint_inertia is the armature.
+struct RestingWorlds {
+  Data data;
+  std::vector<WorldTable<double>> own;  ///< [pack] the inertias, to which `data` refers
+
+  explicit RestingWorlds(const Model& model) : data(model) {}
+  /// Worlds with their own masses.  @param inertia [world][link], at least one world  @param armature [world][nv]
+  RestingWorlds(const Model& model, std::span<const RigidInertia<double>> inertia, std::span<const double> armature);
+  RestingWorlds(const RestingWorlds&) = delete;
+};
+
 /// [link]. O(nlink).
 std::vector<ReferenceMass> reference_masses(const Model& model);
-/// [world][link] for worlds with their own masses, bit for bit as for models with these masses.
-/// @param inertia [world][link]  @param armature [world][nv]
-std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia,
-                                            std::span<const double> armature);
+/// [world][link], bit for bit as for models with the worlds' masses. Overwrites the links of `worlds`.
+std::vector<ReferenceMass> reference_masses(const Model& model, RestingWorlds& worlds);
 
 }  // namespace tarsus

@@ -161,7 +161,7 @@ class StepTerms {
   /// solution.
   bool join_limits(In<R> velocity);
   /// Marks ball joints that move round the end of their range: 1 at the first DoF of each. Empty if there are none.
-  void turning_ranges(double h, In<R> qpos, In<R> qvel, AlignedVector<R>& turning) const;
+  void turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const;
   /// Whether the force of a ball joint's range turns within the step by more than the step resolves, or a spring in its
   /// place (src/constraint/range_spring.hpp) is too soft for that force. The range springs have then changed, and the
   /// caller must solve the step once more.
@@ -209,7 +209,7 @@ class StepTerms {
     bool axial;
     double lower, upper;
     HalfTurn half;  ///< half of `upper`
-    bool light;     ///< of a ball joint: it carries a light link between heavy ones
+    bool light;     ///< of a ball joint: it carries a light link between heavy ones, with the model's masses
     bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
   };
   ContactMotion motion(std::size_t contact) const;

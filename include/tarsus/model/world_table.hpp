@@ -7,12 +7,15 @@
 
 namespace tarsus {
 
-/// Each array is [n][lane], or empty: as in the model.
+/// Each array is [n][lane], or empty: as in the model. See fill().
 template <class R>
 struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
   AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass computed from `inertia` and `armature`
   AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with them
+  AlignedVector<R> light;          ///< [nlink] 1: holds_light_link() with `inertia`, else 0
+  AlignedVector<R> hanging;        ///< [nlink][5] HangingLink computed with `inertia`, `armature` and `gravity`
+  bool hangs = false;              ///< what hangs on some joint may be too heavy for it
   AlignedVector<R> damping;        ///< [nlink] damping of joints
   AlignedVector<R> armature;       ///< [nv]
   AlignedVector<R> friction_loss;  ///< [nlink] dry friction of joints

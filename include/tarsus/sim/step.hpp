@@ -169,6 +169,9 @@ class Stepper {
   /// Equality constraints of the last step: errors, multipliers and status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
 
+  /// What hangs in worlds of the model; null: nothing can.
+  const HangingLinks<R>* hanging() const { return held_.hanging ? &*held_.hanging : nullptr; }
+
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
   TendonForces tendon_forces(int tendon, int world = 0) const;
@@ -221,7 +224,7 @@ class Stepper {
   struct Held {
     std::unique_ptr<EqualitySet> own;  ///< the model's equalities, if the options have no others; loops refer to it
     std::optional<Linkages<R>> linkages;
-    std::optional<HangingLinks<R>> hanging;  ///< empty: no loops, and no chain of links too light for the step
+    std::optional<HangingLinks<R>> hanging;  ///< empty: no loops, and nothing that could hang
     std::optional<SpinResponse<R>> spin;     ///< empty: nothing spins
   };
   struct Alone;

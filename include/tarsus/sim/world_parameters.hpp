@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/constraint/hanging.hpp"
 #include "tarsus/control/actuator.hpp"
 #include "tarsus/control/drive.hpp"
 
@@ -67,8 +68,9 @@ Drives scaled(Drives drives, const Model& model, const WorldParameters& paramete
 /// @param geometry whose pairs the friction applies to; null: no contacts
 /// @param world [lane]
 /// @param servos actuators whose drives have these factors; null: none. Of one lane, both are scaled by themselves
+/// @param hanging of the model, for steps; null: the table is for something else, or nothing can hang
 template <class R>
 void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
-          std::span<const int> world, const ActuatorSet* servos);
+          std::span<const int> world, const ActuatorSet* servos, const HangingLinks<R>* hanging);
 
 }  // namespace tarsus
