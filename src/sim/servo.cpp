@@ -50,10 +50,13 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
     if (a.plain && a.gain[2] != 0) return "actuators whose control is a damping are not supported in SIMD lanes";
     for (const int v : a.dofs) (a.is_joint_servo() ? servo : other)[at(v)] = 1;
   }
+  for (int v = 0; v < model.nv; ++v) other[at(v)] |= actuation.compensates(v);
   for (const Joint& joint : model.joints) {
     const std::size_t v = at(joint.qvel);
     if (joint.nv() == 1 && joint.force_limited && servo[v] && other[v])
-      return "a joint with actuatorfrcrange and both servos and other actuators is not supported in SIMD lanes";
+      return "a joint with actuatorfrcrange and both servos and other actuators or actuatorgravcomp is not supported "
+             "in "
+             "SIMD lanes";
   }
   return {};
 }

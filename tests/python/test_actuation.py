@@ -606,6 +606,21 @@ def test_motors_in_lanes_are_motors_alone():
             assert np.allclose(batch.qpos[world], data.qpos, atol=1e-12) and np.allclose(batch.act[world], data.act, atol=1e-12)
 
 
+@pytest.mark.parametrize("servo", ['position kp="20" kv="1"', 'intvelocity kp="100" actrange="-1 1"', 'dcmotor motorconst="4" resistance="2" gear="3" input="pos" controller="9"'])
+def test_gravity_compensation_is_within_the_range_of_its_joint_in_batches(servo):
+    """A servo that is beyond the range together with the compensation: the joint has the torque at the range's end."""
+    body = '<body {}><joint name="j" axis="0 1 0" {}/><geom size=".1" mass="1" pos=".2 0 0"/></body>'
+    load = tarsus.Model.from_xml_string(f"<mujoco><worldbody>{body.format('', '')}</worldbody></mujoco>")
+    held = body.format('gravcomp="1"', 'actuatorfrcrange="-1 1" actuatorgravcomp="true"')
+    model = tarsus.Model.from_xml_string(f'<mujoco><worldbody>{held}</worldbody><actuator><{servo} joint="j"/></actuator></mujoco>')
+    batch, data = tarsus.Batch(model, 5, dt=1 / 500), tarsus.Data(load)
+    batch.ctrl[:], batch.act[:], data.tau[:] = -2, -1, -1
+    stepper = tarsus.Stepper(data, dt=1 / 500)
+    for _ in range(100):
+        assert batch.step() == 0 and stepper.step() == 0
+    assert np.allclose(batch.qpos, data.qpos, rtol=0, atol=1e-9) and data.qpos[0] > 0.1
+
+
 def test_controls_have_names():
     ours = tarsus.Model.from_xml_string(motor_model(DC + 'input="pos vel voltage" controller="10 0 2"'))
     assert ours.actuators == ["m"] and ours.controls == ["m.pos", "m.vel", "m.voltage"]

@@ -274,6 +274,8 @@ def test_what_lanes_do_not_support_is_named():
     for bodies, rest, options, named in (
             ('<body><joint name="j" actuatorfrcrange="-1 1"/><geom size=".1"/></body>',
              '<actuator><position joint="j" kp="1"/><motor joint="j"/></actuator>', {}, "actuatorfrcrange"),
+            ('<body gravcomp="1"><joint name="j" actuatorfrcrange="-1 1" actuatorgravcomp="true"/><geom size=".1"/></body>',
+             '<actuator><position joint="j" kp="1"/></actuator>', {}, "actuatorgravcomp"),
             ('<body><joint name="j"/><geom size=".1"/></body>', '<actuator><damper joint="j" kv="1" ctrlrange="0 1"/></actuator>', {}, "a damping"),
             ('<body><joint/><geom size=".1"/></body><body mocap="true"><geom size=".1"/></body>', "", {}, "mocap"),
             ('<body><joint type="free" frictionloss="1"/><geom size=".1"/></body>', "", {}, "dry friction of a free joint"),
