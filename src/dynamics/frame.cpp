@@ -16,6 +16,12 @@ SpecPlace<Spec> place_in_bodies(const Model& model, std::vector<Spec> BodySpec::
   return {body, one, frame_on(model, body, {rotation(normalized(one->orientation)), one->position})};
 }
 
+/// The principal axes that the file gives, if it gives any.
+std::optional<Quatd> given_axes(const Model& model, int body) {
+  const std::optional<InertialSpec>& given = model.spec.bodies[std::size_t(body)].inertial;
+  return given && given->axes ? std::optional(normalized(*given->axes)) : std::nullopt;
+}
+
 }  // namespace
 
 LinkFrame frame_on(const Model& model, int body, const Transformd& X) {
@@ -28,8 +34,14 @@ LinkFrame body_frame(const Model& model, int body) { return frame_on(model, body
 
 Mat3d principal_axes(const Model& model, int body) {
   const Body& b = body_at(model, body);
-  const std::optional<InertialSpec>& given = model.spec.bodies[std::size_t(body)].inertial;
-  return given && given->axes ? rotation(normalized(*given->axes)) : eigen(b.inertia).vectors;
+  const std::optional<Quatd> given = given_axes(model, body);
+  return given ? rotation(*given) : eigen(b.inertia).vectors;
+}
+
+Quatd principal_orientation(const Model& model, int body) {
+  const Body& b = body_at(model, body);
+  const std::optional<Quatd> given = given_axes(model, body);
+  return given ? *given : eigen(b.inertia).orientation;
 }
 
 LinkFrame inertial_frame(const Model& model, int body, const Vec3d& com_offset) {

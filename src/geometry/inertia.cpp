@@ -210,7 +210,7 @@ InertiaBox equivalent_box(double mass, const Sym3d& inertia) {
   const Eigen3 e = eigen(inertia);
   const Vec3d& d = e.values;
   const auto half = [&](double a, double b, double c) { return std::sqrt(std::max(0.0, 1.5 * (a + b - c) / mass)); };
-  return {{half(d.y, d.z, d.x), half(d.x, d.z, d.y), half(d.x, d.y, d.z)}, e.vectors};
+  return {{half(d.y, d.z, d.x), half(d.x, d.z, d.y), half(d.x, d.y, d.z)}, e.vectors, e.orientation};
 }
 
 Sym3d shifted_inertia(const Sym3d& inertia, double mass, const Vec3d& offset) {

@@ -366,7 +366,7 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         mass.set("mass", inertial.mass);
         mass.set("pos", inertial.com);
         const Eigen3 principal = eigen(s);
-        const Quatd axes = inertial.axes ? *inertial.axes : quaternion(principal.vectors);
+        const Quatd axes = inertial.axes ? *inertial.axes : principal.orientation;
         const bool along_axes = s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1;
         // Sensors of bodies read these axes. From a full tensor MuJoCo would choose axes itself, in the order of the
         // moments.
@@ -374,7 +374,7 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         if (!along_axes && !own_axes && principal.values.z >= kLeastMoment) {
           mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
         } else {  // MuJoCo accepts zero moments in diaginertia only, with no tolerance in the triangle inequality
-          const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : own_axes ? axes : quaternion(principal.vectors);
+          const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : own_axes ? axes : principal.orientation;
           const Sym3d own = along_axes ? s : rotate(transpose(rotation(q)), s);
           Vec3d v = along_axes || own_axes ? Vec3d{own.xx, own.yy, own.zz} : principal.values;
           for (int k = 0; k < 3; ++k) v[k] = std::max(v[k], 0.0);

@@ -30,6 +30,11 @@ Quatd quaternion(const Mat3d& r) {
   return normalized(q);
 }
 
+Quatd quaternion(const Mat3d& r, const Quatd& near) {
+  const Quatd q = quaternion(r);
+  return q.w * near.w + dot(q.vec(), near.vec()) < 0 ? Quatd{-q.w, -q.x, -q.y, -q.z} : q;
+}
+
 Quatd axis_angle(const Vec3d& axis, double angle) {
   const double s = elementary::sin(0.5 * angle) / norm(axis);
   return {elementary::cos(0.5 * angle), axis.x * s, axis.y * s, axis.z * s};
@@ -75,6 +80,7 @@ double rotation_error(const Mat3d& R) {
 Eigen3 eigen(const Sym3d& s) {
   double a[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
   Mat3d v = identity3<double>();
+  Quatd product{1, 0, 0, 0};
   const double scale = std::abs(s.xx) + std::abs(s.yy) + std::abs(s.zz);
   for (int rotations = 0; rotations < 200; ++rotations) {
     const double xy = std::abs(a[0][1]), xz = std::abs(a[0][2]), yz = std::abs(a[1][2]);
@@ -95,14 +101,18 @@ Eigen3 eigen(const Sym3d& s) {
       v(k, p) = c * vkp - sn * vkq, v(k, q) = sn * vkp + c * vkq;
     }
     a[p][q] = a[q][p] = 0;
+    const double cos_half = std::sqrt((1 + c) / 2), sin_half = sn / (2 * cos_half);
+    const Vec3d axis = is_yz ? Vec3d{-1, 0, 0} : is_xy ? Vec3d{0, 0, -1} : Vec3d{0, 1, 0};
+    product = product * Quatd{cos_half, axis.x * sin_half, axis.y * sin_half, axis.z * sin_half};
   }
   Vec3d d{a[0][0], a[1][1], a[2][2]};
   for (const int j : {0, 1, 0}) {  // exchanged by a quarter turn about the third axis
     if (!(d[j + 1] - d[j] > kEigenRounding * scale)) continue;
     std::swap(d[j], d[j + 1]);
     for (int k = 0; k < 3; ++k) v(k, j) = std::exchange(v(k, j + 1), -v(k, j));
+    product = product * Quatd{1, j == 1 ? 1.0 : 0.0, 0, j == 0 ? 1.0 : 0.0};
   }
-  return {d, v};
+  return {d, v, quaternion(v, product)};
 }
 
 }  // namespace TARSUS_ISA

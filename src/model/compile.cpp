@@ -277,10 +277,8 @@ void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Tr
     model.quaternions.push_back(model.nq + qpos_count(spec.type) - 4);
   model.nq += qpos_count(spec.type);
   model.nv += qvel_count(spec.type);
-  // Of the two quaternions of that rotation, use the one in the file, so that states compare number for number.
-  const Quatd given = spec_.bodies[body].orientation, either = quaternion(X_PB.R);
-  const bool same = either.w * given.w + dot(either.vec(), given.vec()) >= 0;
-  append_drawn_qpos(spec, X_PB.p, same ? either : Quatd{-either.w, -either.x, -either.y, -either.z}, model.qpos0);
+  // The sign is that of the file's quaternion, so that states compare number for number.
+  append_drawn_qpos(spec, X_PB.p, quaternion(X_PB.R, spec_.bodies[body].orientation), model.qpos0);
   model.armature.insert(model.armature.end(), qvel_count(spec.type), spec.armature);
   model.dof_joint.insert(model.dof_joint.end(), qvel_count(spec.type), int(model.joints.size()) - 1);
   model.bodies[body].link = int(model.joints.size()) - 1;

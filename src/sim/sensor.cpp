@@ -64,10 +64,8 @@ FramePlace place_of(const Model& model, const std::string& type, const std::stri
   }
   if (type == "body" || type == "xbody") {
     const int body = body_named(model, name, where);
-    const LinkFrame own = body_frame(model, body);
-    if (type == "xbody") return {own, body, {1, 0, 0, 0}};
-    const LinkFrame inertial = inertial_frame(model, body);
-    return {inertial, body, quaternion(transpose(own.X.R) * inertial.X.R)};
+    if (type == "xbody") return {body_frame(model, body), body, {1, 0, 0, 0}};
+    return {inertial_frame(model, body), body, principal_orientation(model, body)};
   }
   throw InputError(where, "frames of type \"" + type + "\" are not supported");
 }
@@ -617,10 +615,9 @@ void SensorSet::read_frame(const Sensor& s, const SensorInput& state, double* ou
     const auto along_tree = [&](int body, const Quatd& turn) {
       return orientation_along_tree(model_, actuation_.data(), state.qpos, body) * turn;
     };
-    Quatd like = along_tree(s.body, s.turn), q = quaternion(transpose(X_ref.R) * X.R);
-    if (s.has_reference) like = conjugate(along_tree(s.reference_body, s.reference_turn)) * like;
-    if (like.w * q.w + like.x * q.x + like.y * q.y + like.z * q.z < 0) q = {-q.w, -q.x, -q.y, -q.z};
-    return store_in(q, out);
+    Quatd near = along_tree(s.body, s.turn);
+    if (s.has_reference) near = conjugate(along_tree(s.reference_body, s.reference_turn)) * near;
+    return store_in(quaternion(transpose(X_ref.R) * X.R, near), out);
   }
   if (s.kind == framexaxis) return store_in(transpose_mul(X_ref.R, X.R.column_x()), out);
   if (s.kind == frameyaxis) return store_in(transpose_mul(X_ref.R, X.R.column_y()), out);

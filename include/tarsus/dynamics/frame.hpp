@@ -23,6 +23,8 @@ LinkFrame body_frame(const Model& model, int body);
 /// A body's principal axes in its frame, as the columns of a rotation: those that the file gives (of <inertial> or of a
 /// single geom), else those computed from the moments.
 Mat3d principal_axes(const Model& model, int body);
+/// Their quaternion, with MuJoCo's sign.
+Quatd principal_orientation(const Model& model, int body);
 /// At the centre of mass, along the principal axes.  @param com_offset of a world's own centre of mass, body axes [m]
 LinkFrame inertial_frame(const Model& model, int body, const Vec3d& com_offset = {0, 0, 0});
 /// inertial_frame() of a body that joints can move.

@@ -56,6 +56,7 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points);
 struct InertiaBox {
   Vec3d half_size{0, 0, 0};
   Mat3d axes = identity3<double>();
+  Quatd orientation{1, 0, 0, 0};  ///< of the axes
 };
 /// MuJoCo's equivalent box, used to fit primitives to meshes: principal moments in descending order give the sizes.
 /// @param mass > 0 [kg] (or the volume [m³] for unit density)  @param inertia about the centre of mass [kg m² | m⁵]

@@ -10,6 +10,8 @@ inline constexpr double kPi = 3.14159265358979323846;
 
 /// Unit quaternion of a rotation matrix (Shepperd's choice of the largest component).
 Quatd quaternion(const Mat3d& r);
+/// Of the two quaternions of that rotation, the one nearer to `near`.
+Quatd quaternion(const Mat3d& r, const Quatd& near);
 /// Rotation by `angle` radians about `axis` (any length but zero).
 Quatd axis_angle(const Vec3d& axis, double angle);
 /// Shortest rotation that turns the direction of `from` into that of `to`; both non-zero.
@@ -30,6 +32,7 @@ inline constexpr double kRotationError = 1e-6;  ///< admits matrices that are wr
 struct Eigen3 {
   Vec3d values;
   Mat3d vectors;
+  Quatd orientation;  ///< of the vectors; its sign is that of the product of the rotations
 };
 Eigen3 eigen(const Sym3d& s);
 

@@ -81,7 +81,7 @@ std::optional<InertialSpec> Builder::from_geoms(int body) {
     const Mat3d r = rotation(geom.orientation);
     if (parts.empty()) {  // axes of the only geom; of a mesh its principal axes
       sum.axes = geom.orientation;
-      if (geom.type == GeomType::mesh) *sum.axes = *sum.axes * quaternion(eigen(shape->inertia).vectors);
+      if (geom.type == GeomType::mesh) *sum.axes = *sum.axes * eigen(shape->inertia).orientation;
     }
     parts.push_back({shape->volume, geom.position + r * shape->com, rotate(r, shape->inertia)});
     sum.mass += parts.back().mass;
@@ -147,7 +147,7 @@ void Builder::check_inertia(int index) {
   }
   if (changed) {
     inertial.inertia = from_principal(principal, values);
-    if (!inertial.axes) inertial.axes = quaternion(principal.vectors);
+    if (!inertial.axes) inertial.axes = principal.orientation;
   }
   if (values.z > 0 && values.x > kWorstRatio * values.z) {
     report(Severity::warning,

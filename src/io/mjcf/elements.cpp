@@ -131,7 +131,7 @@ void Builder::add_inertial(const Task& task) {
   if (!has_full)
     inertial.axes = pose.orientation;
   else if (!is_identity(task.frame))  // MuJoCo's: it turns the axes, whose order and signs are of the tensor as written
-    inertial.axes = pose.orientation * quaternion(eigen(inertial.inertia).vectors);
+    inertial.axes = pose.orientation * eigen(inertial.inertia).orientation;
   if (turned || !is_identity(task.frame)) inertial.inertia = rotate(rotation(pose.orientation), inertial.inertia);
   body.inertial = std::move(inertial);
   explicit_inertia_[static_cast<std::size_t>(task.body)] = true;
@@ -221,7 +221,7 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
   if (!(scale > 0)) e.error("attribute 'fitscale' must be positive", "fitscale");
   geom.size = geom.size * scale;
   geom.position = geom.position + rotate(geom.orientation, centre);
-  geom.orientation = normalized(geom.orientation * quaternion(axes));
+  geom.orientation = normalized(geom.orientation * box.orientation);
 }
 
 void Builder::add_site(const Task& task) {

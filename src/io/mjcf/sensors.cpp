@@ -66,7 +66,7 @@ void Builder::find_mesh_frame(const XmlElement& e, GeomSpec& geom) {
   const int mesh = index_of(spec_.meshes, geom.mesh);
   const ShapeInertia* mass =
       mesh < 0 || spec_.meshes[std::size_t(mesh)].vertices.empty() ? nullptr : mesh_mass(mesh, &e);
-  if (mass) geom.mesh_centre = mass->com, geom.mesh_axes = quaternion(eigen(mass->inertia).vectors);
+  if (mass) geom.mesh_centre = mass->com, geom.mesh_axes = eigen(mass->inertia).orientation;
 }
 
 /// Sets the frames of the mesh geoms that a sensor names.
