@@ -101,6 +101,21 @@ def test_actuators_on_replicas_are_replicated(part, count):
 
 
 @pytest.mark.parametrize("part", [
+    '<actuator><motor joint="{}"/></actuator>', '<tendon><fixed><joint joint="{}" coef="1"/></fixed></tendon>', '<sensor><jointpos joint="{}"/></sensor>',
+    '<equality><joint joint1="{}"/></equality>'])
+def test_names_of_replicas_and_of_what_is_replicated_differ(part):
+    """The first replica of j1 is j10. MuJoCo makes elements for it and for the replicas of j10."""
+    body = '<body pos="{0} 0 0"><joint name="j{0}"/><geom size=".1"/></body>'
+    text = f'<mujoco><worldbody><replicate count="2" offset="0 1 0" {{}}>{body.format(1)}{body.format(10)}</replicate></worldbody>\n{part}</mujoco>'
+    assert tarsus.Model.from_xml_string(text.format("", "j1")).nv == 4
+    with pytest.raises(tarsus.InputError, match=":2:.*joint 'j10' is replicated, but a replica of joint 'j1' has that name too"):
+        tarsus.Model.from_xml_string(text.format("", "j10"))
+    for joint in ("j1", "j10"):
+        theirs, ours = read_both(text.format('sep="_"', joint))
+        assert (ours.nu, ours.nq) == (theirs.nu, theirs.nq)
+
+
+@pytest.mark.parametrize("part", [
     '<equality><tendon tendon1="f"/></equality>', '<equality><tendon tendon1="f" tendon2="t"/></equality>', '<equality><tendon tendon1="f" tendon2="F"/></equality>',
     '<equality><joint joint1="j" joint2="sl"/></equality>', '<equality><joint joint1="j" joint2="J"/></equality>',
     '<equality><weld body1="b" body2="o"/></equality>', '<equality><weld body1="o" body2="b"/></equality>', '<equality><weld body1="b"/></equality>',

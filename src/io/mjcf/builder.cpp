@@ -128,16 +128,35 @@ const std::set<int>* Builder::made_in(Kind kind, const std::string& name) const 
   return found == replicas_.made.end() ? nullptr : &found->second;
 }
 
+void Builder::refuse_ambiguous(const XmlElement& e, const Reference& reference, const Scope& scope) const {
+  const std::string name(*e.peek(reference.attribute)), full = scope.naming.of(name);
+  for (std::size_t i = 1; i < replicas_.all.size(); ++i) {
+    const std::string& suffix = replicas_.all[i].suffix;
+    if (!full.ends_with(suffix)) continue;
+    const std::string original = full.substr(0, full.size() - suffix.size());
+    const std::set<int>* replicas = made_in(reference.kind, original);
+    if (!replicas || replicas->count(static_cast<int>(i)) == 0) continue;
+    return e.error(fmt::format("{0} {1} is replicated, but a replica of {0} {2} has that name too: "
+                               "give the <replicate> another sep, such as \"_\"",
+                               mjcf::name(reference.kind), quote(name), quote(original)),
+                   reference.attribute);
+  }
+}
+
 std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, bool whole) {
   std::vector<const std::set<int>*> made;
   bool outside = false;
   const bool tendon = e.is("fixed") || e.is("spatial");
   for (const XmlElement& part : tendon ? scope.source->items(e) : std::vector{e}) {
-    for (const auto& [attribute, kind] : references(part)) {
-      const std::string name(*part.peek(attribute));
+    for (const Reference& reference : references(part)) {
+      const Kind kind = reference.kind;
+      const std::string name(*part.peek(reference.attribute));
       if (kind == Kind::body && is_world(part, scope, name)) continue;
-      const std::set<int>* replicas =
-          find(kind, scope.naming.of(name)) < 0 ? made_in(kind, scope.naming.prefix + name) : nullptr;
+      const std::set<int>* replicas = made_in(kind, scope.naming.prefix + name);
+      if (replicas && find(kind, scope.naming.of(name)) >= 0) {
+        if (replicas->count(scope.replica) == 0) refuse_ambiguous(part, reference, scope);
+        replicas = nullptr;
+      }
       replicas ? made.push_back(replicas) : void(outside = true);
     }
   }

@@ -200,6 +200,8 @@ class Builder {
   /// The scopes in which to read an element of a section: its own, or one for each replica with the elements that it
   /// refers to. With `whole`, only replicas that contain all of them.
   std::vector<Scope> instances(const XmlElement& e, const Scope& scope, bool whole);
+  /// Reports a name that belongs both to a replica of one element and to another element that is replicated.
+  void refuse_ambiguous(const XmlElement& e, const Reference& reference, const Scope& scope) const;
   /// Replicas in which the name was declared; null if there are none.
   const std::set<int>* made_in(Kind kind, const std::string& name) const;
 
