@@ -305,7 +305,7 @@ bool XmlElement::read(const char* attribute, std::vector<double>& out, Count cou
 
 bool XmlElement::read(const char* attribute, std::vector<int>& out, Count count) const {
   const auto value = this->attribute(attribute);
-  return value && take(*this, attribute, parse_integers(*value, count), out);
+  return !is_empty(attribute) && take(*this, attribute, parse_integers(*value, count), out);
 }
 
 std::vector<std::pair<std::string, std::string>> XmlElement::all_attributes() const {

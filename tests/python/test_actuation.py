@@ -1714,6 +1714,35 @@ def test_laws_that_begin_with_a_pids_are_refused(element):
         tarsus.Model.from_xml_string(text)
 
 
+@pytest.mark.parametrize("element", ["general", "general dyntype='none' gaintype='fixed' biastype='none'", "general dyntype='integrator' actdim='1'", "position kp='2'",
+                                     "general dyntype='dcmotor' gaintype='dcmotor' biastype='dcmotor' actearly='true' gainprm='1 2'"])
+def test_laws_that_begin_with_a_dcmotors_are_refused(element):
+    """MuJoCo's <dcmotor> leaves its resistance and constants in the gainprm of its class."""
+    text = (f"<mujoco><default><dcmotor motorconst='2' resistance='3'/></default><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody>"
+            f"<actuator><{element} joint='j'/></actuator></mujoco>")
+    if element.startswith("general"):
+        with pytest.raises(tarsus.InputError, match="the default class of this <general> contains a <dcmotor>"):
+            tarsus.Model.from_xml_string(text)
+    else:
+        assert tarsus.Model.from_xml_string(text).nu == 1
+
+
+@pytest.mark.parametrize("numbers", ["timeconst='-1 -1'", "timeconst='-1 .05'", "timeconst='.02 -1'", "range='-1 -1'", "range='-1 1.2'", "range='.6 -1'", "range='-1 1'",
+                                     "range='0 1' timeconst='0 .05'", "force='-1' lmin='-1'"])
+@pytest.mark.parametrize("default", ["", "<muscle range='.7 1.1' timeconst='.02 .03' force='3'/>"])
+def test_negative_numbers_of_muscles_mean_mujocos_own(numbers, default):
+    text = (f"<mujoco><default>{default}</default><worldbody><body><joint name='j' axis='0 1 0'/><geom size='.1' pos='.2 0 0'/></body></worldbody>"
+            f"<actuator><muscle joint='j' lengthrange='-1 1' {numbers}/></actuator></mujoco>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for act in (0.2, 0.9):  # with both time constants
+        for d in (their_data, data):
+            d.ctrl[:], d.act[:], d.qpos[:] = 0.5, act, 0.1
+        mujoco.mj_forward(theirs, their_data)
+        found = tarsus.actuation(ours, data)
+        assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9) and np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9)
+
+
 @pytest.mark.parametrize("length", [0, 1e-9, 0.5, 7])
 def test_quaternions_may_have_any_length(length):
     """Zero quaternions mean no rotation; the others rotate like those of unit norm."""

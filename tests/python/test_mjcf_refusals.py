@@ -10,10 +10,10 @@ MODEL = """<mujoco><compiler autolimits="{}"/><worldbody><site name="w"/><body><
 {}</actuator></mujoco>"""
 
 
-def agree(tendon="", actuator="", autolimits="true", equality="", default=""):
+def agree(tendon="", actuator="", autolimits="true", equality="", default="", place=r":[23]:"):
     text = MODEL.format(autolimits, tendon, actuator).replace("<tendon>", f"<equality>{equality}</equality><tendon>")
     text = text.replace("<worldbody>", f"<default>{default}</default><worldbody>")
-    return both_take(text, r":[23]:")
+    return both_take(text, place)
 
 
 @pytest.mark.parametrize("path, fine", [
@@ -198,6 +198,30 @@ def test_parameters_of_muscles(numbers, fine):
     for law in ("gaintype=", "biastype="):
         assert agree(actuator=f'<general joint="x" {law}"muscle" {law[:4]}prm="{numbers}" lengthrange="-1 1"/>') == fine
     assert not agree(actuator=f'<general joint="x" gaintype="muscle" biastype="muscle" gainprm="{numbers}" lengthrange="-1 1"/>')
+
+
+INPUTS = ["banana", "pos", "vel", "ff", "voltage", "pressure", "pos vel", "vel pos", "pos pos", "pos vel ff", "ff voltage", "pos,vel", "Pos", "none", "pos none", "expmap", "quat", "", " ", " pos"]
+
+
+@pytest.mark.parametrize("text", INPUTS)
+def test_inputs_of_actuators(text):
+    for law in ("", 'gaintype="affine" dyntype="integrator"', 'gaintype="muscle" lengthrange="0 1" gainprm=".75 1.05 -1 200 .5 1.6 1.5 1.3 1.2"', 'gaintype="user"',
+                'gaintype="dcmotor" dyntype="dcmotor" biastype="dcmotor" actearly="true" gainprm="2 1"', 'gaintype="pid" biastype="affine" gainprm="0" biasprm="0 -3 -1"'):
+        if '"pid"' not in law and '"dcmotor"' not in law or text not in ("expmap", "quat"):  # further names of pos and vel
+            agree(actuator=f'<general joint="x" {law} input="{text}"/>')
+    if text not in ("expmap", "quat"):
+        agree(actuator=f'<dcmotor joint="x" input="{text}" motorconst="1" resistance="1"/>')
+        agree(actuator=f'<pid joint="x" kp="1" input="{text}"/>')
+    agree(actuator=f'<orientation site="s" refsite="w" input="{text}"/>')
+    for element in ("general", 'dcmotor motorconst="1" resistance="1"', "pid", "orientation"):
+        agree(default=f'<{element} input="{text}"/>', place="'input'")
+    for element in ("motor", 'muscle lengthrange="0 1"', "general", 'dcmotor motorconst="1" resistance="1"'):
+        agree(default=f'<general input="{text}"/>', actuator=f'<{element} joint="x"/>', place="'input'")
+
+
+@pytest.mark.parametrize("target, fine", [('site="s" refsite="w"', True), ('site="s"', False), ('joint="z"', True)])
+def test_what_orientations_turn(target, fine):
+    assert agree(actuator=f"<orientation {target}/>") == fine
 
 
 def test_laws_of_the_users_have_as_many_activations_as_they_say():

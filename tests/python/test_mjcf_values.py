@@ -44,6 +44,7 @@ PATH = '<site name="w"/><body><joint/><geom size=".1"/><site name="s"/></body>'
     ("geom", 'surfacevel="{}"', {"1 0 0": True, "1 2 3 4 5 6": True, "1 2 3 4 5 6 7": False}),
     ("top", '<option ls_iterations="{}"/>', {"9": True, "1.5": False}),
     ("top", '<option sdf_initpoints="{}"/>', {"9": True, "1.5": False}),
+    ("top", '<compiler inertiagrouprange="{}"/>', {"0 5": True, "-1 2": True, "": True, "0.5 3": False, "0 5.5": False, "3000000000 5": False, "0": False, "0 1 2": False}),
     ("top", '<option actuatorgroupdisable="{}"/>', {"0 30": True, "-1": False, "31": False}),
     ("top", '<size nuserdata="{}"/>', {"0": True, "-1": False}),
     ("top", '<asset><texture name="t" type="2d" builtin="flat" width="8" height="8" {}/></asset>', {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -120,7 +121,7 @@ class XmlElement {
             Infinities infinities = Infinities::refuse) const;
   bool read(const char* attribute, std::vector<int>& out, Count count = Count::any()) const;
   /// Sets the first numbers of `out`, at least `least` of them (default: all).
-  template <class T, std::size_t N>
+  template <std::floating_point T, std::size_t N>
   bool read(const char* attribute, std::array<T, N>& out, std::size_t least = N,
             Infinities infinities = Infinities::refuse) const {
     std::vector<double> values;

@@ -1,5 +1,6 @@
 // Actuators: the gain, bias and activation that each shortcut element stands for, by MuJoCo's rules.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,22 @@ void refuse_negative(const XmlElement& e, const char* attribute, double value) {
   if (value < 0) e.error(fmt::format("attribute '{}' is {}, expected at least 0", attribute, value), attribute);
 }
 
+/// Reads the list of inputs, whose words have a fixed order. Which of them a law has is checked once it is complete.
+void read_input(const XmlElement& e, ActuatorState& state) {
+  static constexpr std::array<std::string_view, 5> kWords{"pos", "vel", "ff", "voltage", "pressure"};
+  std::string text;
+  if (!e.read("input", text)) return;
+  const std::vector<std::string_view> given = split_blanks(text);
+  std::size_t found = 0;
+  for (const std::string_view word : kWords) found += found < given.size() && given[found] == word;
+  if (found < given.size() && text != "none" && text != "expmap" && text != "quat") {
+    return e.error(
+        fmt::format("attribute 'input' is {}, expected some of {} in this order", quote(text), fmt::join(kWords, ", ")),
+        "input");
+  }
+  if (!given.empty()) state.motor.input = text;
+}
+
 void general(const XmlElement& e, ActuatorState& state) {
   read_word(e, "dyntype", {"none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor", "pid"},
             state.dynamics);
@@ -31,7 +48,8 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("inheritrange", state.inherit_range);
   e.read("actdim", state.activation_count);
   ActuatorState::Motor& motor = state.motor;
-  e.read("input", motor.input), e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
+  read_input(e, state);
+  e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
 }
 
 void motor(const XmlElement&, ActuatorState& state) {
@@ -114,17 +132,24 @@ void cylinder(const XmlElement& e, ActuatorState& state) {
   set(state, "fixed", "affine", "filter");
 }
 
+constexpr std::array<double, 10> kMuscleGain{0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2};
+constexpr std::array<double, 10> kMuscleDynamics{0.01, 0.04};
+
+/// A negative number means MuJoCo's own, whatever the class has.
 void muscle(const XmlElement& e, ActuatorState& state) {
-  auto& gain = state.gain_parameters;
+  auto &gain = state.gain_parameters, &dynamics = state.dynamics_parameters;
   std::array<double, 2> pair{};
-  if (e.read("timeconst", pair)) std::copy(pair.begin(), pair.end(), state.dynamics_parameters.begin());
-  if (e.read("tausmooth", state.dynamics_parameters[2])) refuse_negative(e, "tausmooth", state.dynamics_parameters[2]);
-  if (e.read("range", pair)) std::copy(pair.begin(), pair.end(), gain.begin());
+  const auto given = [](double value, double otherwise) { return value < 0 ? otherwise : value; };
+  if (e.read("timeconst", pair))
+    for (std::size_t i = 0; i < 2; ++i) dynamics[i] = given(pair[i], kMuscleDynamics[i]);
+  if (e.read("range", pair))
+    for (std::size_t i = 0; i < 2; ++i) gain[i] = given(pair[i], kMuscleGain[i]);
+  if (e.read("tausmooth", dynamics[2])) refuse_negative(e, "tausmooth", dynamics[2]);
   static constexpr std::pair<const char*, std::size_t> kNumbers[] = {
       {"force", 2}, {"scale", 3}, {"lmin", 4}, {"lmax", 5}, {"vmax", 6}, {"fpmax", 7}, {"fvmax", 8}};
   for (const auto& [attribute, place] : kNumbers) {
     double value = 0;
-    if (e.read(attribute, value) && value >= 0) gain[place] = value;
+    if (e.read(attribute, value)) gain[place] = given(value, kMuscleGain[place]);
   }
   state.bias_parameters = gain;
   set(state, "muscle", "muscle", "muscle");
@@ -157,7 +182,7 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
     state.spec.force_range = {-std::max(0.0, most), std::max(0.0, most)};
   }
   e.read("controller", motor.controller, 1);
-  e.read("input", motor.input);
+  read_input(e, state);
   std::array<double, 2> inductance{};
   if (e.read("inductance", inductance, 1)) {
     motor.electric_time = inductance[0] > 0 && motor.resistance > 0 ? inductance[0] / motor.resistance : inductance[1];
@@ -167,6 +192,7 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
   e.read("lugre", motor.lugre, 1);
   e.read("cogging", motor.cogging, 1);
   set(state, "dcmotor", "dcmotor", "dcmotor");
+  state.motor_element = "dcmotor";
 }
 
 void pid(const XmlElement& e, ActuatorState& state) {
@@ -181,7 +207,7 @@ void pid(const XmlElement& e, ActuatorState& state) {
     if (has_kv) e.error("'kv' and 'dampratio' exclude each other", "dampratio");
     state.bias_parameters[2] = ratio;
   }
-  e.read("input", motor.input);
+  read_input(e, state);
   e.read("posrange", state.spec.control_range);
   e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
   inherit_range(e, e.has("posrange") || e.has("ctrlrange"), state.spec.control_range, state);
@@ -189,14 +215,14 @@ void pid(const XmlElement& e, ActuatorState& state) {
   if (e.read("imax", motor.integral_max)) refuse_negative(e, "imax", motor.integral_max);
   if (e.read("slewmax", motor.slew_max)) refuse_negative(e, "slewmax", motor.slew_max);
   set(state, "pid", "pid", "pid");
-  state.of_pid = true;
+  state.motor_element = "pid";
 }
 
 /// Reads elements without an affine law. The kind is kept by name, and nothing is computed from the attributes.
 void opaque(const XmlElement& e, ActuatorState& state) {
   if (e.is("orientation")) {
     check_value(e, "kp", "1"), check_value(e, "kv", "1"), check_value(e, "dampratio", "1");
-    e.ignore({"input"});
+    read_input(e, state);
   } else {
     e.all_attributes();
     e.mark_all_children();
@@ -262,8 +288,7 @@ void begin(const Element& kind, ActuatorState& state) {
     };
     const auto law = std::find_if(state.laws.rbegin(), state.laws.rend(), fits);
     ActuatorLawState own;
-    if (kind.name == "muscle")
-      own.gain_parameters = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2}, own.dynamics_parameters = {0.01, 0.04};
+    if (kind.name == "muscle") own.gain_parameters = kMuscleGain, own.dynamics_parameters = kMuscleDynamics;
     static_cast<ActuatorLawState&>(state) = law == state.laws.rend() ? own : law->second;
     if (law != state.laws.rend() && law->first == "general") take_motor_constants(state);
   }

@@ -48,14 +48,28 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
     e.error("scale, vmax, fpmax and fvmax of a muscle must be positive", "scale");
 }
 
+/// A fixed or affine gain has one input, which MuJoCo only names; a muscle or user gain has none that may be named.
+void check_input(const XmlElement& e, const ActuatorState& state) {
+  const std::vector<std::string_view> given = split_blanks(state.motor.input);
+  const bool orients = e.is("orientation"), one = orients || state.gain_type == "fixed" || state.gain_type == "affine";
+  if ((state.gain_type == "muscle" || state.gain_type == "user") && e.peek("input") && !given.empty())
+    return e.error(fmt::format("a law with {} gain has no 'input'", state.gain_type), "input");
+  const std::string_view input = given.size() == 1 ? given[0] : "";
+  const bool fine =
+      input == "pos" || input == "vel" || input == "expmap" || input == "quat" || (input == "pressure" && !orients);
+  if (one && !given.empty() && !fine)
+    e.error(fmt::format("attribute 'input' is {}, expected {}", quote(state.motor.input),
+                        orients ? "expmap or quat" : "one of pos, vel and pressure"),
+            "input");
+}
+
 }  // namespace
 
 void check_motor_law(const XmlElement& e, const ActuatorState& state) {
-  const bool dc = state.dynamics == "dcmotor" && !state.spec.activation_early && !e.peek("dyntype");
-  if (dc || state.of_pid)
+  if (state.motor_element)
     return e.error(
         fmt::format("the default class of this <{0}> contains a <{1}>, which is not supported: write <{1}> here",
-                    e.name(), dc ? "dcmotor" : "pid"));
+                    e.name(), state.motor_element));
   if (state.dynamics == "dcmotor" && !state.spec.activation_early)
     e.error("dyntype 'dcmotor' needs actearly='true'", "dyntype");
   if (state.gain_type == "dcmotor" && state.dynamics != "dcmotor")
@@ -95,6 +109,9 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
   if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
   if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);
   const TransmissionType on = state.spec.transmission;
+  if ((e.is("general") && !motor) || e.is("orientation")) check_input(e, state);
+  if (e.is("orientation") && on == TransmissionType::site && state.spec.reference.empty())
+    e.error("<orientation> on a site needs 'refsite'", "site");
   if (on == TransmissionType::joint || on == TransmissionType::joint_in_parent || on == TransmissionType::tendon)
     return;
   if (state.armature != 0) e.error("'armature' needs a joint or a tendon", "armature");

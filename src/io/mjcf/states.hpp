@@ -72,7 +72,7 @@ struct ActuatorLawState {
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
-  bool of_pid = false;  ///< a <pid> wrote a part of the law
+  const char* motor_element = nullptr;  ///< "dcmotor" or "pid" if such an element wrote a part of the law
   /// Constants of dcmotor and pid, from which their law is made when the element is complete.
   struct Motor {
     double constant = 0;                 ///< [N m/A], [V s/rad]

@@ -267,7 +267,8 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   if (read_word(e, "inertiafromgeom", {"true", "false", "auto"}, word)) {
     compiler.inertia_from_geom = word == "auto" ? std::nullopt : std::optional<bool>(word == "true");
   }
-  e.read("inertiagrouprange", compiler.inertia_groups);
+  std::vector<int> groups;
+  if (e.read("inertiagrouprange", groups, Count::exactly(2))) compiler.inertia_groups = {groups[0], groups[1]};
   if (e.read("assetdir", word)) compiler.mesh_directory = compiler.texture_directory = word;
   e.read("meshdir", compiler.mesh_directory);
   e.read("texturedir", compiler.texture_directory);
