@@ -54,9 +54,8 @@ std::string servos_refusal(const Model& model, const Actuation& actuation, bool 
   for (const Joint& joint : model.joints) {
     const std::size_t v = at(joint.qvel);
     if (joint.nv() == 1 && joint.force_limited && servo[v] && other[v])
-      return "a joint with actuatorfrcrange and both servos and other actuators or actuatorgravcomp is not supported "
-             "in "
-             "SIMD lanes";
+      return "a joint with actuatorfrcrange and both servos and other actuators or actuatorgravcomp is not "
+             "supported in SIMD lanes";
   }
   return {};
 }
