@@ -154,7 +154,7 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
   const R* pull = phi;
   if (equalities_.has_tendons()) {
     pack_.pull.assign(phi, phi + m * w), pull = pack_.pull.data();
-    equalities_.limit_lengths<R>(int(w), {in.qpos, w * model_.nq}, pack_.pull);
+    equalities_.limit_lengths<R>(data.own ? data.own + place : nullptr, int(w), {in.qpos, w * model_.nq}, pack_.pull);
   }
   set_targets(equalities_, w, in.dt, in.drift_time, pull, rate, bias, ahead_.empty() ? nullptr : ahead_.data() + first,
               pack_.rhs.data(), pack_.sigma.data());

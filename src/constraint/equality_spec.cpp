@@ -56,7 +56,6 @@ class TendonState {
     integrate<double>(model_, data_, qpos, turn, 1.0, moved_);
     place(moved_);
   }
-  const Model& model() const { return model_; }
   void bias(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) {
     tendon_bias(model_, tendons_, data_, qpos, qvel, out);
   }
@@ -72,11 +71,12 @@ constexpr double kLookAhead = 0.5;      ///< largest turn of a joint that is loo
 constexpr double kLengthClosed = 1e-5;  ///< smaller errors are not limited [m]
 
 /// φ, or what the joints can take back of it (reachable_change).
+/// @param inertia [nv] Model::carried_inertia, or a world's own
 /// @param each_arm calls f(dof, its share of ∂φ/∂q) at the pose of `state`
 template <class EachArm>
-double within_reach(TendonState& state, std::span<const double> qpos, double phi, const EachArm& each_arm) {
+double within_reach(TendonState& state, std::span<const double> qpos, std::span<const double> inertia, double phi,
+                    const EachArm& each_arm) {
   if (!(std::abs(phi) >= kLengthClosed) || std::isinf(phi)) return phi;
-  const std::vector<double>& inertia = state.model().carried_inertia;
   std::vector<double> slope(inertia.size(), 0.0);
   state.place(qpos);
   each_arm([&](int dof, double arm) { slope[std::size_t(dof)] += arm; });
@@ -168,26 +168,29 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   };
   const int index = add_user(spec.name, std::move(rows));
   equalities_[index].kind = EqualityKind::tendon;
-  const auto reach = [state, each_arm](std::span<const double> q, double phi) {
-    return within_reach(*state, q, phi, each_arm);
+  const auto reach = [state, each_arm](std::span<const double> q, std::span<const double> inertia, double phi) {
+    return within_reach(*state, q, inertia, phi, each_arm);
   };
   tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at, reach});
   return index;
 }
 
 template <class R>
-void EqualitySet::limit_lengths(int width, In<R> qpos, Out<R> phi) const {
+void EqualitySet::limit_lengths(const WorldTable<R>* own, int width, In<R> qpos, Out<R> phi) const {
   std::vector<double> q(std::size_t(model_->nq));
   for (int lane = 0; lane < width; ++lane) {
     for (std::size_t i = 0; i < q.size(); ++i) q[i] = double(qpos[i * std::size_t(width) + std::size_t(lane)]);
+    std::span<const double> inertia = model_->carried_inertia;
+    if (own && !own->carried_inertia.empty())
+      inertia = std::span(own->carried_inertia).subspan(std::size_t(lane * model_->nv), std::size_t(model_->nv));
     for (const TendonRow& t : tendon_rows_) {
       R& error = phi[std::size_t(t.row * width + lane)];
-      error = R(t.within_reach(q, double(error)));
+      error = R(t.within_reach(q, inertia, double(error)));
     }
   }
 }
-template void EqualitySet::limit_lengths<double>(int, In<double>, Out<double>) const;
-template void EqualitySet::limit_lengths<float>(int, In<float>, Out<float>) const;
+template void EqualitySet::limit_lengths<double>(const WorldTable<double>*, int, In<double>, Out<double>) const;
+template void EqualitySet::limit_lengths<float>(const WorldTable<float>*, int, In<float>, Out<float>) const;
 
 void EqualitySet::add_tendon_forces(std::span<const double> qpos, std::span<const double> multipliers,
                                     std::span<double> along) const {

@@ -10,11 +10,11 @@ namespace tarsus {
 
 constexpr double kRoundness = 1e-2;  ///< deviation from a round inertia, as a share of that about the axis
 
-/// Whether a link's inertia is round about its joint's axis, z.
-static bool is_round(const LinkConstants<double>& link) {
-  const double most = kRoundness * link.I[5], *const I = link.I, *const h = link.h;
-  return link.mass > 0 && std::abs(I[0] - I[3]) <= most && std::abs(I[1]) <= most && std::abs(I[2]) <= most &&
-         std::abs(I[4]) <= most && (h[0] * h[0] + h[1] * h[1]) / link.mass <= most * kRoundness;
+bool is_round(const RigidInertia<double>& link) {
+  const auto& [mass, h, I] = link;
+  const double most = kRoundness * I.zz;
+  return mass > 0 && std::abs(I.xx - I.yy) <= most && std::abs(I.xy) <= most && std::abs(I.xz) <= most &&
+         std::abs(I.yz) <= most && (h.x * h.x + h.y * h.y) / mass <= most * kRoundness;
 }
 
 /// Whether a free link's inertia about its centre of mass is that of a ball, so that it has no velocity products.
@@ -32,12 +32,13 @@ std::vector<std::uint8_t> spinning_links(const Model& model) {
   for (const Joint& joint : model.joints) {
     if (joint.parent >= 0) carries[std::size_t(joint.parent)] = 1;
   }
+  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   for (std::size_t j = 0; j < spins.size(); ++j) {
     const LinkConstants<double>& link = model.view<double>().link[j];
     if (carries[j]) continue;
     if (link.parent < 0 && (turns_freely(link.joint) || (moves_freely(link.joint) && !is_ball(link))))
       spins[j] = kLoneLink;
-    if (link.parent >= 0 && turns_on_axis(link.joint) && is_round(link)) spins[j] = kRoundLink;
+    if (link.parent >= 0 && turns_on_axis(link.joint) && is_round(inertia[j])) spins[j] = kRoundLink;
   }
   return spins;
 }

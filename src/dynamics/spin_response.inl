@@ -56,7 +56,8 @@ TARSUS_INLINE void for_each_spin(const ModelView<Real<T>>& m, const LinkState<T>
       const Mask<T> spins_fast = spin2 > square(kLeastSpin / h),
                     responds = spin2 * d2 > with * square(0.2 * kLeastRate);
       const Mask<T> resolved = (turn2 <= most) & (d2 <= most);
-      f(i, link.parent, cross_matrix(e * (l * -half_step)), spins_fast & responds & resolved, with);
+      const Mask<T> round = !m.own_round ? square(0) < square(1) : is_round_here<T>(m, i);
+      f(i, link.parent, cross_matrix(e * (l * -half_step)), spins_fast & responds & resolved & round, with);
       continue;
     }
     Mat3<T> own = I.I.full();

@@ -438,6 +438,12 @@ TARSUS_INLINE Mask<T> is_off_centre(const RigidInertia<T>& I) {
 /// Whether only the link's carrier counts towards a tree's angle: spinning changes no inertia.
 TARSUS_INLINE bool is_round(const std::uint8_t* held, int link) { return held && (held[link] & kRoundLink) != 0; }
 
+/// Lanes with their own masses in which such a link is round.
+template <class T>
+TARSUS_INLINE Mask<T> is_round_here(const ModelView<Real<T>>& m, int link) {
+  return reinterpret_cast<const T*>(m.own_round)[link] > T(Real<T>(0));
+}
+
 /// Sets each tree's angle and its links' θh. A tree is bounded if one of its links turns far or a DoF is `stiff`, and a
 /// single free body wherever its origin is not its centre of mass: the move along v changes its momentum. θ = ½
 /// is neutral on a rigid body, and applies to a tree of one link that no loop holds. A larger θ, at most 1, dissipates
@@ -454,7 +460,11 @@ void begin_trees(const ModelView<Real<T>>& m, const LinkState<T>* state, Velocit
       tree.bound_angle = select(is_off_centre(link_inertia(m, i, state[i].R)), zero, tree.bound_angle);
   }
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
-    if (!is_round(held, i)) tree.angle = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
+    const T fastest = maximum(dot(state[i].v.w, state[i].v.w), tree.angle);
+    if (!is_round(held, i))
+      tree.angle = fastest;
+    else if (m.own_round)
+      tree.angle = select(is_round_here<T>(m, i), tree.angle, fastest);
     if (m.link[i].parent >= 0) {
       const T least = minimum(T(Real<T>(kBoundAngle)), T(Real<T>(kChainAngle) / m.link[i].depth));
       tree.bound_angle = select(tree.bound_angle > zero, minimum(tree.bound_angle, least), least);
@@ -498,9 +508,12 @@ template <class T>
 TARSUS_INLINE void bound_trees_that_end_fast(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                              VelocityProductLink<T>* all, Real<T> h, const std::uint8_t* held) {
   for_each_link<T>(m, all, [&](int i, TreeBound<T>& tree) {
-    if (is_round(held, i)) return;
+    const bool round = is_round(held, i);
+    if (round && !m.own_round) return;
     const Vec3<T> w = mul_add(state[i].a.w, T(h), state[i].v.w);
-    tree.bounded = tree.bounded | (dot(w, w) * T(h * h) > tree.bound_angle * tree.bound_angle);
+    Mask<T> turns = dot(w, w) * T(h * h) > tree.bound_angle * tree.bound_angle;
+    if (round) turns = turns & !is_round_here<T>(m, i);
+    tree.bounded = tree.bounded | turns;
   });
 }
 

@@ -116,7 +116,7 @@ ModelView<R> BasicData<R>::view(const Model& model, int pack) const {
   if (!own) return view;
   const WorldTable<R>& table = own[pack];
   const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
-  view.own_spring_rate2 = get(table.spring_rate2);
+  view.own_spring_rate2 = get(table.spring_rate2), view.own_round = get(table.round);
   view.own_inertia = get(table.inertia), view.own_damping = get(table.damping);
   if (width_ > 1) {
     view.own_gravity = get(table.gravity), view.own_armature = get(table.armature);

@@ -9,6 +9,7 @@
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/constraint/hanging.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
+#include "tarsus/dynamics/spin_response.hpp"
 
 namespace tarsus {
 
@@ -166,7 +167,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   lay(table.armature, at(model.nv), WorldParameter::armature_scale, armature);
   table.mass_scale.clear(), table.com_offset.clear();
   table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear(), table.carried_inertia.clear();
-  table.light.clear(), table.hanging.clear(), table.hangs = false;
+  table.light.clear(), table.round.clear(), table.hanging.clear(), table.hangs = false;
   constexpr WorldParameter kInertial[] = {WorldParameter::mass_scale, WorldParameter::com_offset,
                                           WorldParameter::armature_scale};
   const bool inertial =
@@ -187,11 +188,13 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
     if (hangs) fill_hanging(table, model, *hanging, parameters, world, resting, references);
     const std::vector<double> masses = reference_numbers<double>(references);
     const std::size_t nlink = at(model.njoint()), nv = at(model.nv), lanes = inertial ? width : 0;
-    for (AlignedVector<R>* to : {&table.spring_rate2, &table.light}) to->resize(nlink * lanes);
+    for (AlignedVector<R>* to : {&table.spring_rate2, &table.light, &table.round}) to->resize(nlink * lanes);
+    const std::vector<std::uint8_t> spins = spinning_links(model);
     table.inertia.resize(nlink * 10 * lanes), table.row_mass.resize(masses.size() / width * lanes);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
-        *rate2 = table.spring_rate2.data() + lane, *light = table.light.data() + lane;
+        *rate2 = table.spring_rate2.data() + lane, *light = table.light.data() + lane,
+        *round = table.round.data() + lane;
       const auto put = [&](R*& to, std::initializer_list<double> numbers) {
         for (const double x : numbers) *to = R(x), to += width;
       };
@@ -203,6 +206,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
       for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
       for (std::size_t i = 0; i < nlink; ++i) {
         const Joint& joint = model.joints[i];
+        put(round, {double(spins[i] == kRoundLink && is_round(links[i]))});
         put(light, {double(joint.limited && turns_freely(joint.type) && holds_light_link(model, links, int(i)))});
       }
       table.carried_inertia.insert(table.carried_inertia.end(), carried.begin(), carried.end());

@@ -1358,6 +1358,48 @@ TEST(BatchParameters, RangesHoldTheLightLinksOfTheirWorld) {
   for (const int worlds : {12, 3}) expect_each_as_its_model<double>(model, options, worlds, 3, own);
 }
 
+/// A wheel whose centre of mass is off its axle is not round, beside worlds in which it is.
+TEST(BatchParameters, WheelsAreRoundByTheMassesOfTheirWorld) {
+  for (const bool on_a_loop : {true, false}) {
+    const Model model = compile(parse_mjcf(
+        std::string("<mujoco><worldbody><body name='a' pos='0 0 1'>") +
+            (on_a_loop ? "<joint type='ball'/>" : "<joint type='ball' range='0 20' limited='true'/>") +
+            "<inertial pos='.3 0 0' mass='.5' diaginertia='.002 .003 .004'/><body pos='.3 0 0'><joint axis='0 0 1'/>"
+            "<inertial pos='0 0 0' mass='1' diaginertia='.004 .004 .006'/></body></body></worldbody>" +
+            (on_a_loop ? "<equality><connect body1='a' anchor='.5 0 0'/></equality></mujoco>" : "</mujoco>"),
+        "wheel", "."));
+    const auto own = [&](int world) {
+      WorldParameters out;
+      out[WorldParameter::com_offset] = std::vector<double>(at(3 * model.nbody()), 0);
+      if (world % 3 > 0) out[WorldParameter::com_offset][7] = 0.02 * (world % 3 - 1.5);
+      return out;
+    };
+    BatchOptions options;
+    options.step.dt = 0.01, options.step.rows.joints = true;
+    for (const int worlds : {12, 3}) expect_each_as_its_model<double>(model, options, worlds, 30, own);
+  }
+}
+
+/// A tendon's equality that no pose satisfies pulls the joints by the masses of the world.
+TEST(BatchParameters, EqualitiesOfTendonsLookAheadByTheMassesOfTheirWorld) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><site name='post' pos='0 .3 1.2'/><body pos='0 0 1'><joint axis='0 1 0'/><geom "
+      "type='capsule' "
+      "fromto='0 0 0 .3 0 0' size='.03'/><body pos='.3 0 0'><joint axis='0 1 0'/><geom type='capsule' "
+      "fromto='0 0 0 .3 0 0' size='.03'/><site name='tip' pos='.3 0 0'/></body></body></worldbody><tendon><spatial "
+      "name='t' width='.01'><site site='post'/><site site='tip'/></spatial></tendon><equality><tendon tendon1='t' "
+      "polycoef='.3 0 0 0 0'/></equality></mujoco>",
+      "tendon", "."));
+  const auto own = [&](int world) {
+    WorldParameters out;
+    out[WorldParameter::mass_scale] = {1, world % 3 == 1 ? 8.0 : 1, world % 3 == 2 ? 0.1 : 1};
+    return out;
+  };
+  BatchOptions options;
+  options.step.dt = 0.01;
+  for (const int worlds : {12, 3}) expect_each_as_its_model<double>(model, options, worlds, 1, own);
+}
+
 TEST(BatchParameters, EachOfThemActs) {
   const Model model = models_with_damping()[0];
   const BatchOptions options = scenes(scene_models())[1].options;  // contacts and limits

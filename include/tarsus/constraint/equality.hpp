@@ -112,9 +112,9 @@ class EqualitySet {
 
   /// Limits the errors of tendons' lengths to what the joints can take back before the length is extremal, so that a
   /// length that no pose has pulls them there and not past it.
-  /// @param phi [rows][lane]
+  /// @param own the lanes' own masses; null: the model's  @param phi [rows][lane]
   template <class R>
-  void limit_lengths(int width, In<R> qpos, Out<R> phi) const;
+  void limit_lengths(const WorldTable<R>* own, int width, In<R> qpos, Out<R> phi) const;
   bool has_tendons() const { return !tendon_rows_.empty(); }
 
   int size() const { return int(equalities_.size()); }
@@ -181,9 +181,10 @@ class EqualitySet {
     void add(const EqualityConstants<R>& constants);
   };
   struct TendonRow {
-    int row, a, b;                                                        ///< tendons; b -1: none
-    std::function<double(std::span<const double>)> slope;                 ///< of a's length over b's at qpos
-    std::function<double(std::span<const double>, double)> within_reach;  ///< limit_lengths() of φ at qpos
+    int row, a, b;                                         ///< tendons; b -1: none
+    std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
+    /// limit_lengths() of φ at qpos, of joints that carry `inertia` [nv]
+    std::function<double(std::span<const double> qpos, std::span<const double> inertia, double phi)> within_reach;
   };
 
   const Model* model_;

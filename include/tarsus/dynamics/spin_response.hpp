@@ -36,7 +36,10 @@ TARSUS_INLINE Mask<T> responds_alone(const Vec3<T>& w, const Vec3<T>& L, const V
 }
 }  // namespace TARSUS_ISA
 
-/// [njoint] kLoneLink, kRoundLink or 0.
+/// Whether a link's inertia is round about its hinge's axis, z.
+bool is_round(const RigidInertia<double>& link);
+/// [njoint] kLoneLink, kRoundLink or 0. Worlds with their own masses may have links that are not round
+/// (WorldTable::round).
 std::vector<std::uint8_t> spinning_links(const Model& model);
 
 template <class R>

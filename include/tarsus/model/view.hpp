@@ -39,6 +39,7 @@ struct ModelView {
   // Parameters per lane, which replace those above (world_table.hpp); null: the model's.
   const R* own_inertia = nullptr;       ///< [nlink][10][lane]
   const R* own_spring_rate2 = nullptr;  ///< [nlink][lane]
+  const R* own_round = nullptr;         ///< [nlink][lane]
   const R* own_damping = nullptr;       ///< [nlink][lane]
   const R* own_armature = nullptr;      ///< [nv][lane]; for a single world `armature` has it
   const R* own_gravity = nullptr;       ///< [3][lane]; for a single world `gravity` has it

@@ -13,6 +13,7 @@ struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
   AlignedVector<R> row_mass;       ///< [nlink][5] ReferenceMass computed from `inertia` and `armature`
   AlignedVector<R> spring_rate2;   ///< [nlink] as LinkConstants', computed with them
+  AlignedVector<R> round;          ///< [nlink] 1: kRoundLink of spinning_links() with `inertia` too, else 0
   AlignedVector<R> light;          ///< [nlink] 1: holds_light_link() with `inertia`, else 0
   AlignedVector<R> hanging;        ///< [nlink][5] HangingLink computed with `inertia`, `armature` and `gravity`
   bool hangs = false;              ///< what hangs on some joint may be too heavy for it
