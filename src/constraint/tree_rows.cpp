@@ -87,7 +87,9 @@ void TreeRows<R>::write_contact(const ContactRows& contact) {
   if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
   std::copy_n(contact.axis, 3, point.axis);
   const bool tree_a = point.a < 0, tree_b = contact.b >= 0 && point.b < 0;
-  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion or rolling
+  const auto is_unit = [](const Vec3d& axis) { return std::abs(dot(axis, axis) - 1) < 1e-9; };
+  const bool even = contact.nrow < 3 || (is_unit(contact.axis[1]) && is_unit(contact.axis[2]));
+  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6 || !even) {  // a point has no torsion or rolling
     block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
     const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
     const Vec3d& arm = tree_a ? contact.arm_a : contact.arm_b;
@@ -200,22 +202,13 @@ void TreeRows<R>::rest() {
 
 template <class R>
 void TreeRows<R>::extrapolate(const Extrapolation& by) {
-  if (rows_.blocks() > 0) {  // of trees
-    extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
-    for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
-    const std::size_t rows = bilateral_.trees ? bilateral_.impulse.size() : 0;
-    bilateral_.impulse_before.resize(rows, R(0)), bilateral_.impulse_by.resize(rows, R(0));
-    for (std::size_t i = 0; i < rows; ++i)
-      by(bilateral_.impulse[i], bilateral_.impulse_before[i], bilateral_.impulse_by[i]);
-  }
-  static_assert(offsetof(FreeBody, v) == offsetof(FreeBody, w) + 3 * sizeof(double));
-  extrapolated_.motion.resize(12 * bodies.size(), 0.0);
-  double* before = extrapolated_.motion.data();
-  for (FreeBody& body : bodies) {
-    double *const x = &body.w.x, *const p = before + 6;
-    for (int k = 0; k < 6; ++k) by(x[k], before[k], p[k]);
-    before += 12;
-  }
+  if (rows_.blocks() == 0) return;  // no trees
+  extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
+  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
+  const std::size_t rows = holds() ? bilateral_.impulse.size() : 0;
+  bilateral_.impulse_before.resize(rows, R(0)), bilateral_.impulse_by.resize(rows, R(0));
+  for (std::size_t i = 0; i < rows; ++i)
+    by(bilateral_.impulse[i], bilateral_.impulse_before[i], bilateral_.impulse_by[i]);
 }
 
 /// Adds the motions of free bodies to J x of bilateral rows.
@@ -236,7 +229,6 @@ void TreeRows<R>::add_motions(const typename DelassusRows<R>::Block& block, doub
 /// (A_BB + Σ) δ = -J x - Σ λ,  λ += δ,  x += M̂⁻¹ Jᵀ δ
 template <class R>
 void TreeRows<R>::hold() {
-  if (!bilateral_.trees) return;
   CoupledTrees& trees = *bilateral_.trees;
   bilateral_.solution.assign(trees.numbers(), 0.0);
   double* const change = &bilateral_.solution[trees.first_row()];
@@ -260,6 +252,18 @@ void TreeRows<R>::hold() {
     const Vec3d w{x[0], x[1], x[2]}, v{x[3], x[4], x[5]};
     bodies[i].w += w, bodies[i].v += v + cross(w, centre_[i]);
     std::fill_n(&u_[model_.joints[i].qvel], 6, R(0));
+  }
+}
+
+template <class R>
+void TreeRows<R>::write_change(const BasicData<R>& data, Out<R> x) const {
+  std::fill(x.begin(), x.end(), R(0));
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    if (!is_body_[i]) continue;
+    const FreeBody& body = bodies[i];
+    const Vec3d v = body.v - cross(body.w, centre_[i]), w = transpose_mul(widen(data.links()[i].R), body.w);
+    R* const to = &x[model_.joints[i].qvel];
+    for (int k = 0; k < 3; ++k) to[k] = R(v[k]), to[3 + k] = R(w[k]);
   }
 }
 

@@ -18,24 +18,26 @@ struct Relaxation {
   double lower = 0, upper = 0;
 };
 
-/// Fields of a contact of free bodies, [place][number][lane]; see solver/body_points.hpp.
+/// Fields of a contact of free bodies, [place][number][lane]; see solver/body_points.hpp. Targets and impulses are
+/// vectors: the sum over the rows of a number times the row's axis.
 enum PointNumber : int {
   kPointNormal = 0,       // 3
-  kPointTangent1 = 3,     // 3
-  kPointTangent2 = 6,     // 3
-  kPointArmA = 9,         // 3
-  kPointArmB = 12,        // 3
-  kPointTarget = 15,      // 3: b + R c - J v at the start
-  kPointCompliance = 18,  // 2: of the normal and of the tangents
-  kPointMetric = 20,      // 2: ρ of the normal and of the tangents
-  kPointInverse = 22,     // 2: 1/ρ
-  kPointFriction = 24,
-  kPointFelt = 25,     // 2: A_tn, response along t₁ and t₂ to the normal impulse
-  kPointImpulse = 27,  // 3: y
-  kPointBefore = 30,   // 3: y before an Extrapolation,
-  kPointBy = 33,       // 3: and its increment
-  kPointNumbers = 36,
+  kPointArmA = 3,         // 3
+  kPointArmB = 6,         // 3
+  kPointTarget = 9,       // 3: b + R c - J v at x = 0
+  kPointCompliance = 12,  // 2: of the normal and of the tangents
+  kPointMetric = 14,      // 2: ρ of the normal and of the tangents
+  kPointInverse = 16,     // 2: 1/ρ
+  kPointFriction = 18,
+  kPointFelt = 19,     // 3: velocity in the tangent plane by a unit normal impulse
+  kPointImpulse = 22,  // 3: y
+  kPointBefore = 25,   // 3: y before an Extrapolation,
+  kPointBy = 28,       // 3: and its increment
+  kPointNumbers = 31,
 };
+
+/// Numbers of a free body in these sweeps: 1/m, the inverse inertia (6), 0; its motion w, v, 0, 0.
+inline constexpr int kBodyNumbers = 16, kBodyMotion = 8;
 
 /// Largest ρ |change of y| [m/s]; Σ ρ (change of y)².
 struct Relaxed {
@@ -50,7 +52,7 @@ struct Relaxed {
 // follow: Z without its diagonal. @param inverse 1/ρ [stride]
 //
 // relax_points: one sweep over `count` places of BodyPoints from `first` on, `step` from one to the next.
-// @param body [place][a, b][lane]  @param bodies FreeBody's numbers
+// @param body [place][a, b][lane] twice a body's index  @param bodies [body][kBodyNumbers]; the last is the world
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                            \
   SCALAR_KERNEL(int, relax,                                                                                    \
                 (const Relaxation* rows, int count, const double* Z, int stride, int sweeps, double tolerance, \
@@ -60,7 +62,7 @@ struct Relaxed {
                 follow_kernel<T>)                                                                              \
   SCALAR_KERNEL(int, point_lanes, (), point_lanes<T>)                                                          \
   SCALAR_KERNEL(void, relax_points,                                                                            \
-                (double* numbers, const int* body, int first, int count, int step, double* bodies,             \
+                (float* numbers, const int* body, int first, int count, int step, float* bodies,               \
                  const Extrapolation* extrapolate, Relaxed& by),                                               \
                 relax_points_kernel<T>)
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "math/kernel_call.inl"
+#include "solver/body_contact_lanes.inl"
 #include "solver/relax.hpp"
 #include "solver/sliding_law.inl"
 #include "tarsus/math/gather.hpp"
@@ -112,44 +113,49 @@ TARSUS_INLINE void follow_kernel(const T* A, const T* inverse, int count, int st
   }
 }
 
+#if defined(__AVX2__)
+using PointPack = Pack<float, 8>;
+#else
+using PointPack = Pack<float, 4>;
+#endif
+
 template <class T>
 int point_lanes() {
-  return kRecords<T>;
+  return kWidth<PointPack>;
 }
 
-/// Fields of free bodies, one body a lane.
+/// Numbers of free bodies, one body a lane.
 template <class P>
 struct PointBodies {
-  static constexpr int kNumbers = 13, kMotion = 7;
-  Real<P>* at[kWidth<P>];
   P inverse_mass;
   Sym3<P> inverse_inertia;
   Vec3<P> w, v;
-  TARSUS_INLINE PointBodies(const int* body, Real<P>* bodies, Real<P>* none) {
-    for (int l = 0; l < kWidth<P>; ++l) at[l] = body[l] >= 0 ? bodies + kNumbers * std::ptrdiff_t(body[l]) : none;
-    P x[7], m[6];
-    gather_numbers<7>(at, 0, x), gather_numbers<6>(at, kMotion, m);
+  TARSUS_INLINE PointBodies(const float* bodies, const int* body) {
+    P x[8], m[8];
+    gather_records(bodies, body, x), gather_records(bodies + kBodyMotion, body, m);
     inverse_mass = x[0], inverse_inertia = {x[1], x[2], x[3], x[4], x[5], x[6]};
     w = {m[0], m[1], m[2]}, v = {m[3], m[4], m[5]};
   }
   TARSUS_INLINE Vec3<P> velocity(const Vec3<P>& arm) const { return cross_add(w, arm, v); }
   TARSUS_INLINE void push(const Vec3<P>& arm, const Vec3<P>& f) {
     v = mul_add(f, inverse_mass, v), w = w + inverse_inertia * cross(arm, f);
-    const P m[6] = {w.x, w.y, w.z, v.x, v.y, v.z};
-    scatter_numbers<6>(at, kMotion, m);
+  }
+  TARSUS_INLINE void put(float* bodies, const int* body) const {
+    const P zero = P(0.0f), m[8] = {w.x, w.y, w.z, v.x, v.y, v.z, zero, zero};
+    scatter_records(bodies + kBodyMotion, body, m);
   }
 };
 
 template <class T>
-void relax_points_kernel(T* numbers, const int* body, int first, int count, int step, T* bodies,
+void relax_points_kernel(float* numbers, const int* body, int first, int count, int step, float* bodies,
                          const Extrapolation* extrapolate, Relaxed& by) {
-  using P = typename RecordPack<T>::type;
+  using P = PointPack;
   constexpr int kLanes = kWidth<P>;
-  T none[PointBodies<P>::kNumbers] = {};  // the world
-  const P zero = P(T(0)), beta = P(extrapolate ? T(extrapolate->beta) : T(0));
+  const P zero = P(0.0f), beta = P(extrapolate ? float(extrapolate->beta) : 0.0f);
   P moved = zero, energy = zero;
   for (int i = 0, place = first; i < count; ++i, place += step) {
-    T* const at = numbers + std::ptrdiff_t(place) * kPointNumbers * kLanes;
+    float* const at = numbers + std::ptrdiff_t(place) * kPointNumbers * kLanes;
+    const int *const body_a = body + 2 * place * kLanes, *const body_b = body_a + kLanes;
     const auto get = [&](int which) { return load_rows<P>(at + which * kLanes); };
     const auto get3 = [&](int which) { return Vec3<P>{get(which), get(which + 1), get(which + 2)}; };
     const auto put3 = [&](int which, const Vec3<P>& x) {
@@ -161,28 +167,33 @@ void relax_points_kernel(T* numbers, const int* body, int first, int count, int 
       y = mul_add(p, beta, y);
       put3(kPointBy, extrapolate->restart ? zero3<P>() : y - before), put3(kPointBefore, y);
     }
-    PointBodies<P> a(body + 2 * place * kLanes, bodies, none), b(body + (2 * place + 1) * kLanes, bodies, none);
-    const Vec3<P> arm_a = get3(kPointArmA), arm_b = get3(kPointArmB), target = get3(kPointTarget);
-    const Vec3<P> n = get3(kPointNormal), t1 = get3(kPointTangent1), t2 = get3(kPointTangent2);
-    const Vec3<P> v = a.velocity(arm_a) - b.velocity(arm_b);
-    const P R_n = get(kPointCompliance), R_t = get(kPointCompliance + 1), inverse_t = get(kPointInverse + 1);
-    const P y_n = maximum(zero, neg_mul_add(dot(n, v) + R_n * y.x - target.x, get(kPointInverse), y.x));
-    const P by_n = y_n - y.x;
-    const P u1 = mul_add(by_n, get(kPointFelt), dot(t1, v)), u2 = mul_add(by_n, get(kPointFelt + 1), dot(t2, v));
-    P y1 = neg_mul_add(u1 + R_t * y.y - target.y, inverse_t, y.y),
-      y2 = neg_mul_add(u2 + R_t * y.z - target.z, inverse_t, y.z);
-    const LaneDisc<P> disc(y1, y2, get(kPointFriction) * y_n);
-    y1 = y1 * disc.share, y2 = y2 * disc.share;
-    const P by_1 = y1 - y.y, by_2 = y2 - y.z, rho_n = get(kPointMetric), rho_t = get(kPointMetric + 1);
-    put3(kPointImpulse, {y_n, y1, y2});
-    moved = maximum(moved, maximum(absolute(by_n) * rho_n, maximum(absolute(by_1), absolute(by_2)) * rho_t));
-    energy = energy + mul_add(by_n * by_n, rho_n, mul_add(by_1, by_1, by_2 * by_2) * rho_t);
-    const Vec3<P> f = mul_add(t2, by_2, mul_add(t1, by_1, n * by_n));
+    PointBodies<P> a(bodies, body_a), b(bodies, body_b);
+    const Vec3<P> arm_a = get3(kPointArmA), arm_b = get3(kPointArmB), n = get3(kPointNormal);
+    const P R_n = get(kPointCompliance), R_t = get(kPointCompliance + 1);
+    const Vec3<P> left = a.velocity(arm_a) - b.velocity(arm_b) - get3(kPointTarget);  // J x - b - R c
+    const P last = dot(n, y), along = dot(n, left);
+    const P y_n = maximum(zero, neg_mul_add(mul_add(R_n, last, along), get(kPointInverse), last)), by_n = y_n - last;
+    const Vec3<P> last_t = y - n * last;
+    const Vec3<P> u = mul_add(get3(kPointFelt), by_n, left - n * along) + last_t * R_t;
+    Vec3<P> y_t = last_t - u * get(kPointInverse + 1);
+    const P bound = get(kPointFriction) * y_n, square = dot(y_t, y_t);
+    const Mask<P> slips = (square > bound * bound) | !(bound > zero);
+    if (any_lane(slips)) {
+      const P length = square_root(square), one = P(1.0f);
+      const Mask<P> some = length > tiny<P>();
+      y_t = y_t * select(slips, bound / select(some, length, one), one);
+    }
+    const P rho_n = get(kPointMetric), rho_t = get(kPointMetric + 1);
+    const Vec3<P> by_t = y_t - last_t, f = mul_add(n, by_n, by_t);
+    put3(kPointImpulse, mul_add(n, y_n, y_t));
+    const P square_n = by_n * by_n * rho_n, square_t = dot(by_t, by_t) * rho_t;
+    moved = maximum(moved, maximum(square_n * rho_n, square_t * rho_t)), energy = energy + square_n + square_t;
     a.push(arm_a, f), b.push(arm_b, -f);
+    a.put(bodies, body_a), b.put(bodies, body_b);
   }
-  T most[kLanes], sum[kLanes];
-  store_rows(most, moved), store_rows(sum, energy);
-  for (int l = 0; l < kLanes; ++l) by.moved = std::max(by.moved, most[l]), by.energy += sum[l];
+  float most[kLanes], sum[kLanes];
+  store_rows(most, square_root(moved)), store_rows(sum, energy);
+  for (int l = 0; l < kLanes; ++l) by.moved = std::max(by.moved, double(most[l])), by.energy += double(sum[l]);
 }
 
 TARSUS_FILL_KERNELS(RelaxTable, TARSUS_RELAX_KERNELS)

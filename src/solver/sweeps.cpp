@@ -126,17 +126,19 @@ static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis)
   return axis * body.inverse_mass + cross(body.inverse_inertia * cross(arm, axis), arm);
 }
 
+/// Σ x_k axis_k over a contact's rows.
+static Vec3d along_axes(const ContactRows& at, const double* x) {
+  return at.nrow < 3 ? at.axis[0] * x[0] : at.axis[0] * x[0] + at.axis[1] * x[1] + at.axis[2] * x[2];
+}
+
 /// @param row the term's first row among the active terms
 void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
   const int c = points_->add(at);
-  point_.push_back({c, row, term.first_row, at.nrow});
-  const auto put = [&](int which, double x) { points_->number(c, PointNumber(which)) = x; };
-  const auto put_vector = [&](int which, const Vec3d& x) {
-    for (int k = 0; k < 3; ++k) put(which + k, x[k]);
-  };
-  for (int k = 0; k < 3; ++k) put_vector(kPointNormal + 3 * k, at.axis[k]);
-  put_vector(kPointArmA, at.arm_a), put_vector(kPointArmB, at.arm_b);
+  point_.push_back({&at, c, row, term.first_row});
+  const auto put = [&](int which, double x) { points_->number(c, PointNumber(which)) = float(x); };
+  points_->put(c, kPointNormal, at.axis[0]);
+  points_->put(c, kPointArmA, at.arm_a), points_->put(c, kPointArmB, at.arm_b);
   const auto column = [&](const Vec3d& axis) {
     Vec3d sum{0, 0, 0};
     if (at.a >= 0) sum += response(mass_->bodies[at.a], at.arm_a, axis);
@@ -145,14 +147,39 @@ void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const 
   };
   const auto& [n, t1, t2] = at.axis;
   const Vec3d of_n = column(n);
-  const double rho_n = dot(n, of_n) + rows[0].compliance;
+  const double w_n = dot(n, of_n), rho_n = w_n + rows[0].compliance;
   put(kPointCompliance, rows[0].compliance), put(kPointMetric, rho_n), put(kPointInverse, 1 / rho_n);
   if (at.nrow < 3) return;
   const Vec3d of_1 = column(t1), of_2 = column(t2);
   const double R_t = std::max(rows[1].compliance, rows[2].compliance), across = std::abs(dot(t1, of_2));
   const double rho_t = std::max(dot(t1, of_1), dot(t2, of_2)) + across + R_t;
   put(kPointCompliance + 1, R_t), put(kPointMetric + 1, rho_t), put(kPointInverse + 1, 1 / rho_t);
-  put(kPointFriction, term.friction), put(kPointFelt, dot(t1, of_n)), put(kPointFelt + 1, dot(t2, of_n));
+  put(kPointFriction, term.friction), points_->put(c, kPointFelt, of_n - n * w_n);
+}
+
+/// Sets the bodies' motions to those of these impulses.
+void Sweeps::push_points(std::span<const double> impulse) {
+  mass_->rest();
+  for (const Point& p : point_) {
+    const Vec3d f = along_axes(*p.rows, &impulse[p.row]);
+    const auto push = [&](int index, const Vec3d& arm, const Vec3d& by) {
+      if (index < 0) return;
+      FreeBody& body = mass_->bodies[index];
+      body.v += by * body.inverse_mass, body.w += body.inverse_inertia * cross(arm, by);
+    };
+    push(p.rows->a, p.rows->arm_a, f), push(p.rows->b, p.rows->arm_b, -f);
+  }
+}
+
+/// Adds J x to `velocity`.
+void Sweeps::read_points(std::span<double> velocity) const {
+  const auto at = [&](int body, const Vec3d& arm) {
+    return body < 0 ? Vec3d{0, 0, 0} : mass_->bodies[body].v + cross(mass_->bodies[body].w, arm);
+  };
+  for (const Point& p : point_) {
+    const Vec3d v = at(p.rows->a, p.rows->arm_a) - at(p.rows->b, p.rows->arm_b);
+    for (int k = 0; k < p.rows->nrow; ++k) velocity[p.row + k] += dot(p.rows->axis[k], v);
+  }
 }
 
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
@@ -160,7 +187,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   mass_ = &mass.row_blocks(terms_), stale_ = false;
   const RowBlocks::Mass whole = mass_->whole();
   blocks_.clear(), relaxations_.clear(), point_.clear();
-  points_->clear(mass_->bodies.size());
+  points_->clear(mass_->bodies);
   auto term = terms_.begin();
   int row = 0, widest = 0;
   std::size_t own = 0;
@@ -214,13 +241,15 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
     }
   }
   conjugate_.due = false;
+  points_->take_motions(mass_->bodies);
   for (const Point& p : point_) {
-    for (int k = 0; k < p.nrow; ++k) {
+    double target[3] = {};
+    for (int k = 0; k < p.rows->nrow; ++k) {
       const TermRow& row = problem.rows[p.row + k];
-      points_->number(p.contact, PointNumber(kPointTarget + k)) =
-          row.target + row.compliance * row.centre - velocity[p.row + k];
-      points_->number(p.contact, PointNumber(kPointImpulse + k)) = impulse[p.row + k];
+      target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
     }
+    points_->put(p.contact, kPointTarget, along_axes(*p.rows, target));
+    points_->put(p.contact, kPointImpulse, along_axes(*p.rows, &impulse[p.row]));
   }
   for (const Block& block : blocks_) {
     for (int r = 0; r < block.nrow; ++r) {
@@ -246,6 +275,10 @@ int Sweeps::relax_whole(int sweeps, double tolerance) {
 
 void Sweeps::relax(const Block& block) {
   double* const y = &y_[block.at];
+  const std::array<int, 2> bodies = mass_->bodies_of(block.of);
+  for (const int i : bodies) {
+    if (i >= 0) points_->give_motion(i, mass_->bodies[i]);
+  }
   mass_->velocity(block.of, z_.data());
   for (int r = 0; r < block.nrow; ++r) {
     const int k = block.at + r;
@@ -257,12 +290,16 @@ void Sweeps::relax(const Block& block) {
   moved_ = std::max(moved_, by.moved), energy_ += by.energy;
   bool changed = false;
   for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
-  if (changed) mass_->push(block.of, change_.data());
+  if (!changed) return;
+  mass_->push(block.of, change_.data());
+  for (const int i : bodies) {
+    if (i >= 0) points_->take_motion(mass_->bodies[i], i);
+  }
 }
 
 void Sweeps::relax_points(int first, int end, bool back) {
   if (first >= end) return;
-  const Relaxed by = points_->relax(mass_->bodies, first, end, back, conjugate_.due ? &conjugate_.of_points : nullptr);
+  const Relaxed by = points_->relax(first, end, back, conjugate_.due ? &conjugate_.of_points : nullptr);
   moved_ = std::max(moved_, by.moved), energy_ += by.energy;
 }
 
@@ -279,11 +316,11 @@ void Sweeps::sweep(bool back) {
   }
   back ? relax_points(0, place, true) : relax_points(place, points_->places(), false);
   conjugate_.due = false;
-  mass_->hold();
+  if (mass_->holds()) points_->give_motions(mass_->bodies), mass_->hold(), points_->take_motions(mass_->bodies);
 }
 
 void Sweeps::extrapolate(const Extrapolation& by) {
-  mass_->extrapolate(by);
+  mass_->extrapolate(by), points_->extrapolate(by);
   conjugate_.of_points = by, conjugate_.due = true;
   for (const Block& block : blocks_) {
     for (int i = block.at; i < block.at + block.nrow; ++i) by(y_[i], conjugate_.y[i], conjugate_.y_by[i]);
@@ -310,7 +347,8 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
     last = energy_;
   }
   for (const Point& p : point_) {
-    for (int k = 0; k < p.nrow; ++k) y_[p.at + k] = points_->number(p.contact, PointNumber(kPointImpulse + k));
+    const Vec3d f = points_->vector(p.contact, kPointImpulse);
+    for (int k = 0; k < p.rows->nrow; ++k) y_[p.at + k] = dot(p.rows->axis[k], f);
   }
   auto y = y_.begin();
   for (const int i : terms_) {
@@ -333,11 +371,18 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
                           std::span<double> y, std::span<double> impulse) {
   begin(problem, true);
-  apply_impulses(mass, problem, impulse, y);  // y: J v
   make_blocks(mass, problem);
+  const bool of_bodies = blocks_.empty() && !mass_->holds();
+  if (of_bodies)
+    push_points(impulse), std::copy(problem.free_velocity.begin(), problem.free_velocity.end(), y.begin());
+  else
+    apply_impulses(mass, problem, impulse, y);
   SweepReport report;
-  report.sweeps = sweep(problem, options, true, y, impulse);
-  apply_impulses(mass, problem, impulse, y);
+  report.sweeps = sweep(problem, options, true, y, impulse);  // y: J v where the bodies' motions are zero
+  if (of_bodies)
+    push_points(impulse), read_points(y), mass.take_bodies();
+  else
+    apply_impulses(mass, problem, impulse, y);
   mass.keep();
   TermLaws laws;
   laws.sort(problem);

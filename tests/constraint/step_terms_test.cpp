@@ -171,7 +171,7 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
       rows.rest();
       const Eigen::VectorXd unit = Eigen::VectorXd::Unit(n, r);
       rows.point(b) ? push_point(*rows.point(b), r, rows.bodies) : rows.push(b, unit.data());
-      rows.hold();
+      if (rows.holds()) rows.hold();
       for (int other = 0; other < rows.blocks(); ++other) {
         Eigen::VectorXd felt(first[other + 1] - first[other]);
         if (rows.point(other))

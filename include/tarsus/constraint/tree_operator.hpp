@@ -88,6 +88,7 @@ class TreeOperator final : public StepOperator {
   bool solve_again(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;
   StepOperator* reduced(std::span<const int> terms) override;
+  void take_bodies() override { swept_.write_change(*data_, iterates_.next.x), iterates_.move(1); }
   SweepKind sweeps() const override;
   double sliding_share() const override;
   void move(double t) override { iterates_.move(t); }

@@ -52,7 +52,10 @@ class TreeRows final : public RowBlocks {
   void extrapolate(const Extrapolation& by) override;
   void velocity(int block, double* Jx) override;
   void push(int block, const double* change) override;
+  bool holds() const override { return bilateral_.trees != nullptr; }
   void hold() override;
+  /// Writes the bodies' motions, over their DoFs, to x [nv]; all others are at rest.
+  void write_change(const BasicData<R>& data, Out<R> x) const;
 
  private:
   struct Block {
@@ -62,7 +65,6 @@ class TreeRows final : public RowBlocks {
   };
   struct Extrapolated {  ///< the values before an extrapolation, and its increments
     AlignedVector<R> u, u_by;
-    std::vector<double> motion;  ///< [body] ω, v before; the increments
   };
   struct Bilateral {  ///< bilateral rows, by a graph of trees
     CoupledTrees* trees = nullptr;

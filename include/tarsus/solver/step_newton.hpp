@@ -94,6 +94,9 @@ class StepOperator {
   /// call.
   /// @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
+  /// x becomes that of the motions of row_blocks()' bodies, where nothing else acts: all blocks are contacts of bodies,
+  /// and there are no bilateral rows.
+  virtual void take_bodies() {}
   virtual SweepKind sweeps() const { return SweepKind::of_trees; }
   /// For StepProblem::sliding_share. It is 1 where solves lose digits, or where sweeps do most of the work.
   virtual double sliding_share() const { return kSlidingShare; }

@@ -66,17 +66,19 @@ class RowBlocks {
   virtual int terms(int block) const = 0;  ///< how many of the terms, in their order
   /// A of all rows if they are one block, else null. With A, none of the functions below is called.
   virtual Mass whole() const { return {}; }
-  /// Not null: the block is a contact that acts on `bodies` alone, and no other function is called for it.
+  /// Not null: the block is a contact with unit axes that acts on `bodies` alone. No other function is called for it;
+  /// the caller moves the bodies.
   virtual const ContactRows* point([[maybe_unused]] int block) const { return nullptr; }
   /// The bodies on which a block without point() acts, -1: none.
   virtual std::array<int, 2> bodies_of([[maybe_unused]] int block) const { return {-1, -1}; }
   /// @param A out: [row of the block][stride]
   virtual void own_mass([[maybe_unused]] int block, [[maybe_unused]] double* A, [[maybe_unused]] int stride) {}
   virtual void rest() {}                             ///< x = 0
-  virtual void extrapolate(const Extrapolation&) {}  ///< of x; called after every sweep since rest()
+  virtual void extrapolate(const Extrapolation&) {}  ///< of x but the bodies' motions; after every sweep since rest()
   virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
   virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
-  /// Called after each sweep: projects x onto the bilateral rows, if push() alone does not keep them.
+  /// Whether hold() is called after each sweep. It projects x onto the bilateral rows, which push() alone does not keep.
+  virtual bool holds() const { return false; }
   virtual void hold() {}
 };
 
@@ -159,8 +161,9 @@ class Sweeps {
     int place = 0;  ///< index among the points
   };
   struct Point {
-    int contact;        ///< index in points_
-    int at, row, nrow;  ///< first row among the active terms; row in the problem
+    const ContactRows* rows;
+    int contact;  ///< index in points_
+    int at, row;  ///< first row among the active terms; row in the problem
   };
   struct Rows {  ///< [row of the active terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
     std::vector<double> inverse, diagonal, keep, start;
@@ -184,6 +187,8 @@ class Sweeps {
   void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride, double* inverse);
   void start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   void add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row);
+  void push_points(std::span<const double> impulse);
+  void read_points(std::span<double> velocity) const;
   void relax(const Block& block);
   void relax_points(int first, int end, bool back);
   int relax_whole(int sweeps, double tolerance);
