@@ -136,7 +136,8 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
   const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
   int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
-  if (count == 0) return;
+  if (count == 0 || (both.solver && solver_law(*both.solver, h).resolved && all_apart(points_, count, both.margin)))
+    return;  // MuJoCo's law acts where shapes touch now, wherever they meet within the step
   const auto motion = [&](int k, const ShapePose& pose) {
     const Vec3d spin = spheres_.spin(k);
     return ShapeMotion{spheres_.velocity(k) + cross(spin, pose.position - spheres_.centre(k)), spin};

@@ -230,8 +230,10 @@ struct LaneTerms<R>::Tables {
     const Shape &shape_a = shapes[first].shape, &shape_b = shapes[second].shape;
     const std::span<ContactPoint> points(out, std::size_t(kMaxManifold));
     const int count = collide(shape_a, pose(a), shape_b, pose(b), reach, points, &t.parting[pair]);
-    return meet(shape_a, pose(a), motion(a), shape_b, pose(b), motion(b), h, double(t.pairs[pair].margin), points,
-                count);
+    const LanePair<R>& both = t.pairs[pair];
+    const double margin = double(both.margin);
+    if (both.law >= 0 && t.laws[both.law].resolved && all_apart(points, count, margin)) return 0;
+    return meet(shape_a, pose(a), motion(a), shape_b, pose(b), motion(b), h, margin, points, count);
   }
 };
 

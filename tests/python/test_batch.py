@@ -220,6 +220,28 @@ def test_a_tendon_over_one_joint_is_as_hard_in_lanes_as_alone(dtype):
     np.testing.assert_allclose(lanes, one, rtol=0, atol=1e-12 if dtype == "float64" else 1e-5)
 
 
+@pytest.mark.parametrize("geom", ["type='sphere' size='.08'", "type='capsule' size='.08 .1' euler='90 0 0'"])
+def test_what_flies_past_under_mujocos_law_is_not_touched(geom):
+    """With a solref that the steps resolve, a contact acts where shapes touch, alone and in lanes. The upper shape is
+    50 um above the lower one and sinks as it flies past: MuJoCo has no contact in this step either."""
+    model = tarsus.Model.from_xml_string(
+        f"""<mujoco><option timestep='.002' gravity='0 0 0'/><default><geom solref='.015 1'/></default><worldbody>
+        <body><freejoint/><geom {geom}/></body>
+        <body pos='0 0 .16005'><freejoint/><geom {geom}/></body></worldbody></mujoco>"""
+    )
+    qvel = np.zeros(12)
+    qvel[6], qvel[8] = 3, -0.4
+    alone = tarsus.Data(model)
+    alone.qvel = qvel
+    stepper = tarsus.Stepper(alone)
+    lanes = tarsus.Batch(model, 2)
+    lanes.reset(None, model.qpos0, qvel)
+    assert not lanes.contacts(0)
+    stepper.step(), lanes.step()
+    assert stepper.rows["contacts"] == 0 and np.array_equal(np.asarray(alone.qvel), qvel)
+    assert np.array_equal(lanes.qvel[0], qvel)
+
+
 def test_capsules_side_by_side_touch_in_lanes_where_they_touch_alone():
     """The first is the world's."""
     xml = """<worldbody><geom type="capsule" size=".05 .1"/><body pos=".09 0 0"><joint type="slide" axis="1 0 0"/>

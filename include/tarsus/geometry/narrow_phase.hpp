@@ -8,6 +8,7 @@
 // Keerthi 1988; van den Bergen 2001; Gottschalk, Lin, Manocha 1996]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -21,6 +22,12 @@ struct ContactPoint {
   double distance = 0;        ///< between the surfaces along `normal` [m]; negative: penetration
   std::uint32_t feature = 0;  ///< the features in contact; constant while they touch, for warm starts
 };
+
+/// Whether none of the first `count` points is within the margin.
+inline bool all_apart(std::span<const ContactPoint> points, int count, double margin) {
+  const auto touches = [&](const ContactPoint& p) { return p.distance <= margin; };
+  return std::none_of(points.begin(), points.begin() + count, touches);
+}
 
 /// Largest number of contact points of a pair.
 inline constexpr int kMaxManifold = 8;
