@@ -58,17 +58,19 @@ static void sort_contacts(std::vector<LinkContact>& contacts) {
   }
 }
 
+constexpr std::size_t kContactBlock = 256;  ///< contacts whose terms are built together
+
 /// Whether contact_terms_kernel() computes the first three rows.
 static bool is_usual(const LinkContact& c) { return c.dimension >= 3 && c.restitution == 0 && !c.directional; }
 
-/// Lays out the rows of the contacts, and overwrites the last step's terms.
+/// Lays out the rows of a block of contacts, and overwrites the last step's terms.
 /// @return the contacts are in order, and none is of the world with itself
 template <class R>
-bool StepTerms<R>::lay_out_contacts() {
-  const std::size_t n = contacts_.size();
-  geometry_.contacts.resize(n), terms_.resize(n), names_.resize(n), geometry_.usual.clear();
-  int row = 0;
-  for (std::size_t i = 0; i < n; ++i) {
+bool StepTerms<R>::lay_out_contacts(std::size_t first, std::size_t last) {
+  geometry_.usual.clear(), geometry_.others.clear();
+  const double deep = kSlowReturn * step_.h;
+  int row = first == 0 ? 0 : terms_[first - 1].first_row + terms_[first - 1].nrow;
+  for (std::size_t i = first; i < last; ++i) {
     LinkContact& c = contacts_[i];
     if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
     if (c.a < 0 || (i > 0 && comes_before(c, contacts_[i - 1]))) return false;
@@ -76,10 +78,19 @@ bool StepTerms<R>::lay_out_contacts() {
     rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
     terms_[i] = {Law::contact, row, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling};
     names_[i] = {Kind::contact, c.identity};
-    report_.penetration = std::max(report_.penetration, -c.point.distance);
-    if (is_usual(c)) geometry_.usual.push_back({int(i), row, -1});
+    const double penetration = -c.point.distance;
+    report_.penetration = std::max(report_.penetration, penetration);
+    report_.between += c.b >= 0 && (penetration > 0 || mass_.is_between(rows));
+    if (penetration > deep) slow_down(c);
+    const bool usual = is_usual(c);
+    if (usual) geometry_.usual.push_back({int(i), row, -1});
+    if (!usual || c.dimension > 3) geometry_.others.push_back(int(i));
     row += c.dimension;
   }
+  const auto hold = [row](auto& of_rows) {
+    if (std::size_t(row) > of_rows.size()) of_rows.resize(std::size_t(row));
+  };
+  hold(rows_), hold(free_rows_), hold(y_), hold(impulse_);
   return true;
 }
 
@@ -103,45 +114,53 @@ static double parting_speed(const Model& model, const LinkState<R>* links, const
   return sum;
 }
 
-/// Limits the recovery speed of deep contacts to what slow joint motion gives.
+/// Limits the recovery speed of a deep contact to what slow joint motion gives.
 template <class R>
-void StepTerms<R>::slow_down_deep_contacts() {
-  for (LinkContact& c : contacts_) {
-    if (c.spook.compliance > 0 || c.solver.share > 0) continue;
-    const double gap = c.gap_share * c.point.distance;
-    if (recoverable(c.spook, gap, step_.h, kSlowReturn) == gap) continue;
-    const double turn = kContactTurn * parting_speed(model_, step_.data->links(), c);
-    c.fastest = std::clamp(turn, kSlowReturn, kContactReturn);
-  }
+void StepTerms<R>::slow_down(LinkContact& c) const {
+  if (c.spook.compliance > 0 || c.solver.share > 0) return;
+  const double gap = c.gap_share * c.point.distance;
+  if (recoverable(c.spook, gap, step_.h, kSlowReturn) == gap) return;
+  const double turn = kContactTurn * parting_speed(model_, step_.data->links(), c);
+  c.fastest = std::clamp(turn, kSlowReturn, kContactReturn);
 }
 
 template <class R>
 void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   std::swap(contacts_, contacts);
-  if (!lay_out_contacts()) {
-    for (LinkContact& c : contacts_) {
-      if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
-    }
-    std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });
-    sort_contacts(contacts_);
-    lay_out_contacts();
+  if (add_contacts()) return;
+  for (LinkContact& c : contacts_) {
+    if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }
+  std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });
+  sort_contacts(contacts_);
+  report_.between = 0;
+  add_contacts();
+}
+
+/// Builds the terms of the contacts and finds their warm start, in blocks that stay in the cache.
+/// @return false, with some of them built, if the contacts have to be sorted first
+template <class R>
+bool StepTerms<R>::add_contacts() {
   const std::size_t n = contacts_.size();
-  const int row = n == 0 ? 0 : terms_.back().first_row + terms_.back().nrow;
-  rows_.resize(row), free_rows_.resize(row), y_.resize(row);
-  if (n == 0) return;
-  if (report_.penetration > kSlowReturn * step_.h) slow_down_deep_contacts();
-  static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
-  const LinkContact& first = contacts_[0];
-  const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};
-  constraint_table<R>(1).contact_terms(
-      numbers, geometry_.usual.data(), int(geometry_.usual.size()), step_.data->links(),
-      {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
-      geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
-  for (std::size_t i = 0; i < n; ++i) {
-    const int from = is_usual(contacts_[i]) ? 3 : 0;
-    if (from < contacts_[i].dimension) add_contact(i, from);
+  geometry_.contacts.resize(n), terms_.resize(n), names_.resize(n);
+  begin_warm_start();
+  for (std::size_t first = 0, last = 0; first < n; first = last) {
+    last = std::min(first + kContactBlock, n);
+    if (!lay_out_contacts(first, last)) return false;
+    static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
+    const LinkContact& c = contacts_[0];
+    const ContactNumbers numbers{&c.point.position.x, &c.spook.compliance, sizeof(LinkContact) / sizeof(double)};
+    constraint_table<R>(1).contact_terms(
+        numbers, geometry_.usual.data(), int(geometry_.usual.size()), step_.data->links(),
+        {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
+        geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
+    for (const int i : geometry_.others) add_contact(std::size_t(i), is_usual(contacts_[i]) ? 3 : 0);
+    find_contacts(first, last);
   }
+  const int row = n == 0 ? 0 : terms_.back().first_row + terms_.back().nrow;
+  rows_.resize(row), free_rows_.resize(row), y_.resize(row), impulse_.resize(row);
+  find_nearby();
+  return true;
 }
 
 /// Inverse mass that a contact feels, for forces [1/kg] or moments [1/(kg m²)].
@@ -214,11 +233,12 @@ void StepTerms<R>::carry_bodies() {
     const ContactRows& rows = contacts[i];
     if (terms_[i].nrow < 3 || !may_be_carried(rows)) continue;
     const Motion<double> a = widen(links[rows.a].v), b = widen(links[rows.b].v);
-    const Vec3d apart =
-        point_acceleration(a, widen(bias[rows.a]), rows.arm_a) - point_acceleration(b, widen(bias[rows.b]), rows.arm_b);
     const Vec3d spin = a.w - b.w;
     const double alike = floats(view, rows.a) && floats(view, rows.b) ? kAlikeAfloat : kAlikeOnGround;
     const double share = carried_share(dot(spin, spin), std::max(dot(a.w, a.w), dot(b.w, b.w)), alike);
+    if (share == 0) continue;
+    const Vec3d apart =
+        point_acceleration(a, widen(bias[rows.a]), rows.arm_a) - point_acceleration(b, widen(bias[rows.b]), rows.arm_b);
     for (int k = 0; k < 2; ++k) {
       TermRow& row = rows_[terms_[i].first_row + 1 + k];
       row.centre -= 0.5 * step_.h * share * dot(rows.axis[1 + k], apart) / row.compliance;  // b / R, as part of c

@@ -158,7 +158,7 @@ void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double s
 
 template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
-  impulse_.assign(rows(), 0.0);
+  impulse_.resize(std::size_t(rows()), 0.0);
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   find_warm_start();
@@ -171,7 +171,11 @@ template <class R>
 void StepTerms<R>::solve_again(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
   if (terms_.empty() && bilateral.rows() == 0) return;
   const RowsReport last = report_;
-  report_ = {.rows = last.rows, .contacts = last.contacts, .drives = last.drives, .penetration = last.penetration};
+  report_ = {.rows = last.rows,
+             .contacts = last.contacts,
+             .between = last.between,
+             .drives = last.drives,
+             .penetration = last.penetration};
   mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry(), {});
   mass_.rates(velocity, free_rows_);
   if (bilateral.rows() > 0) {  // they take their inverse masses from the factors of M̂, and J q̈ from the links
@@ -266,13 +270,10 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
 
 template <class R>
 void StepTerms<R>::count_carried() {
-  for (std::size_t i = 0; i < terms_.size(); ++i) {
+  const std::size_t contacts = contacts_.size();
+  for (std::size_t i = 0; i < contacts; ++i) report_.touching += impulse_[terms_[i].first_row] > 0;
+  for (std::size_t i = contacts; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
-    if (names_[i].kind == Kind::contact) {
-      const ContactRows& contact = geometry_.contacts[i];
-      const bool overlap = contact.b >= 0 && contacts_[i].point.distance < 0;
-      report_.touching += at[0] > 0, report_.between += overlap || mass_.is_between(contact);
-    }
     if (names_[i].kind == Kind::limit || names_[i].kind == Kind::user_limit)
       report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActiveChange<double>;
     if (names_[i].kind != Kind::drive) continue;

@@ -30,36 +30,43 @@ bool of_units(const LinkContact& c) { return !c.directional; }
 /// Stores this step's impulses.
 template <class R>
 void StepTerms<R>::store_warm_start() {
-  warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size());
-  const std::size_t contacts = contacts_.size();
-  for (std::size_t i = 0; i < contacts; ++i) store_contact(i, warm_.last.entries[i]);
-  for (std::size_t i = contacts; i < terms_.size(); ++i) {
-    const int nrow = terms_[i].nrow, first = terms_[i].first_row;
-    TermMemory::Entry& m = warm_.last.entries[i];
-    m = {names_[i].kind, names_[i].identity, -1, -1, nrow, {}, {}, {}};
-    for (int k = 0; k < nrow; ++k) m.impulse[k] = impulse_[first + k], m.excess[k] = excess(first + k);
+  TermMemory& last = warm_.last;
+  const std::size_t n = terms_.size(), contacts = contacts_.size();
+  last.h = step_.h, last.entries.resize(n);
+  last.numbers.resize(3 * (contacts + rows_.size()));  // as many at most
+  int at = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool touches = i < contacts;
+    const ContactRows* const contact = touches ? &geometry_.contacts[i] : nullptr;
+    const int first = terms_[i].first_row;
+    TermMemory::Entry& m = last.entries[i];
+    m = {names_[i].identity, touches ? contact->a : -1, touches ? contact->b : -1, at, names_[i].kind,
+         std::uint16_t(terms_[i].nrow)};
+    double* const to = last.numbers.data() + at;
+    at += m.size();
+    if (touches) {
+      store_contact(i, m, to);
+    } else {
+      for (int k = 0; k < m.nrow; ++k) to[k] = impulse_[first + k], to[m.nrow + k] = excess(first + k);
+    }
   }
+  last.numbers.resize(std::size_t(at));
 }
 
 template <class R>
-void StepTerms<R>::store_contact(std::size_t i, TermMemory::Entry& m) const {
+void StepTerms<R>::store_contact(std::size_t i, const TermMemory::Entry& m, double* to) const {
   const LinkContact& contact = contacts_[i];
-  const int nrow = contact.dimension;
-  const bool units = of_units(contact);
   const Vec3d t1 = geometry_.contacts[i].axis[1], t2 = geometry_.contacts[i].axis[2];
-  m.kind = Kind::contact, m.identity = contact.identity, m.a = contact.a, m.b = contact.b, m.nrow = nrow;
-  m.position = contact.point.position;
-  for (int k = 0, to = 0; to < 8; k += 3, to += 4) {  // forces, then moments
+  double* const over = to + m.impulses();
+  for (int k = 0, at = 0; k < m.nrow; k += 3, at += 4) {  // forces, then moments
     const int row = terms_[i].first_row + k;
-    Vec3d impulse{0, 0, 0}, over{0, 0, 0};
-    if (k + 2 < nrow) {
-      double one = excess(row + 1), two = excess(row + 2);
-      if (!units) one /= square_or_1(t1), two /= square_or_1(t2);
-      impulse = t1 * impulse_[row + 1] + t2 * impulse_[row + 2], over = t1 * one + t2 * two;
-    }
-    m.impulse[to] = k < nrow ? impulse_[row] : 0, m.excess[to] = k < nrow ? excess(row) : 0;
-    put3(m.impulse + to + 1, impulse), put3(m.excess + to + 1, over);
+    to[at] = impulse_[row], over[at] = excess(row);
+    if (k + 2 >= m.nrow) continue;
+    double one = excess(row + 1), two = excess(row + 2);
+    if (!of_units(contact)) one /= square_or_1(t1), two /= square_or_1(t2);
+    put3(to + at + 1, t1 * impulse_[row + 1] + t2 * impulse_[row + 2]), put3(over + at + 1, t1 * one + t2 * two);
   }
+  put3(over + m.impulses(), contact.point.position);
 }
 
 /// Initial values from the last solve of this step. Its terms come in the same order, apart from those that joined.
@@ -75,46 +82,66 @@ void StepTerms<R>::start_from_try() {
   }
 }
 
-/// The terms of both steps have one order, apart from those that appeared or vanished.
 template <class R>
-void StepTerms<R>::find_warm_start() {
-  warm_.taken.assign(warm_.last.entries.size(), 0);
-  warm_.lost.clear();
-  int guess = 0;
-  for (int i = 0; i < int(terms_.size()); ++i) {
-    const bool touches = names_[i].kind == Kind::contact;
-    const bool known = !touches || names_[i].identity;
-    const int last = known ? find_last(names_[i], touches ? &contacts_[i] : nullptr, guess) : -1;
-    if (last >= 0) {
-      take(i, last);
-      guess = last + 1;
-    } else if (touches) {
-      warm_.lost.push_back(i);
-    }
+void StepTerms<R>::begin_warm_start() {
+  warm_.taken.assign(warm_.last.entries.size(), 0), warm_.lost.clear(), warm_.next = 0;
+}
+
+/// Finds the cached entries of a block of contacts by merging: both lists are in the order of links and identities.
+template <class R>
+void StepTerms<R>::find_contacts(std::size_t first, std::size_t last) {
+  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
+  const int row = terms_[first].first_row, end = terms_[last - 1].first_row + terms_[last - 1].nrow;
+  std::fill(impulse_.begin() + row, impulse_.begin() + end, 0.0);
+  int next = warm_.next;
+  const int n = int(entries.size());
+  for (std::size_t i = first; i < last; ++i) {
+    const LinkContact& c = contacts_[i];
+    const auto comes_before = [&](const TermMemory::Entry& m) {
+      return m.kind == Kind::contact && std::tie(m.a, m.b, m.identity) < std::tie(c.a, c.b, c.identity);
+    };
+    while (next < n && comes_before(entries[next])) ++next;
+    const bool found = next < n && c.identity != 0 && entries[next].kind == Kind::contact &&
+                       entries[next].identity == c.identity && entries[next].a == c.a && entries[next].b == c.b;
+    if (found)
+      take(int(i), next++);
+    else
+      warm_.lost.push_back({int(i), next});
   }
-  find_nearby();
+  warm_.next = next;
 }
 
 /// A contact that moved to another feature starts from the nearest cached contact between the same links that no other
 /// contact uses.
 template <class R>
 void StepTerms<R>::find_nearby() {
-  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, in the order of their links
-  const auto comes_before = [](const TermMemory::Entry& m, const LinkContact& c) {
-    return m.kind == Kind::contact && std::tie(m.a, m.b) < std::tie(c.a, c.b);
-  };
-  for (const int i : warm_.lost) {
+  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
+  for (const auto& [i, place] : warm_.lost) {
     const LinkContact& c = contacts_[i];
-    int nearest = -1;
+    const auto alike = [&](int k) {
+      return k >= 0 && k < int(entries.size()) && entries[k].kind == Kind::contact && entries[k].a == c.a &&
+             entries[k].b == c.b;
+    };
+    int k = place, nearest = -1;
     double least = kUnbounded;
-    auto m = std::lower_bound(entries.begin(), entries.end(), c, comes_before);
-    for (; m != entries.end() && m->kind == Kind::contact && m->a == c.a && m->b == c.b; ++m) {
-      const int k = int(m - entries.begin());
+    while (alike(k - 1)) --k;
+    for (; alike(k); ++k) {
       if (warm_.taken[k]) continue;
-      const Vec3d d = m->position - c.point.position;
+      const Vec3d d = get3(&warm_.last.numbers[entries[k].first + 2 * entries[k].impulses()]) - c.point.position;
       if (dot(d, d) < least) nearest = k, least = dot(d, d);
     }
     if (nearest >= 0) take(i, nearest);
+  }
+}
+
+/// Initial values of the terms after the contacts. Those of both steps have one order, apart from those that appeared
+/// or vanished.
+template <class R>
+void StepTerms<R>::find_warm_start() {
+  int guess = warm_.next;
+  for (std::size_t i = contacts_.size(); i < terms_.size(); ++i) {
+    const int last = find_last(names_[i], guess);
+    if (last >= 0) take(int(i), last), guess = last + 1;
   }
 }
 
@@ -126,9 +153,10 @@ void StepTerms<R>::take(int index, int last) {
   warm_.taken[last] = 1;
   if (names_[index].kind == Kind::contact) return take_contact(index, m, scale);
   const int first = terms_[index].first_row;
-  for (int k = 0; k < std::min(terms_[index].nrow, m.nrow); ++k) {
-    impulse_[first + k] = scale * m.impulse[k];
-    y_[first + k] = impulse_[first + k] + m.excess[k] / rows_[first + k].compliance;
+  const double* from = warm_.last.numbers.data() + m.first;
+  for (int k = 0; k < std::min(terms_[index].nrow, int(m.nrow)); ++k) {
+    impulse_[first + k] = scale * from[k];
+    y_[first + k] = impulse_[first + k] + from[m.nrow + k] / rows_[first + k].compliance;
     if (names_[index].kind == Kind::friction_loss) rows_[first + k].centre = impulse_[first + k];
   }
 }
@@ -136,25 +164,26 @@ void StepTerms<R>::take(int index, int last) {
 /// Friction keeps its direction in the world, and its proximal point.
 template <class R>
 void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double scale) {
-  const int first = terms_[index].first_row, nrow = std::min(terms_[index].nrow, m.nrow);
+  const int first = terms_[index].first_row, nrow = std::min(terms_[index].nrow, int(m.nrow));
+  const double *from = warm_.last.numbers.data() + m.first, *over = from + m.impulses();
   const Vec3d* axis = geometry_.contacts[index].axis;
   const bool units = of_units(contacts_[index]);
   const auto put = [&](int k, double impulse, double excess) {
     impulse_[first + k] = impulse, y_[first + k] = impulse + excess / rows_[first + k].compliance;
     if (k > 0) rows_[first + k].centre = impulse;
   };
-  for (int k = 0, from = 0; k < nrow; k += 3, from += 4) {
-    put(k, scale * m.impulse[from], m.excess[from]);
+  for (int k = 0, at = 0; k < nrow; k += 3, at += 4) {
+    put(k, scale * from[at], over[at]);
     if (k + 2 >= nrow) continue;
-    const Vec3d impulse = get3(m.impulse + from + 1) * scale, excess = get3(m.excess + from + 1);
+    const Vec3d impulse = get3(from + at + 1) * scale, excess = get3(over + at + 1);
     for (int t = 1; t < 3; ++t)
       put(k + t, units ? dot(axis[t], impulse) : dot(axis[t], impulse) / square_or_1(axis[t]), dot(axis[t], excess));
   }
 }
 
-/// The cached entry of this name, -1 if there is none.  @param contact null for other terms
+/// The cached entry of the name of a term after the contacts, -1 if there is none.
 template <class R>
-int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int guess) {
+int StepTerms<R>::find_last(const Name& name, int guess) const {
   const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
   const int n = int(entries.size());
   const auto is_it = [&](int k) { return entries[k].kind == name.kind && entries[k].identity == name.identity; };
@@ -162,15 +191,8 @@ int StepTerms<R>::find_last(const Name& name, const LinkContact* contact, int gu
     if (is_it(k)) return k;
   }
   int at = n - 1;
-  if (contact) {  // contacts are first, sorted as the present ones
-    const auto before = [](const TermMemory::Entry& e, const LinkContact& x) {
-      return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
-    };
-    at = int(std::lower_bound(entries.begin(), entries.end(), *contact, before) - entries.begin());
-  } else {
-    while (at >= 0 && entries[at].kind != Kind::contact && !is_it(at)) --at;
-  }
-  return at >= 0 && at < n && is_it(at) && !warm_.taken[at] ? at : -1;
+  while (at >= 0 && entries[at].kind != Kind::contact && !is_it(at)) --at;
+  return at >= 0 && is_it(at) && !warm_.taken[at] ? at : -1;
 }
 
 }  // namespace tarsus

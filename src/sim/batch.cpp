@@ -160,10 +160,13 @@ void Batch<R>::make_workers() {
   group_ = width_ > 1 && options_.step.rows.any() ? std::min(packs_together<R>(width_), packs_) : 1;
   state_.memory.clear(), state_.memory.resize(at(packs_));
   // Rarely exceeded by a step: the drive, limit or friction of every joint, and many contacts.
-  constexpr int kContacts = 32;
+  constexpr int kContacts = 32, kContactNumbers = 11;
   if (width_ == 1 && options_.step.rows.any()) {
-    for (StepMemory<R>& memory : state_.memory)
-      memory.of_world(0, 1).entries.reserve(at(2 * model_.njoint() + kContacts));
+    for (StepMemory<R>& memory : state_.memory) {
+      TermMemory& terms = memory.of_world(0, 1);
+      terms.entries.reserve(at(2 * model_.njoint() + kContacts));
+      terms.numbers.reserve(at(4 * model_.njoint() + kContactNumbers * kContacts));
+    }
   }
   parameters_changed();
   workers_.clear();
@@ -1033,7 +1036,7 @@ template class Batch<float>;
 /// Calls f for everything in a memory whose number of `terms` is known: numbers, and arrays of numbers.
 template <class Memory, class F>
 static void each_part(Memory& m, const F& f) {
-  for (auto& terms : m.terms) f(terms.h), f(terms.sweep_steps), f(terms.entries);
+  for (auto& terms : m.terms) f(terms.h), f(terms.sweep_steps), f(terms.entries), f(terms.numbers);
   f(m.drive_demand), f(m.lane_terms);
 }
 
@@ -1060,8 +1063,9 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   return bytes;
 }
 
-constexpr std::size_t kLeastTerms = sizeof(double) + sizeof(int) + sizeof(std::uint64_t);  ///< bytes without an entry
-constexpr int kMostSweepSteps = 1000;  ///< more than a step ever sets
+constexpr std::size_t kLeastTerms =
+    sizeof(double) + sizeof(int) + 2 * sizeof(std::uint64_t);  ///< bytes without an entry
+constexpr int kMostSweepSteps = 1000;                          ///< more than a step ever sets
 
 template <class R>
 void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory) {
@@ -1091,11 +1095,15 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
     for (const TermMemory& terms : m.terms) {
       if (terms.sweep_steps < 0 || terms.sweep_steps > kMostSweepSteps)
         throw ValueError("memory", std::to_string(terms.sweep_steps) + " steps", "bytes that a batch saved");
+      std::size_t size = 0;
+      bool valid = true;
       for (const TermMemory::Entry& e : terms.entries) {
-        const bool known = e.kind < TermMemory::Kind::count;
-        if (!known || e.nrow < 1 || e.nrow > kTermRows || !(terms.h > 0))
-          throw ValueError("memory", "bytes without valid terms", "bytes that a batch saved");
+        valid &= e.kind < TermMemory::Kind::count && e.nrow >= 1 && e.nrow <= kTermRows && terms.h > 0;
+        valid &= e.first >= 0 && std::size_t(e.first) == size;
+        size += std::size_t(e.size());
       }
+      if (!valid || size != terms.numbers.size())
+        throw ValueError("memory", "bytes without valid terms", "bytes that a batch saved");
     }
   }
   if (!bytes.empty()) fail();

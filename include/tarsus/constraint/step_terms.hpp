@@ -38,12 +38,12 @@ struct DirectionalFriction {
 
 /// A point at which two links touch, or may touch within the step. At most one of the two is the world.
 struct LinkContact {
-  int a = -1, b = -1;   ///< links; -1: the world
+  int a = -1, b = -1;                                ///< links; -1: the world
+  const DirectionalFriction* directional = nullptr;  ///< null: μ is the same in all directions
   ContactPoint point;   ///< normal from b to a; distance beyond the margin, where forces begin
   int dimension = 3;    ///< number of rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 torsion too, 6 rolling too
   double friction = 1;  ///< μ of sliding; the larger value where it depends on the direction
-  const DirectionalFriction* directional = nullptr;  ///< null: μ is the same in all directions
-  double torsional = 0, rolling = 0;                 ///< [m]; times the normal force they bound the torques
+  double torsional = 0, rolling = 0;  ///< [m]; times the normal force they bound the torques
   double restitution = 0;
   Spook spook;                      ///< used where ε > 0 [m/N]; else relative_compliance
   double relative_compliance = 0;   ///< [s²] ε per inverse mass; 0: the default compliance
@@ -106,22 +106,25 @@ struct TermOptions {
 
 /// The warm-start cache of one world: what its terms carried at the end of a step.
 struct TermMemory {
-  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive, path, count };
-  struct Entry {
-    Kind kind;
+  enum class Kind : std::uint16_t { contact, limit, user_limit, friction_loss, drive, path, count };
+  struct Entry {  ///< without padding, since its bytes are saved
     std::uint64_t identity;
-    int a, b, nrow;  ///< a, b: links of a contact
-    Vec3d position;
-    /// γ and R (y - γ) of each row. Of a contact: the normal, sliding friction in world axes, torsion, rolling in world
-    /// axes.
-    double impulse[8], excess[8];
+    int a, b;   ///< links of a contact
+    int first;  ///< of its numbers
+    Kind kind;
+    std::uint16_t nrow;
+
+    /// Numbers of γ. Of a contact: the normal, sliding friction in world axes, torsion, rolling in world axes.
+    int impulses() const { return kind == Kind::contact ? nrow + nrow / 3 : nrow; }
+    int size() const { return 2 * impulses() + (kind == Kind::contact ? 3 : 0); }
   };
   double h = 0;  ///< length of the cached step [s]
   /// For how many more steps large contact islands go straight to sweeps because Newton's method has failed.
   int sweep_steps = 0;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;   ///< contacts first, in the order of their links and identities
+  std::vector<double> numbers;  ///< of each entry: γ, then R (y - γ), then a contact's position
 
-  void forget() { entries.clear(), sweep_steps = 0; }
+  void forget() { entries.clear(), numbers.clear(), sweep_steps = 0; }
 };
 
 /// The terms of one world. The object keeps scratch memory and the warm start between steps. It is not thread-safe.
@@ -218,9 +221,10 @@ class StepTerms {
   Term& add_joint_term(const Name& name, double lower, double upper, const JointRows& rows, double compliance,
                        double target, double scale);
   double force_of(Kind kind, std::uint64_t identity) const;
-  void slow_down_deep_contacts();
+  void slow_down(LinkContact& contact) const;
   void take_contacts(std::vector<LinkContact>& contacts);
-  bool lay_out_contacts();
+  bool add_contacts();
+  bool lay_out_contacts(std::size_t first, std::size_t last);
   TermRow normal_row(const LinkContact& contact, double inverse_mass, double speed) const;
   void add_contact(std::size_t index, int from);
   void carry_bodies();
@@ -254,11 +258,13 @@ class StepTerms {
                  Out<R> velocity);
   void count_carried();
   void store_warm_start();
-  void store_contact(std::size_t contact, TermMemory::Entry& to) const;
+  void store_contact(std::size_t contact, const TermMemory::Entry& entry, double* to) const;
   double excess(int row) const { return rows_[row].compliance * (y_[row] - impulse_[row]); }
+  void begin_warm_start();
+  void find_contacts(std::size_t first, std::size_t last);
   void find_warm_start();
   void find_nearby();
-  int find_last(const Name& name, const LinkContact* contact, int guess);
+  int find_last(const Name& name, int guess) const;
   void take(int term, int last);
   void start_from_try();
   void take_contact(int term, const TermMemory::Entry& last, double scale);
@@ -298,7 +304,8 @@ class StepTerms {
   };
   struct Geometry {
     std::vector<ContactRows> contacts;  ///< [contact]
-    std::vector<ContactPlace> usual;    ///< contacts whose first rows a kernel makes
+    std::vector<ContactPlace> usual;    ///< contacts whose first rows a kernel makes, of one block
+    std::vector<int> others;            ///< contacts with further rows, of one block
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
     AlignedVector<R> bias;              ///< [link][6] accelerations at q̈ = 0
@@ -318,10 +325,14 @@ class StepTerms {
     std::vector<Term> terms;
     std::vector<double> y;
   };
+  struct Lost {
+    int contact, place;  ///< place: of its name among the cached entries
+  };
   struct WarmStart {
     TermMemory last;
+    int next = 0;             ///< first cached entry that comes after the contacts found so far
     std::vector<char> taken;  ///< [last] whether a term starts from it
-    std::vector<int> lost;    ///< contacts without a cached entry of their identity
+    std::vector<Lost> lost;   ///< contacts without a cached entry of their identity
     Tried tried;
   };
 

@@ -296,7 +296,7 @@ extern template class Batch<float>;
 
 /// Version of to_bytes() and of WorldReport, whose bytes Python's Batch.save() contains. Raise it whenever one of them
 /// changes: bytes of another layout have another meaning or, at best, another length.
-constexpr int kBytesVersion = 2;
+constexpr int kBytesVersion = 3;
 
 /// What packs carry from step to step, as bytes for files, in the machine's number format. Empty if they carry nothing.
 template <class R>
