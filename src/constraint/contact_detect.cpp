@@ -12,6 +12,10 @@
 
 namespace tarsus {
 
+namespace {
+constexpr double kRounded = 1 + 1e-9;  ///< so that rounding leaves no pair out
+}  // namespace
+
 template <class R>
 void ContactGeometry::place(const BasicData<R>& data) {
   for (SphereGroup& group : spheres_.groups()) {
@@ -36,28 +40,29 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
   return pose;
 }
 
-/// Largest distance of two shapes that may still meet within h.
+/// Largest distance of two shapes that may still meet within h. @param still that distance without motion
+/// @param stopped one of the two may be stopped within the step while the other goes on
+static double reach_of(const MovingSphere& a, const MovingSphere& b, bool stopped, double h, double still) {
+  const double each = reach(a, b, h, still);
+  return stopped ? std::max(each, still + h * std::max(a.speed, b.speed)) : each;
+}
+
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const double still = margin + fall(i, j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  if (!plane_i && !plane_j) {
-    const double each = spheres_.reach(std::size_t(i), std::size_t(j), h, still);
-    if (!stopped_apart(i, j)) return each;
-    return std::max(each, still + h * std::max(spheres_.speed(i), spheres_.speed(j)));
-  }
+  if (!plane_i && !plane_j)
+    return reach_of(spheres_.moving(std::size_t(i)), spheres_.moving(std::size_t(j)), stopped_apart(i, j), h, still);
   const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only motion into the plane counts
   const Vec3d parting = spheres_.velocity(i) - spheres_.velocity(j);
   return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
 }
 
 /// For a pair that is near by its fastest points. @return whether the two points of this contact are as fast as `speed`
-bool ContactGeometry::arrives(int i, int j, const ContactPoint& point, double speed) const {
-  const auto of = [&](int k) {
-    return spheres_.velocity(k) + cross(spheres_.spin(k), point.position - spheres_.centre(k));
-  };
-  const Vec3d a = of(i), b = of(j), v = a - b;
+static bool arrives(const MovingSphere& first, const MovingSphere& second, bool stopped, const ContactPoint& point,
+                    double speed) {
+  const Vec3d a = first.velocity_at(point.position), b = second.velocity_at(point.position), v = a - b;
   if (dot(v, v) >= speed * speed) return true;
-  return stopped_apart(i, j) && std::max(std::abs(dot(point.normal, a)), std::abs(dot(point.normal, b))) >= speed;
+  return stopped && std::max(std::abs(dot(point.normal, a)), std::abs(dot(point.normal, b))) >= speed;
 }
 
 bool ContactGeometry::near(int i, int j, double reach) const {
@@ -70,24 +75,25 @@ bool ContactGeometry::near(int i, int j, double reach) const {
 }
 
 /// Adds a contact at this point if the pair's law acts there. It fills the point in place, member by member: a copy of
-/// a new point would wait for the stores.
-static void add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
-                        const Vec3d& normal, double apart, std::uint32_t feature, double h,
-                        std::vector<LinkContact>& contacts) {
+/// a new point would wait for the stores. @return the contact; null: none
+static LinkContact* add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
+                                const Vec3d& normal, double apart, std::uint32_t feature, double h,
+                                std::vector<LinkContact>& contacts) {
   const double distance = apart - both.margin;  // MJCF's margin: forces begin at that distance
   SolverRow row;
   if (both.solver) {
     row = solver_row(*both.solver, distance, h);
-    if (row.share > 0 && distance > 0) return;  // MuJoCo's law acts where shapes touch
+    if (row.share > 0 && distance > 0) return nullptr;  // MuJoCo's law acts where shapes touch
   }
   LinkContact& contact = contacts.emplace_back(usual);
   ContactPoint& point = contact.point;
   point.position = position, point.normal = normal, point.distance = distance, point.feature = feature;
   contact.identity |= feature & 0x0fffffffu;
-  if (!both.solver) return;
+  if (!both.solver) return &contact;
   const ContactSoftness soft = both.softness(distance, h);
   contact.solver = row, contact.spook = soft.spook, contact.relative_compliance = soft.relative_compliance;
   contact.gap_share = row.share > 0 ? 1 : soft.gap_share;
+  return &contact;
 }
 
 /// Adds the contacts of a sphere's or capsule's ends on a plane.
@@ -139,14 +145,16 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   if (count == 0 || (both.solver && solver_law(*both.solver, h).resolved && all_apart(points_, count, both.margin)))
     return;  // MuJoCo's law acts where shapes touch now, wherever they meet within the step
   const auto motion = [&](int k, const ShapePose& pose) {
-    const Vec3d spin = spheres_.spin(k);
-    return ShapeMotion{spheres_.velocity(k) + cross(spin, pose.position - spheres_.centre(k)), spin};
+    const MovingSphere around = spheres_.moving(std::size_t(k));
+    return ShapeMotion{around.velocity_at(pose.position), around.spin};
   };
   count = meet(a, pose_a, motion(i, pose_a), b, pose_b, motion(j, pose_b), h, both.margin, points_, count);
   const double still = both.margin + fall(i, j);
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;
-    if (way > 0 && !arrives(i, j, points_[k], way / h)) continue;
+    if (way > 0 && !arrives(spheres_.moving(std::size_t(i)), spheres_.moving(std::size_t(j)), stopped_apart(i, j),
+                            points_[k], way / h))
+      continue;
     add_contact(usual, both, points_[k].position, points_[k].normal, points_[k].distance, points_[k].feature, h,
                 contacts);
   }
@@ -164,6 +172,111 @@ void ContactGeometry::sort_found() {
   for (std::size_t i = 0, from = 0; i < end.size(); from = end[i++]) std::sort(first + from, first + end[i]);
 }
 
+/// Takes over the bounding spheres, and enlarges those of spheres by what may close in the step.
+void ContactGeometry::place_members(double h) {
+  for (std::size_t i = 0; i < shapes_.size(); ++i) crowd_.members[i].around = spheres_.moving(i);
+  auto& [x, y, z, radius] = crowd_.spheres;
+  for (std::size_t k = 0; k < crowd_.balls.size(); ++k) {
+    const std::size_t i = crowd_.balls[k];
+    const MovingSphere& ball = crowd_.members[i].around;
+    x[k] = ball.centre.x, y[k] = ball.centre.y, z[k] = ball.centre.z;
+    radius[k] = (ball.radius + closes(i, h)) * kRounded;
+  }
+}
+
+/// Adds the pair to crowd_.found if its shapes may touch in the step.
+void ContactGeometry::find_near(BodyPair pair, double h) {
+  const int i = int(pair.first), j = int(pair.second);
+  const Crowd::Member &a = crowd_.members[pair.first], &b = crowd_.members[pair.second];
+  if (a.plain && b.plain ? a.link == b.link || !masks_meet(a, b) : !may_touch(i, j)) return;
+  const double margin = surface_at(pair).margin;
+  double reach = 0;
+  if (a.plane || b.plane) {
+    reach = this->reach(i, j, h, margin);
+    if (!near(i, j, reach)) return;
+  } else {
+    const bool apart = a.tree != b.tree;
+    reach = reach_of(a.around, b.around, apart && a.moves && b.moves, h, margin + (apart ? fall_ : 0));
+    const Vec3d d = b.around.centre - a.around.centre;
+    const double most = a.around.radius + b.around.radius + reach;
+    if (!(dot(d, d) <= most * most)) return;
+  }
+  const auto [low, high] = std::minmax(a.link, b.link);
+  crowd_.found.push_back({std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair, reach});
+}
+
+/// Adds the pairs of planes and spheres.
+void ContactGeometry::find_near_planes(double h) {
+  const auto& [x, y, z, radius] = crowd_.spheres;
+  for (const std::uint32_t plane : crowd_.planes) {
+    const Vec3d n = poses_.at[plane].rotation.column_z(), at = spheres_.centre(plane);
+    const double most = closes(plane, h) * kRounded;
+    for (std::size_t k = 0; k < crowd_.balls.size(); ++k) {
+      if (dot(n, Vec3d{x[k], y[k], z[k]} - at) <= radius[k] + most)
+        find_near({std::min(plane, crowd_.balls[k]), std::max(plane, crowd_.balls[k])}, h);
+    }
+  }
+}
+
+/// touch() of two spheres.
+template <class R>
+void ContactGeometry::touch_balls(const BasicData<R>& data, const Found& found, double h,
+                                  std::vector<LinkContact>& contacts) {
+  const int i = int(found.pair.first), j = int(found.pair.second);
+  const Crowd::Member &a = crowd_.members[found.pair.first], &b = crowd_.members[found.pair.second];
+  const ContactSurface& both = surface_at(found.pair);
+  const Vec3d at_a = a.centred ? a.around.centre : posed(data, i).position;
+  const Vec3d at_b = b.centred ? b.around.centre : posed(data, j).position;
+  ContactPoint& point = points_[0];
+  const double size_a = a.around.radius, size_b = b.around.radius;
+  if (!collide_spheres(at_a, size_a, at_b, size_b, std::max(0.0, found.reach), point)) return;
+  if (!meet_spheres(at_a, size_a, {a.around.velocity_at(at_a), a.around.spin}, at_b, size_b,
+                    {b.around.velocity_at(at_b), b.around.spin}, h, both.margin, point))
+    return;
+  const bool apart = a.tree != b.tree;
+  const double way = point.distance - (both.margin + (apart ? fall_ : 0));
+  if (way > 0 && !arrives(a.around, b.around, apart && a.moves && b.moves, point, way / h)) return;
+  const bool usual = !crowd_.kinds.usual.empty() && (a.plain || b.plain);
+  LinkContact* const contact = add_contact(
+      usual ? crowd_.kinds.usual[std::size_t(&both - crowd_.kinds.mixed.data())] : usual_contact(i, j, both), both,
+      point.position, point.normal, point.distance, point.feature, h, contacts);
+  if (usual && contact) contact->a = a.link, contact->b = b.link, contact->identity = identity(i, j) | point.feature;
+}
+
+/// detect() with broad phases: spheres and planes have their own, others that of boxes.
+template <class R>
+void ContactGeometry::detect_crowd(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
+  place_members(h);
+  crowd_.found.clear();
+  const auto& [x, y, z, radius] = crowd_.spheres;
+  for (const BodyPair& pair : crowd_.between_balls.pairs(x, y, z, radius, 0))
+    find_near({crowd_.balls[pair.first], crowd_.balls[pair.second]}, h);
+  find_near_planes(h);
+  if (crowd_.others) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      const Crowd::Member& m = crowd_.members[i];
+      const double most = closes(i, h) * kRounded;
+      if (m.ball) {
+        const double r = (m.around.radius + most) * kRounded;
+        crowd_.boxes[i] = {m.around.centre - Vec3d{r, r, r}, m.around.centre + Vec3d{r, r, r}};
+      } else {
+        crowd_.boxes[i] = bounds(shapes_[i].shape, posed(data, int(i)), most);
+      }
+    }
+    for (const BodyPair& pair : crowd_.broad.find(crowd_.boxes, crowd_.groups)) find_near(pair, h);
+  }
+  sort_found();
+  for (const Found& found : crowd_.near) {
+    const auto [i, j] = found.pair;
+    if (crowd_.members[i].ball && crowd_.members[j].ball) {
+      touch_balls(data, found, h, contacts);
+    } else {
+      const ContactSurface& both = surface_at(found.pair);
+      touch(data, int(i), int(j), both, usual_contact(int(i), int(j), both), found.reach, h, nullptr, contacts);
+    }
+  }
+}
+
 template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
@@ -174,41 +287,24 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
       falls_its_way ? Vec3d{double(own->gravity[0]), double(own->gravity[1]), double(own->gravity[2])} : Vec3d{0, 0, 0};
   fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
   place(data);
-  if (!crowded_) {
-    const std::span<const std::uint32_t> near = spheres_.near(h, fall_);
-    find_capsule_touches(data, near, h), sift(data, near, h);
-    const CapsuleTouches* round = capsules_.touches.data();
-    std::size_t slender = 0;
-    for (const std::uint32_t p : near) {
-      const std::size_t before = contacts.size();
-      const int i = int(pairs_[p].first), j = int(pairs_[p].second);
-      Listed& pair = listed_[p];
-      if (pair.capsule >= 0) {
-        add_ends(pair, *round++, h, contacts);
-      } else {
-        const std::size_t k = pair.slender ? slender++ : 0;
-        const double margin = pair.slender ? around_.pairs[k].reach : reach(i, j, h, pair.surface.margin);
-        if (pair.slender ? around_.near[k] : this->near(i, j, margin))
-          touch(data, i, j, pair.surface, pair.usual, margin, h, &pair.parting, contacts);
-      }
-      for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
+  if (crowded_) return detect_crowd(data, h, contacts);
+  const std::span<const std::uint32_t> near = spheres_.near(h, fall_);
+  find_capsule_touches(data, near, h), sift(data, near, h);
+  const CapsuleTouches* round = capsules_.touches.data();
+  std::size_t slender = 0;
+  for (const std::uint32_t p : near) {
+    const std::size_t before = contacts.size();
+    const int i = int(pairs_[p].first), j = int(pairs_[p].second);
+    Listed& pair = listed_[p];
+    if (pair.capsule >= 0) {
+      add_ends(pair, *round++, h, contacts);
+    } else {
+      const std::size_t k = pair.slender ? slender++ : 0;
+      const double margin = pair.slender ? around_.pairs[k].reach : reach(i, j, h, pair.surface.margin);
+      if (pair.slender ? around_.near[k] : this->near(i, j, margin))
+        touch(data, i, j, pair.surface, pair.usual, margin, h, &pair.parting, contacts);
     }
-    return;
-  }
-  for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    const double speed = norm(spheres_.velocity(i)) + spheres_.turn(i);
-    crowd_.boxes[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
-  }
-  crowd_.found.clear();
-  for (const BodyPair& pair : crowd_.broad.find(crowd_.boxes)) {
-    if (may_touch(int(pair.first), int(pair.second))) crowd_.found.push_back(found(pair));
-  }
-  sort_found();
-  for (const auto& [links, pair] : crowd_.near) {
-    const int i = int(pair.first), j = int(pair.second);
-    const ContactSurface& both = surface_at(pair);
-    const double margin = reach(i, j, h, both.margin);
-    if (near(i, j, margin)) touch(data, i, j, both, usual_contact(i, j, both), margin, h, nullptr, contacts);
+    for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
   }
 }
 

@@ -118,7 +118,6 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const ContactShape& s : shapes_) around_.capsules.push_back(capsule_around(s));
   add_pairs(model);
   list_pairs();
-  crowd_.links = model.njoint(), crowd_.boxes.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
@@ -126,6 +125,11 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
     if (s.shape.type != ShapeType::plane) continue;
     spheres_.face(i, s.pose.rotation.column_z());
     if (moves(i)) poses_.planes.push_back(int(i));
+  }
+  crowd_.links = model.njoint();
+  if (crowded_) {
+    gather_crowd();
+    return;
   }
   std::vector<unsigned char> apart;
   for (const auto [i, j] : pairs_) apart.push_back(stopped_apart(int(i), int(j)));
@@ -264,7 +268,38 @@ void ContactGeometry::add_pairs(const Model& model) {
 /// The pair with its links as terms are sorted: the higher link first.
 ContactGeometry::Found ContactGeometry::found(const BodyPair& pair) const {
   const auto [low, high] = std::minmax(shapes_[pair.first].link, shapes_[pair.second].link);
-  return {std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair};
+  return {std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair, 0};
+}
+
+/// What pairs of a crowd need of the shapes that does not change.
+void ContactGeometry::gather_crowd() {
+  find_kinds();
+  crowd_.members.resize(shapes_.size()), crowd_.boxes.resize(shapes_.size()), crowd_.groups.assign(shapes_.size(), -1);
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const ContactShape& s = shapes_[i];
+    Crowd::Member& m = crowd_.members[i];
+    m.link = s.link, m.tree = s.tree, m.contype = s.contype, m.conaffinity = s.conaffinity, m.moves = moves(i);
+    m.kind = crowd_.kinds.of.empty() ? 0 : crowd_.kinds.of[i];
+    m.plain = parent_[i] < 0 && s.shape.type != ShapeType::plane && s.shape.type != ShapeType::height_field;
+    m.ball = s.shape.type == ShapeType::sphere, m.plane = s.shape.type == ShapeType::plane;
+    m.centred = s.pose.position.x == 0 && s.pose.position.y == 0 && s.pose.position.z == 0;
+    if (m.ball) crowd_.balls.push_back(std::uint32_t(i));
+    if (m.plane) crowd_.planes.push_back(std::uint32_t(i));
+    if (m.ball || m.plane)
+      crowd_.groups[i] = 0;
+    else
+      crowd_.others = true;
+  }
+  for (const ContactPair& pair : explicit_pairs_) {
+    for (const int k : {pair.first, pair.second}) crowd_.members[std::size_t(k)].plain = false;
+  }
+  for (const std::uint64_t bodies : excluded_) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      const auto body = std::uint32_t(shapes_[i].body);
+      if (body == bodies >> 32 || body == std::uint32_t(bodies)) crowd_.members[i].plain = false;
+    }
+  }
+  for (auto& column : crowd_.spheres) column.resize(crowd_.balls.size());
 }
 
 void ContactGeometry::list_pairs() {
@@ -275,10 +310,7 @@ void ContactGeometry::list_pairs() {
     }
     crowded_ = pairs_.size() > kListedPairs;
   }
-  if (crowded_) {
-    find_kinds();
-    return pairs_.clear();
-  }
+  if (crowded_) return pairs_.clear();
   std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return found(x) < found(y); });
   for (const BodyPair& p : pairs_) {
     const int i = int(p.first), j = int(p.second);
@@ -327,19 +359,24 @@ void ContactGeometry::find_kinds() {
   for (const Surface& surface : surfaces_) {
     const std::size_t kind = std::size_t(std::find(all.begin(), all.end(), surface) - all.begin());
     if (kind == all.size()) all.push_back(surface);
-    if (all.size() > kMost) return;
+    if (all.size() > kMost) return crowd_.kinds.of.clear();
     crowd_.kinds.of.push_back(int(kind));
   }
   for (const Surface& a : all) {
-    for (const Surface& b : all) crowd_.kinds.mixed.push_back(mix(a, b));
+    for (const Surface& b : all) {
+      crowd_.kinds.mixed.push_back(mix(a, b));
+      crowd_.kinds.usual.push_back(usual_contact(crowd_.kinds.mixed.back()));
+    }
   }
 }
 
-/// As surface_of(); valid until the next call.
+/// As surface_of(), in a crowd; valid until the next call.
 const ContactSurface& ContactGeometry::surface_at(BodyPair pair) {
-  if (crowd_.kinds.mixed.empty() || !explicit_pairs_.empty()) return crowd_.kinds.last = surface_of(pair);
-  return crowd_.kinds.mixed[std::size_t(crowd_.kinds.of[pair.first]) * crowd_.kinds.all.size() +
-                            std::size_t(crowd_.kinds.of[pair.second])];
+  const Crowd::Member &a = crowd_.members[pair.first], &b = crowd_.members[pair.second];
+  if (const ContactPair* own = a.plain || b.plain ? nullptr : explicit_pair(int(pair.first), int(pair.second)))
+    return own->surface;
+  if (crowd_.kinds.mixed.empty()) return crowd_.kinds.last = mix(surfaces_[pair.first], surfaces_[pair.second]);
+  return crowd_.kinds.mixed[std::size_t(a.kind) * crowd_.kinds.all.size() + std::size_t(b.kind)];
 }
 
 double ContactGeometry::friction_of(BodyPair pair, double first_scale, double second_scale) const {
@@ -366,16 +403,21 @@ std::shared_ptr<const DirectionalFriction> ContactGeometry::directional_friction
   return std::make_shared<const DirectionalFriction>(out);
 }
 
-/// A contact of these two shapes without its point.
-LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
+/// A contact without its point, and without what it has of its two shapes.
+LinkContact ContactGeometry::usual_contact(const ContactSurface& both) {
   LinkContact usual;
-  usual.a = shapes_[i].link, usual.b = shapes_[j].link;
   usual.dimension = both.dimension;
   usual.friction = std::max(both.friction[0], both.friction[1]), usual.torsional = both.friction[2];
   usual.rolling = std::max(both.friction[3], both.friction[4]);
-  if (const ContactPair* own = explicit_pair(i, j)) usual.directional = own->directional.get();
   usual.spook = both.spook;
-  usual.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28;
+  return usual;
+}
+
+/// A contact of these two shapes without its point.
+LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
+  LinkContact usual = usual_contact(both);
+  usual.a = shapes_[i].link, usual.b = shapes_[j].link, usual.identity = identity(i, j);
+  if (const ContactPair* own = explicit_pair(i, j)) usual.directional = own->directional.get();
   return usual;
 }
 

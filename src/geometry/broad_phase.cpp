@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "geometry/sweep.hpp"
 #include "tarsus/base/error.hpp"
@@ -38,11 +39,14 @@ struct SizeClass {
   Rows rows;
   double largest = 0, largest_y = 0, largest_z = 0;
   BoxRows view{};
+  int group = -1;  ///< that of all members; -1: they have several, or one has none
+  bool sorted_now = false;
 
   void sort(std::span<const Aabb> boxes);
 };
 
 void SizeClass::sort(std::span<const Aabb> boxes) {
+  if (std::exchange(sorted_now, true)) return;
   const std::size_t n = members.size();
   x.resize(n), y.resize(n), z.resize(n);
   Vec3d most{0, 0, 0};
@@ -81,6 +85,7 @@ struct BroadPhase::Workspace {
   int class_count = 0;
 
   void classify(std::span<const Aabb> boxes);
+  void find_groups();
   void add(std::uint32_t i, std::uint32_t j) {
     if (!groups.empty() && groups[i] >= 0 && groups[i] == groups[j]) return;
     pairs.push_back({std::min(i, j), std::max(i, j)});
@@ -117,12 +122,23 @@ void BroadPhase::Workspace::classify(std::span<const Aabb> boxes) {
     class_of[slot] = few ? -1 : static_cast<std::int8_t>(std::min(class_count++, kMaxClasses - 1));
   }
   class_count = std::min(class_count, kMaxClasses);
-  for (SizeClass& c : classes) c.members.clear();
+  for (SizeClass& c : classes) c.members.clear(), c.sorted_now = false;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     if (exponent[i] >= 0) exponent[i] = class_of[static_cast<std::size_t>(exponent[i])];
     if (exponent[i] >= 0)
       classes[static_cast<std::size_t>(exponent[i])].members.push_back(static_cast<std::uint32_t>(i));
     if (exponent[i] == -1) apart.push_back(static_cast<std::uint32_t>(i));
+  }
+}
+
+/// Finds the classes that need no sweep of their own.
+void BroadPhase::Workspace::find_groups() {
+  for (SizeClass& c : classes) {
+    c.group = groups.empty() || c.members.empty() ? -1 : groups[c.members[0]];
+    for (const std::uint32_t i : c.members) {
+      if (c.group < 0) break;
+      if (groups[i] != c.group) c.group = -1;
+    }
   }
 }
 
@@ -197,11 +213,16 @@ std::span<const BodyPair> BroadPhase::find(std::span<const Aabb> boxes, std::spa
   w.groups = groups;
   w.pairs.clear();
   w.classify(boxes);
+  w.find_groups();
   for (int c = 0; c < w.class_count; ++c) {
     SizeClass& mine = w.classes[static_cast<std::size_t>(c)];
-    mine.sort(boxes);
-    w.sweep_class(mine);
-    for (int coarser = 0; coarser < c; ++coarser) w.sweep_classes(mine, w.classes[static_cast<std::size_t>(coarser)]);
+    if (mine.group < 0) mine.sort(boxes), w.sweep_class(mine);
+    for (int coarser = 0; coarser < c; ++coarser) {
+      SizeClass& other = w.classes[static_cast<std::size_t>(coarser)];
+      if (mine.group >= 0 && mine.group == other.group) continue;
+      mine.sort(boxes), other.sort(boxes);
+      w.sweep_classes(mine, other);
+    }
   }
   w.compare_apart(boxes);
   return w.pairs;

@@ -134,14 +134,14 @@ void CarriedSpheres::face(std::size_t i, const Vec3d& normal) {
   for (int k = 0; k < 3; ++k) columns_.normal[static_cast<std::size_t>(k)][i] = normal[k];
 }
 
-double CarriedSpheres::reach(std::size_t i, std::size_t j, double h, double still) const {
-  const Vec3d parting = velocity(i) - velocity(j);
-  const double each = still + h * (norm(parting) + turn(i) + turn(j));
-  const double turned = h * norm(spin(i) - spin(j));  // of the point midway between two spheres in contact
+double reach(const MovingSphere& a, const MovingSphere& b, double h, double still) {
+  const Vec3d parting = a.velocity - b.velocity;
+  const double each = still + h * (norm(parting) + a.turn + b.turn);
+  const double turned = h * norm(a.spin - b.spin);  // of the point midway between two spheres in contact
   if (!(turned < 1)) return each;
-  const bool smaller = columns_.radius[i] <= columns_.radius[j];
-  const double moved = h * norm(parting + cross(spin(smaller ? j : i), centre(j) - centre(i)));
-  return std::min(each, (still + moved + turned * columns_.radius[smaller ? i : j]) / (1 - turned / 2));
+  const bool smaller = a.radius <= b.radius;
+  const double moved = h * norm(parting + cross((smaller ? b : a).spin, b.centre - a.centre));
+  return std::min(each, (still + moved + turned * (smaller ? a : b).radius) / (1 - turned / 2));
 }
 
 std::span<const std::uint32_t> CarriedSpheres::near(double h, double fall) {

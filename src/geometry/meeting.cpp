@@ -16,6 +16,11 @@ constexpr double kTouch = 1e-9;    ///< distance of shapes that touch to roundin
 constexpr double kAlong = 0.99995;  ///< cosine between normals that count as one
 constexpr double kEdge = 0.7;       ///< the same for shapes that touch already, whose normal may turn with them
 
+/// Velocity at time t of a point of a body that is at `from` at the start.
+Vec3d velocity_at(const Vec3d& from, const ShapeMotion& motion, const Vec3d& point, double t) {
+  return motion.velocity + cross(motion.spin, point - mul_add(motion.velocity, t, from));
+}
+
 /// A shape and its motion.
 struct Mover {
   const Shape& shape;
@@ -39,9 +44,7 @@ struct Mover {
   /// Surface speed by rotation alone.
   double turn() const { return turns() ? norm(motion.spin) * radius() : 0; }
   /// Velocity of a point of the shape at time t.
-  Vec3d velocity(const Vec3d& point, double t) const {
-    return motion.velocity + cross(motion.spin, point - mul_add(motion.velocity, t, pose.position));
-  }
+  Vec3d velocity(const Vec3d& point, double t) const { return velocity_at(pose.position, motion, point, t); }
 };
 
 struct Couple {
@@ -68,25 +71,15 @@ const ContactPoint& deepest(std::span<const ContactPoint> points) {
                            [](const auto& p, const auto& q) { return p.distance < q.distance; });
 }
 
-}  // namespace
-
-int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
-         const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count) {
-  if (count == 0 || a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
-  const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
+/// meet() of points some of which close; `touches`: those of shapes that touch.
+template <class Closes>
+int follow(const Couple& both, double h, double margin, std::span<ContactPoint> points, int count, bool touches,
+           const Closes& closes) {
   const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
-  const double touch = kTouch * norm(points[0].position - pose_a.position);
-  const ContactPoint nearest = deepest(points.first(std::size_t(count)));
-  const bool touches = gap(nearest) < -touch;
-  // Of shapes that touch, those that were apart a step before: over a seam the least overlap is that with the next
-  // edge for a moment.
-  if (touches && !(h * both.parting(nearest, 0) < gap(nearest))) return count;
-  const auto closes = [&](const ContactPoint& p) { return gap(p) + h * both.parting(p, 0) < -2 * touch; };
   const auto end = points.begin() + count;
-  if (std::none_of(points.begin(), end, closes)) return count;
-
+  const Vec3d normal = deepest(points.first(std::size_t(count))).normal;
   const double size = std::min(both.a.radius(), both.b.radius()), turn = both.a.turn() + both.b.turn();
-  const Vec3d parting = motion_a.velocity - motion_b.velocity;
+  const Vec3d parting = both.a.motion.velocity - both.b.motion.velocity;
   const double reach = margin + h * (norm(parting) + turn);
   std::array<ContactPoint, kMaxManifold> there;
   std::copy(points.begin(), end, there.begin());
@@ -109,11 +102,53 @@ int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, c
     const double above = gap(p), before = above - (h - t) * both.parting(p, h);
     if (std::min(above, before) > -depth) there = last, n = at_end, t = h;
   }
-  const double along = dot(deepest(std::span(there).first(std::size_t(n))).normal, nearest.normal);
+  const double along = dot(deepest(std::span(there).first(std::size_t(n))).normal, normal);
   if (along > (touches ? kEdge : kAlong)) return count;
   const int kept = std::min(n, int(points.size()));
   for (int k = 0; k < kept; ++k) points[std::size_t(k)] = both.at_start(there[std::size_t(k)], t);
   return kept;
+}
+
+}  // namespace
+
+int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
+         const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count) {
+  if (count == 0 || a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
+  if (a.type == ShapeType::sphere && b.type == ShapeType::sphere)
+    return meet_spheres(pose_a.position, a.size.x, motion_a, pose_b.position, b.size.x, motion_b, h, margin, points[0]);
+  const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
+  const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
+  const double touch = kTouch * norm(points[0].position - pose_a.position);
+  const ContactPoint& nearest = deepest(points.first(std::size_t(count)));
+  const bool touches = gap(nearest) < -touch;
+  // Of shapes that touch, those that were apart a step before: over a seam the least overlap is that with the next
+  // edge for a moment.
+  if (touches && !(h * both.parting(nearest, 0) < gap(nearest))) return count;
+  const auto closes = [&](const ContactPoint& p) { return gap(p) + h * both.parting(p, 0) < -2 * touch; };
+  if (std::none_of(points.begin(), points.begin() + count, closes)) return count;
+  return follow(both, h, margin, points, count, touches, closes);
+}
+
+bool meet_spheres(const Vec3d& a, double radius_a, const ShapeMotion& motion_a, const Vec3d& b, double radius_b,
+                  const ShapeMotion& motion_b, double h, double margin, ContactPoint& point) {
+  const Vec3d& n = point.normal;
+  const double gap = point.distance - margin, touch = kTouch * norm(point.position - a);
+  const double parting =
+      dot(n, velocity_at(a, motion_a, point.position, 0) - velocity_at(b, motion_b, point.position, 0));
+  const bool touches = gap < -touch;
+  if (touches && !(h * parting < gap)) return true;
+  if (!(gap + h * parting < -2 * touch)) return true;
+  // The direction between centres on straight ways turns one way. If at the end it still counts as the same, it does
+  // where they meet, too; and they do meet if they overlap at the end.
+  const Vec3d end = mul_add(motion_a.velocity - motion_b.velocity, h, a - b);
+  const double apart = norm(end), sizes = radius_a + radius_b, along = dot(n, end);
+  constexpr double kSpare = 1e-6;  // above rounding; what it excludes is followed
+  const bool overlap = touches || apart - sizes - margin < -kSpare * sizes;
+  if (overlap && apart > kSpare * sizes && along > ((touches ? kEdge : kAlong) + kSpare) * apart) return true;
+  const Shape ball_a{ShapeType::sphere, {radius_a, 0, 0}}, ball_b{ShapeType::sphere, {radius_b, 0, 0}};
+  const ShapePose pose_a{a}, pose_b{b};
+  const Couple both{{ball_a, pose_a, motion_a}, {ball_b, pose_b, motion_b}};
+  return follow(both, h, margin, {&point, 1}, 1, touches, [](const ContactPoint&) { return true; }) > 0;
 }
 
 }  // namespace tarsus

@@ -67,7 +67,7 @@ constexpr int kTypes = static_cast<int>(ShapeType::height_field) + 1;
 // [type of A][type of B], A's type not before B's.
 constexpr PairFunction kPairs[kTypes][kTypes] = {
     {nullptr},
-    {sphere_plane, sphere_sphere},
+    {sphere_plane, nullptr},  // collide_spheres()
     {capsule_plane, capsule_sphere, capsule_capsule},
     {ellipsoid_plane, convex_pair, convex_pair, convex_pair},
     {cylinder_plane, cylinder_sphere, convex_pair, convex_pair, convex_pair},
@@ -101,6 +101,8 @@ int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const Shape
             std::span<ContactPoint> out, Vec3d* parting) {
   using namespace narrow;
   if (out.empty() || !(margin >= 0) || !std::isfinite(margin) || !usable(a, pose_a) || !usable(b, pose_b)) return 0;
+  if (a.type == ShapeType::sphere && b.type == ShapeType::sphere)
+    return collide_spheres(pose_a.position, a.size.x, pose_b.position, b.size.x, margin, out[0]);
   const bool swapped = a.type < b.type;
   const Shape &first = swapped ? b : a, &second = swapped ? a : b;
   const PairFunction pair = kPairs[static_cast<int>(first.type)][static_cast<int>(second.type)];

@@ -86,7 +86,6 @@ void ellipsoid_plane(const Body& a, const Body& b, ContactList& out);
 void cylinder_plane(const Body& a, const Body& b, ContactList& out);
 void box_plane(const Body& a, const Body& b, ContactList& out);
 void convex_plane(const Body& a, const Body& b, ContactList& out);
-void sphere_sphere(const Body& a, const Body& b, ContactList& out);
 void capsule_sphere(const Body& a, const Body& b, ContactList& out);
 void cylinder_sphere(const Body& a, const Body& b, ContactList& out);
 void box_sphere(const Body& a, const Body& b, ContactList& out);

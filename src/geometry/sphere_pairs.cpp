@@ -52,10 +52,6 @@ void closest_on_segments(const Body& a, const Body& b, double& s, double& t) {
 
 }  // namespace
 
-void sphere_sphere(const Body& a, const Body& b, ContactList& out) {
-  add_spheres(a.position(), a.size().x, b.position(), b.size().x, {0, 0, 1}, 0, out);
-}
-
 void capsule_sphere(const Body& a, const Body& b, ContactList& out) {
   const double s = std::clamp(dot(a.axis(), b.position() - a.position()), -a.size().y, a.size().y);
   add_spheres(mul_add(a.axis(), s, a.position()), a.size().x, b.position(), b.size().x, across(a.axis()), 0, out);
@@ -139,3 +135,20 @@ void box_sphere(const Body& a, const Body& b, ContactList& out) {
 }
 
 }  // namespace tarsus::narrow
+
+namespace tarsus {
+
+bool collide_spheres(const Vec3d& a, double radius_a, const Vec3d& b, double radius_b, double margin,
+                     ContactPoint& out) {
+  if (!(margin >= 0) || !std::isfinite(margin)) return false;
+  double length = 0;
+  const Vec3d to_b = b - a;
+  const Vec3d n = narrow::away({0, 0, 0}, to_b, radius_a + radius_b, {0, 0, 1}, length);
+  const double distance = length - radius_a - radius_b;
+  if (!(distance <= margin) || !(std::abs(dot(n, n) - 1) < 1e-6)) return false;
+  out.position = mul_add(n, distance / 2, mul_add(n, radius_b, to_b)) + a;
+  out.normal = n, out.distance = distance, out.feature = 0;
+  return true;
+}
+
+}  // namespace tarsus

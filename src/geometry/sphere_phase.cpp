@@ -22,15 +22,20 @@ struct SpherePhase::Workspace {
   BroadPhase boxes;
   std::vector<Aabb> bounds;
   std::vector<BodyPair> found;
+  std::size_t count = 0;                            ///< of the pairs found
+  SphereRows view{};                                ///< the spheres, as `found` counts them
+  const std::vector<std::uint32_t>* index = &used;  ///< of those in the input
   SphereContacts contacts;
   const SweepKernels* kernels = &tarsus::kernels<SweepKernels>();
 
   void select(const std::array<std::span<const double>, 4>& columns);
-  std::size_t sweep_rows(double largest, double margin, SphereRows& view);
-  std::size_t sweep_boxes(double margin, SphereRows& view);
-  void write(const SphereRows& view, std::size_t count, const std::vector<std::uint32_t>& index);
+  void sweep_rows(double largest, double margin);
+  void sweep_boxes(double margin);
+  void search(const std::array<std::span<const double>, 4>& columns, double margin);
+  void write();
 };
 
+/// Selects the spheres that may have contacts.
 void SpherePhase::Workspace::select(const std::array<std::span<const double>, 4>& columns) {
   used.clear();
   for (auto& column : given) column.clear();
@@ -42,7 +47,7 @@ void SpherePhase::Workspace::select(const std::array<std::span<const double>, 4>
   }
 }
 
-std::size_t SpherePhase::Workspace::sweep_rows(double largest, double margin, SphereRows& view) {
+void SpherePhase::Workspace::sweep_rows(double largest, double margin) {
   const double reach = (2 * largest + margin) * (1 + 1e-9);
   rows.sort(given[0], given[1], given[2], reach);
   const std::size_t n = rows.order.size();
@@ -51,7 +56,7 @@ std::size_t SpherePhase::Workspace::sweep_rows(double largest, double margin, Sp
     for (std::size_t i = 0; i < n; ++i) sorted[k][i] = given[k][rows.order[i]];
     std::fill(sorted[k].begin() + static_cast<std::ptrdiff_t>(n), sorted[k].end(), 0.0);
   }
-  for (std::uint32_t& index : rows.order) index = used[index];
+  for (std::uint32_t& i : rows.order) i = used[i];
   view = {sorted[0].data(),
           sorted[1].data(),
           sorted[2].data(),
@@ -73,10 +78,10 @@ std::size_t SpherePhase::Workspace::sweep_rows(double largest, double margin, Sp
         kernels.spheres(spheres, i, j, same, out);
       },
       &context);
-  return buffer.count;
+  count = buffer.count, index = &rows.order;
 }
 
-std::size_t SpherePhase::Workspace::sweep_boxes(double margin, SphereRows& view) {
+void SpherePhase::Workspace::sweep_boxes(double margin) {
   const std::size_t n = used.size();
   bounds.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -87,26 +92,43 @@ std::size_t SpherePhase::Workspace::sweep_boxes(double margin, SphereRows& view)
   view = {given[0].data(), given[1].data(), given[2].data(), given[3].data(), nullptr, nullptr, 0, margin};
   const auto pairs = boxes.find(bounds);
   found.resize(pairs.size() + kSweepPadding);
-  std::size_t count = 0;
   for (const BodyPair& p : pairs) {
     const double dx = given[0][p.first] - given[0][p.second], dy = given[1][p.first] - given[1][p.second];
     const double dz = given[2][p.first] - given[2][p.second], sum = given[3][p.first] + given[3][p.second] + margin;
     if (dx * dx + dy * dy + dz * dz <= sum * sum) found[count++] = p;
   }
-  return count;
 }
 
-void SpherePhase::Workspace::write(const SphereRows& view, std::size_t count, const std::vector<std::uint32_t>& index) {
+/// Finds the pairs within the margin; in each, the sphere that comes first in the input is put first.
+void SpherePhase::Workspace::search(const std::array<std::span<const double>, 4>& columns, double margin) {
+  constexpr const char* kNames[] = {"x", "y", "z", "radius"};
+  for (std::size_t k = 1; k < 4; ++k) check_size(kNames[k], columns[k].size(), columns[0].size());
+  select(columns);
+  count = 0, view = {}, index = &used;
+  const std::vector<double>& r = given[3];
+  if (r.empty() || !(margin >= 0) || !std::isfinite(margin)) return;
+  const double largest = *std::max_element(r.begin(), r.end());
+  double sum = 0;
+  for (const double each : r) sum += each;
+  if (largest <= kMixed * sum / static_cast<double>(r.size()))
+    sweep_rows(largest, margin);
+  else
+    sweep_boxes(margin);
+  for (std::size_t k = 0; k < count; ++k) {
+    BodyPair& p = found[k];
+    if ((*index)[p.first] > (*index)[p.second]) std::swap(p.first, p.second);
+  }
+}
+
+void SpherePhase::Workspace::write() {
   SphereContacts& c = contacts;
   for (auto* column : {&c.normal_x, &c.normal_y, &c.normal_z, &c.distance}) column->resize(count + kSweepPadding);
   c.first.resize(count);
   c.second.resize(count);
   if (count > 0) {
     for (std::size_t k = 0; k < count; ++k) {
-      BodyPair& p = found[k];
-      if (index[p.first] > index[p.second]) std::swap(p.first, p.second);
-      c.first[k] = index[p.first];
-      c.second[k] = index[p.second];
+      c.first[k] = (*index)[found[k].first];
+      c.second[k] = (*index)[found[k].second];
     }
     found.resize(std::max(found.size(), count + kSweepPadding));
     for (std::size_t k = count; k < count + kSweepPadding; ++k) found[k] = found[0];  // read by the last pack
@@ -123,27 +145,19 @@ SpherePhase& SpherePhase::operator=(SpherePhase&&) noexcept = default;
 
 const SphereContacts& SpherePhase::find(std::span<const double> x, std::span<const double> y, std::span<const double> z,
                                         std::span<const double> radius, double margin) {
-  check_size("y", y.size(), x.size());
-  check_size("z", z.size(), x.size());
-  check_size("radius", radius.size(), x.size());
   Workspace& w = *work_;
-  w.select({x, y, z, radius});
-  const auto& r = w.given[3];
-  std::size_t count = 0;
-  SphereRows view{};
-  if (!r.empty() && margin >= 0 && std::isfinite(margin)) {
-    const double largest = *std::max_element(r.begin(), r.end());
-    double sum = 0;
-    for (const double each : r) sum += each;
-    if (largest <= kMixed * sum / static_cast<double>(r.size())) {
-      count = w.sweep_rows(largest, margin, view);
-      w.write(view, count, w.rows.order);
-      return w.contacts;
-    }
-    count = w.sweep_boxes(margin, view);
-  }
-  w.write(view, count, w.used);
+  w.search({x, y, z, radius}, margin);
+  w.write();
   return w.contacts;
+}
+
+std::span<const BodyPair> SpherePhase::pairs(std::span<const double> x, std::span<const double> y,
+                                             std::span<const double> z, std::span<const double> radius, double margin) {
+  Workspace& w = *work_;
+  w.search({x, y, z, radius}, margin);
+  const std::span<BodyPair> all(w.found.data(), w.count);
+  for (BodyPair& p : all) p = {(*w.index)[p.first], (*w.index)[p.second]};
+  return all;
 }
 
 }  // namespace tarsus

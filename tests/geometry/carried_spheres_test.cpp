@@ -92,7 +92,7 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
         const auto [small, large] = balls[i].radius <= balls[j].radius ? std::pair(i, j) : std::pair(j, i);
         const Vec3d carried = velocity[large] + cross(spheres.spin(large), centre[small] - centre[large]);
         const double moved = still + h * (norm(velocity[small] - carried) + norm(spin) * balls[small].radius);
-        EXPECT_NEAR(spheres.reach(i, j, h, still),
+        EXPECT_NEAR(reach(spheres.moving(i), spheres.moving(j), h, still),
                     h * norm(spin) < 1 ? std::min(most - sizes, moved / (1 - h * norm(spin) / 2)) : most - sizes,
                     1e-13);
         if (apart_pairs[p]) {

@@ -14,6 +14,7 @@
 #include "tarsus/geometry/carried_spheres.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"
+#include "tarsus/geometry/sphere_phase.hpp"
 
 namespace tarsus {
 
@@ -100,20 +101,38 @@ class ContactGeometry {
     std::vector<int> of;  ///< [shape]
     std::vector<Surface> all;
     std::vector<ContactSurface> mixed;  ///< [kind][kind], empty if there are many kinds
+    std::vector<LinkContact> usual;     ///< the same: a contact without its point, links and identity
     ContactSurface last;
   };
   struct Found {  ///< a pair, sorted by its links
     std::uint64_t links;
     BodyPair pair;
+    double reach;  ///< [m] of the step
     bool operator<(const Found& other) const {
       return links != other.links             ? links < other.links
              : pair.first != other.pair.first ? pair.first < other.pair.first
                                               : pair.second < other.pair.second;
     }
   };
-  struct Crowd {  ///< pairs of a step from a broad phase
+  struct Crowd {  ///< pairs of a step from broad phases
+    /// What the tests of a pair of a crowd and the contact of two spheres need of a shape, together in memory.
+    struct Member {
+      MovingSphere around;  ///< the bounding sphere, of this step
+      int link = -1, tree = -1, kind = 0, contype = 0, conaffinity = 0;
+      bool moves = false;
+      bool plain = false;  ///< only links and masks decide about a pair of two such shapes
+      bool ball = false, plane = false;
+      bool centred = false;  ///< the shape is at its carrier's origin, and so is the centre of its bounding sphere
+    };
     int links = 0;
-    std::vector<Aabb> boxes;
+    std::vector<Member> members;               ///< [shape]
+    std::vector<std::uint32_t> balls, planes;  ///< shapes
+    bool others = false;                       ///< there are other shapes
+    /// [ball] x, y, z and the radius, enlarged by what closes in the step at most
+    std::array<std::vector<double>, 4> spheres;
+    SpherePhase between_balls;
+    std::vector<int> groups;  ///< [shape] 0: spheres and planes, whose pairs need no boxes
+    std::vector<Aabb> boxes;  ///< [shape]
     BroadPhase broad;
     std::vector<Found> found, near;
     std::vector<std::uint32_t> end;  ///< [link + 1] end of the pairs whose higher link this is
@@ -147,7 +166,19 @@ class ContactGeometry {
   void list_pairs();
   Found found(const BodyPair& pair) const;
   void find_kinds();
+  void gather_crowd();
   void sort_found();
+  template <class R>
+  void detect_crowd(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
+  void place_members(double h);
+  /// The most [m] that a shape of a crowd contributes to the reach of its pairs.
+  double closes(std::size_t i, double h) const {
+    return std::max(0.0, margin_[i]) + fall_ + h * crowd_.members[i].around.speed;
+  }
+  void find_near(BodyPair pair, double h);
+  void find_near_planes(double h);
+  template <class R>
+  void touch_balls(const BasicData<R>& data, const Found& found, double h, std::vector<LinkContact>& contacts);
   const ContactSurface& surface_at(BodyPair pair);
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
@@ -161,13 +192,14 @@ class ContactGeometry {
     return moves(std::size_t(i)) && moves(std::size_t(j)) && fall_apart({std::uint32_t(i), std::uint32_t(j)});
   }
   double reach(int i, int j, double h, double margin) const;
-  bool arrives(int i, int j, const ContactPoint& point, double speed) const;
   bool near(int i, int j, double reach) const;
   template <class R>
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual,
              double margin, double h, Vec3d* parting, std::vector<LinkContact>& contacts);
   std::shared_ptr<const DirectionalFriction> directional_friction(int i, int j, const ContactSurface& surface) const;
+  static LinkContact usual_contact(const ContactSurface& both);
   LinkContact usual_contact(int i, int j, const ContactSurface& both) const;
+  static std::uint64_t identity(int i, int j) { return std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28; }
   int add_capsule_on_plane(int i, int j, double margin);
   bool slender(int i, int j) const;
   void add_ends(const Listed& pair, const CapsuleTouches& touches, double h, std::vector<LinkContact>& contacts) const;

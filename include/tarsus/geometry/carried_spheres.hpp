@@ -38,6 +38,18 @@ struct SphereRun {
   std::uint32_t around = 0;  ///< index from 1 of the pair of groups' bounding spheres; 0: always tested
 };
 
+/// One of CarriedSpheres, as of place().
+struct MovingSphere {
+  Vec3d centre{0, 0, 0}, velocity{0, 0, 0}, spin{0, 0, 0};  ///< [m], [m/s], [rad/s]
+  double radius = 0, turn = 0, speed = 0;                   ///< as in SphereColumns
+  /// Velocity of a point of its carrier.
+  Vec3d velocity_at(const Vec3d& point) const { return velocity + cross(spin, point - centre); }
+};
+/// Largest distance [m] of two spheres at which their surfaces can meet within h seconds; `still` is that distance
+/// without motion. The contact point lies in the smaller sphere. Relative to the other's carrier, its speed is bounded
+/// by the speed of the smaller sphere's centre and the rotations of both.
+double reach(const MovingSphere& a, const MovingSphere& b, double h, double still);
+
 class CarriedSpheres {
  public:
   /// Adds a sphere; its index is the number of earlier calls.
@@ -58,11 +70,9 @@ class CarriedSpheres {
   /// Valid until the next call.
   std::span<const std::uint32_t> near(double h, double fall);
 
-  /// Largest distance [m] of the spheres of i and j at which their surfaces can meet within h seconds; `still` is that
-  /// distance without motion. The contact point lies in the smaller sphere. Relative to the other's carrier, its speed
-  /// is bounded by the speed of the smaller sphere's centre and the rotations of both.
-  double reach(std::size_t i, std::size_t j, double h, double still) const;
-
+  MovingSphere moving(std::size_t i) const {
+    return {centre(i), velocity(i), spin(i), columns_.radius[i], turn(i), speed(i)};
+  }
   Vec3d centre(std::size_t i) const { return at(columns_.centre, i); }      ///< [m], in the world, as of place()
   Vec3d velocity(std::size_t i) const { return at(columns_.velocity, i); }  ///< [m/s]
   Vec3d spin(std::size_t i) const { return groups_[group_[i]].spin; }       ///< [rad/s]

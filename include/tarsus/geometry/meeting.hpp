@@ -25,5 +25,8 @@ struct ShapeMotion {
 /// @return number of points
 int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
          const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count);
+/// meet() of two spheres with the point of collide_spheres(). @return whether a point remains
+bool meet_spheres(const Vec3d& a, double radius_a, const ShapeMotion& motion_a, const Vec3d& b, double radius_b,
+                  const ShapeMotion& motion_b, double h, double margin, ContactPoint& point);
 
 }  // namespace tarsus

@@ -47,5 +47,8 @@ inline constexpr R kCoincide = sizeof(R) == 8 ? R(1e-12) : R(1e-5);
 /// more than the margin. If it still does, the test ends at once; the contact points do not depend on it.
 int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const ShapePose& pose_b, double margin,
             std::span<ContactPoint> out, Vec3d* parting = nullptr);
+/// collide() of two spheres, with centres a and b and finite radii >= 0. @return whether there is a contact
+bool collide_spheres(const Vec3d& a, double radius_a, const Vec3d& b, double radius_b, double margin,
+                     ContactPoint& out);
 
 }  // namespace tarsus

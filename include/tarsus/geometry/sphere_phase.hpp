@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tarsus/geometry/body_pair.hpp"
 #include "tarsus/math/vec.hpp"
 
 namespace tarsus {
@@ -25,6 +26,7 @@ class SpherePhase {
  public:
   SpherePhase();
   ~SpherePhase();
+  SpherePhase(const SpherePhase&) : SpherePhase() {}  ///< copies get new memory
   SpherePhase(SpherePhase&&) noexcept;
   SpherePhase& operator=(SpherePhase&&) noexcept;
 
@@ -36,6 +38,9 @@ class SpherePhase {
   /// @throws ShapeError if sizes differ
   const SphereContacts& find(std::span<const double> x, std::span<const double> y, std::span<const double> z,
                              std::span<const double> radius, double margin);
+  /// The pairs of find() alone, first < second.
+  std::span<const BodyPair> pairs(std::span<const double> x, std::span<const double> y, std::span<const double> z,
+                                  std::span<const double> radius, double margin);
 
  private:
   struct Workspace;
