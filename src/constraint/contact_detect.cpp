@@ -135,6 +135,12 @@ void ContactGeometry::find_capsule_touches(const BasicData<R>& data, std::span<c
                                        data.links(), h, fall_, capsules_.touches.data());
 }
 
+/// Whether the shapes are apart and MuJoCo's law acts between them, for which they have to touch now, wherever they meet
+/// within the step.
+static bool waits_apart(const ContactSurface& both, std::span<const ContactPoint> points, int count, double h) {
+  return both.solver && all_apart(points, count, both.margin) && solver_law(*both.solver, h).resolved;
+}
+
 template <class R>
 void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both,
                             const LinkContact& usual, double margin, double h, Vec3d* parting,
@@ -142,8 +148,7 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
   const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
   int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
-  if (count == 0 || (both.solver && solver_law(*both.solver, h).resolved && all_apart(points_, count, both.margin)))
-    return;  // MuJoCo's law acts where shapes touch now, wherever they meet within the step
+  if (count == 0 || waits_apart(both, points_, count, h)) return;
   const auto motion = [&](int k, const ShapePose& pose) {
     const MovingSphere around = spheres_.moving(std::size_t(k));
     return ShapeMotion{around.velocity_at(pose.position), around.spin};
@@ -230,6 +235,7 @@ void ContactGeometry::touch_balls(const BasicData<R>& data, const Found& found, 
   ContactPoint& point = points_[0];
   const double size_a = a.around.radius, size_b = b.around.radius;
   if (!collide_spheres(at_a, size_a, at_b, size_b, std::max(0.0, found.reach), point)) return;
+  if (waits_apart(both, points_, 1, h)) return;
   if (!meet_spheres(at_a, size_a, {a.around.velocity_at(at_a), a.around.spin}, at_b, size_b,
                     {b.around.velocity_at(at_b), b.around.spin}, h, both.margin, point))
     return;
