@@ -973,12 +973,14 @@ TEST(Batch, MemoryGoesThroughBytes) {
   for (const std::size_t length : {std::size_t(0), std::size_t(7), bytes.size() / 2, bytes.size() - 1})
     EXPECT_THROW(from_bytes<double>(all.first(length), memory), ValueError);
   // Another layout needs another kBytesVersion. These are the sizes on 64-bit systems.
-  EXPECT_EQ(sizeof(TermMemory::Entry), 184U);
+  EXPECT_EQ(sizeof(TermMemory::Entry), 24U);
   EXPECT_EQ(sizeof(WorldReport), 56U);
   std::size_t expected = 0;
   for (const StepMemory<double>& m : state.memory) {
     expected += 3 * 8 + (m.drive_demand.size() + m.lane_terms.size()) * 8;
-    for (const TermMemory& terms : m.terms) expected += 8 + 4 + 8 + 184 * terms.entries.size();
+    for (const TermMemory& terms : m.terms) {
+      expected += 8 + 4 + 8 + 24 * terms.entries.size() + 8 + 8 * terms.numbers.size();
+    }
   }
   EXPECT_EQ(bytes.size(), expected);
   std::vector<StepMemory<double>> two(state.memory.size() + 1);
@@ -1746,7 +1748,7 @@ TEST(BatchCaptures, WhatDoesNotFitIsNamed) {
     refused(models[0], bad, range);
   }
   bad = good;
-  bad.meta.replace(bad.meta.find("\"version\": 2"), 12, "\"version\": 1");
+  bad.meta.replace(bad.meta.find("\"version\": 3"), 12, "\"version\": 1");
   refused(models[0], bad, "file: error: a capture of version 1, written by another version of tarsus");
   bad = good;
   bad.memory.resize(bad.memory.size() / 2);
