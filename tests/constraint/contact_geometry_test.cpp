@@ -1,8 +1,14 @@
 // Which shapes of a model are searched for contacts, and up to which distance.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <random>
+#include <tuple>
 
 #include "support/random_model.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
@@ -193,6 +199,108 @@ TEST(ContactGeometry, NothingThatTouchesIsSiftedOut) {
   }
   EXPECT_GT(touching, 2000);
   EXPECT_GT(apart, 2000);
+}
+
+/// Spheres of mixed sizes, planes, boxes and capsules, of free bodies with several geoms, of links on them and of the
+/// world, with masks, margins, excluded bodies and explicit pairs.
+std::string crowd() {
+  std::mt19937 random(11);
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  const auto three = [&](double size) {
+    return fmt::format("{} {} {}", between(-size, size), between(-size, size), between(-size, size));
+  };
+  int geoms = 0;
+  const auto geom = [&](const std::string& pos) {
+    const double r = between(0.05, 0.1) * (geoms % 9 ? 1 : 2);
+    const std::string shape = geoms % 5 == 3   ? fmt::format("type='box' size='{} {} {}'", r, r / 2, r)
+                              : geoms % 7 == 6 ? fmt::format("type='capsule' size='{} {}'", r / 2, r)
+                                               : fmt::format("size='{}'", r);
+    const std::string masks = geoms % 6 == 5 ? "contype='2' conaffinity='3'" : geoms % 8 == 7 ? "contype='4'" : "";
+    const std::string text =
+        fmt::format("<geom name='g{}' {} {} pos='{}' euler='{}' margin='{}' friction='{}'/>", geoms, shape, masks, pos,
+                    three(90), geoms % 4 ? 0.0 : 0.02, geoms % 3 ? 0.5 : 0.8);
+    ++geoms;
+    return text;
+  };
+  std::string world =
+      "<geom name='floor' type='plane' size='1 1 1' pos='0 0 -.5'/>"
+      "<geom name='wall' type='plane' size='1 1 1' pos='-.6 0 0' euler='0 80 0' margin='.01'/>";
+  for (int k = 0; k < 10; ++k) world += geom(three(0.6));
+  for (int k = 0; k < 80; ++k) {
+    world += fmt::format("<body name='b{}' pos='{}'><freejoint/>", k, three(0.6)) + geom(k % 2 ? "0 0 0" : three(0.1));
+    if (k % 3) world += geom(three(0.2));
+    if (k % 4 == 3)
+      world += fmt::format("<body pos='{}'><joint axis='0 1 0'/>", three(0.2)) + geom("0 0 0") + geom(three(0.1)) +
+               "</body>";
+    world += geom("0 0 0") + "</body>";
+  }
+  std::string contact;
+  for (int k = 0; k < 60; ++k)
+    contact += fmt::format("<pair geom1='g{}' geom2='g{}' margin='.03' friction='.9 .9 .1 .1 .1'/>", k, 70 + 2 * k);
+  for (int k = 0; k < 40; ++k) contact += fmt::format("<exclude body1='b{}' body2='b{}'/>", k, 79 - k);
+  return "<mujoco><worldbody>" + world + "</worldbody><contact>" + contact + "</contact></mujoco>";
+}
+
+TEST(ContactGeometry, CrowdsHaveTheContactsOfTheirPairs) {
+  const ModelSpec spec = parse_mjcf(crowd(), "crowd.xml", "");
+  using Key = std::array<int, 5>;  // body and geom of both, feature
+  const auto contacts = [&](const ModelSpec& of, bool crowded, std::map<Key, LinkContact>& out) {
+    const Model model = compile(of);
+    ContactGeometry geometry(model);
+    EXPECT_EQ(geometry.crowded(), crowded);
+    Data data(model);
+    std::mt19937 random(3);
+    for (double& v : data.qvel) v = std::uniform_real_distribution<double>(-3, 3)(random);
+    kinematics(model, data, data.qpos, data.qvel);
+    std::vector<LinkContact> found;
+    for (int k = 0; k < 2; ++k) geometry.detect(data, 5e-3, found);  // the second with used memory
+    std::array<std::int64_t, 2> last{-1, -1};
+    for (const LinkContact& c : found) {
+      const auto [i, j] = ContactGeometry::shapes_of(c);
+      const ContactShape &a = geometry.shapes()[std::size_t(i)], &b = geometry.shapes()[std::size_t(j)];
+      EXPECT_EQ(a.link, c.a);
+      EXPECT_EQ(b.link, c.b);
+      const std::array<std::int64_t, 2> links{std::max(c.a, c.b), std::min(c.a, c.b)};
+      EXPECT_LE(last, links);
+      last = links;
+      out.insert({{a.body, a.geom, b.body, b.geom, int(c.point.feature)}, c});
+    }
+    return found.size();
+  };
+  std::map<Key, LinkContact> all, pairs;
+  const std::size_t count = contacts(spec, true, all);
+  EXPECT_EQ(count, all.size()) << "each once";
+  for (int out = 0; out < 4; ++out) {  // without one of four parts of the shapes: each pair is in some of these models
+    ModelSpec some = spec;
+    int geoms = 0;
+    for (BodySpec& body : some.bodies) {
+      for (GeomSpec& geom : body.geoms) geom.visual_only = geoms++ % 4 == out;
+    }
+    contacts(some, false, pairs);
+  }
+  int balls = 0, planes = 0, ways = 0;
+  for (const auto& [key, c] : all) {
+    const auto& [body_a, geom_a, body_b, geom_b, feature] = key;
+    const auto type = [&](int body, int geom) { return spec.bodies[std::size_t(body)].geoms[std::size_t(geom)].type; };
+    const GeomType a = type(body_a, geom_a), b = type(body_b, geom_b);
+    balls += a == GeomType::sphere && b == GeomType::sphere;
+    planes += (a == GeomType::plane && b == GeomType::sphere), ways += c.point.distance > 0;
+    const auto same = pairs.find(key);
+    ASSERT_NE(same, pairs.end()) << body_a << ", " << geom_a << " and " << body_b << ", " << geom_b;
+    const LinkContact& d = same->second;
+    EXPECT_NEAR(norm(c.point.position - d.point.position), 0, 1e-10);
+    EXPECT_NEAR(norm(c.point.normal - d.point.normal), 0, 1e-10);
+    EXPECT_NEAR(c.point.distance, d.point.distance, 1e-10);
+    EXPECT_EQ(std::tuple(c.dimension, c.friction, c.torsional, c.rolling, c.spook.compliance, c.spook.damping_time),
+              std::tuple(d.dimension, d.friction, d.torsional, d.rolling, d.spook.compliance, d.spook.damping_time));
+    EXPECT_NEAR(c.relative_compliance, d.relative_compliance, 1e-8 * d.relative_compliance);
+  }
+  EXPECT_EQ(all.size(), pairs.size());
+  EXPECT_GT(balls, 100);
+  EXPECT_GT(planes, 10);
+  EXPECT_GT(ways, 50);
 }
 
 TEST(ContactGeometry, TheContactFlagTurnsContactOff) {

@@ -194,6 +194,8 @@ void expect_brute_force(SpherePhase& phase, const Spheres& s, double margin) {
     }
   }
   EXPECT_EQ(sorted(got), expected);
+  const std::span<const BodyPair> pairs = phase.pairs(s.x, s.y, s.z, s.r, margin);
+  EXPECT_EQ(sorted({pairs.begin(), pairs.end()}), expected);
 }
 
 TEST(SpherePhase, FindsWhatBruteForceFinds) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <random>
 #include <string>
 
 #include "tarsus/geometry/meeting.hpp"
@@ -169,6 +170,43 @@ TEST(Meeting, DoesNotDependOnTheOrder) {
       EXPECT_LT(least, 1e-9) << int(shape.type);
     }
   }
+}
+
+/// Capsules of no length are followed, while most spheres need not be.
+TEST(Meeting, SpheresMeetAsCapsulesOfNoLengthDo) {
+  std::mt19937 random(5);
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  const auto vector = [&](double size) {
+    return Vec3d{between(-size, size), between(-size, size), between(-size, size)};
+  };
+  int kept = 0, moved = 0, removed = 0;
+  for (int k = 0; k < 20000; ++k) {
+    const double ra = between(0.05, 0.2), rb = between(0.05, 0.2), margin = k % 3 ? 0 : 0.01;
+    const ShapePose at_a{vector(0.5)};
+    const Vec3d d = vector(1);
+    const double gap = between(-0.02, 0.08), speed = k % 2 ? 8 : 1;
+    const ShapePose at_b{at_a.position + d * ((ra + rb + gap) / norm(d))};
+    const ShapeMotion by_a{vector(speed), vector(3)}, by_b{vector(speed), vector(3)};
+    const auto of = [&](ShapeType type) {
+      return contacts({type, {ra, 0, 0}}, at_a, by_a, {type, {rb, 0, 0}}, at_b, by_b, margin);
+    };
+    const Touches balls = of(ShapeType::sphere), capsules = of(ShapeType::capsule);
+    ASSERT_EQ(balls.count, capsules.count) << k;
+    for (int p = 0; p < balls.count; ++p) {
+      const ContactPoint &x = balls.points[std::size_t(p)], &y = capsules.points[std::size_t(p)];
+      EXPECT_NEAR(norm(x.position - y.position), 0, 1e-12) << k;
+      EXPECT_NEAR(norm(x.normal - y.normal), 0, 1e-12) << k;
+      EXPECT_NEAR(x.distance, y.distance, 1e-12) << k;
+      const bool same = norm(x.normal + d * (1 / norm(d))) < 1e-12;
+      kept += same, moved += !same;
+    }
+    removed += balls.count == 0;
+  }
+  EXPECT_GT(kept, 1000);
+  EXPECT_GT(moved, 300);
+  EXPECT_GT(removed, 500);
 }
 
 /// Shapes that touch, that part or that do not close their gap keep their points.
