@@ -418,21 +418,38 @@ TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const Lin
   return little & tree.is_little(free, h);
 }
 
-/// Lanes whose links turn so little in h seconds that explicit velocity products suffice, from the results of pass 1.
-template <class T>
-TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
-  T fastest = T(Real<T>(0));
-  for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
-  const T angle = square_root(fastest) * T(h);
-  const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
-  const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
-  return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
-}
-
 /// Lanes in which the centre of mass is not at the origin, up to rounding.
 template <class T>
 TARSUS_INLINE Mask<T> is_off_centre(const RigidInertia<T>& I) {
   return dot(I.h, I.h) > I.mass * (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(1e-10));
+}
+
+/// Lanes in which a link alone has the inertia of a ball about its origin: it has no velocity products at any speed.
+template <class T>
+TARSUS_INLINE Mask<T> is_lone_ball(const ModelView<Real<T>>& m, int link) {
+  const auto of = [&](int k) {
+    return m.own_inertia ? reinterpret_cast<const T*>(m.own_inertia)[10 * link + k] : T((&m.link[link].mass)[k]);
+  };
+  const RigidInertia<T> I = {of(0), {of(1), of(2), of(3)}, {of(4), of(5), of(6), of(7), of(8), of(9)}};
+  const Vec3<T> off = {I.I.xy, I.I.xz, I.I.yz}, sides = {I.I.xx - I.I.yy, I.I.xx - I.I.zz, T(Real<T>(0))};
+  const Mask<T> even = dot(off, off) + dot(sides, sides) <= I.I.xx * I.I.xx * T(Real<T>(1e-18));
+  const Mask<T> off_centre = is_off_centre(I);
+  return even & !off_centre;
+}
+
+/// Lanes whose links turn so little in h seconds that explicit velocity products suffice, from the results of pass 1.
+template <class T>
+TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h) {
+  const T zero = T(Real<T>(0));
+  T fastest = zero;
+  for (int i = 0; i < m.nlink; ++i) {
+    const T square = dot(state[i].v.w, state[i].v.w);
+    fastest = maximum(m.link[i].alone ? select(is_lone_ball<T>(m, i), zero, square) : square, fastest);
+  }
+  const T angle = square_root(fastest) * T(h);
+  const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
+  const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
+  return any_lane(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
 }
 
 /// Whether only the link's carrier counts towards a tree's angle: spinning changes no inertia.
