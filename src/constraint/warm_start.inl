@@ -40,8 +40,8 @@ void StepTerms<R>::store_warm_start() {
     const ContactRows* const contact = touches ? &geometry_.contacts[i] : nullptr;
     const int first = terms_[i].first_row;
     TermMemory::Entry& m = last.entries[i];
-    m = {names_[i].identity, touches ? contact->a : -1, touches ? contact->b : -1, at, names_[i].kind,
-         std::uint16_t(terms_[i].nrow)};
+    m = {names_[i].identity, touches ? contact->a : -1,    touches ? contact->b : -1, at,
+         names_[i].kind,     std::uint16_t(terms_[i].nrow)};
     double* const to = last.numbers.data() + at;
     at += m.size();
     if (touches) {

@@ -77,7 +77,7 @@ class RowBlocks {
   virtual void extrapolate(const Extrapolation&) {}  ///< of x but the bodies' motions; after every sweep since rest()
   virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
   virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
-  /// Whether hold() is called after each sweep. It projects x onto the bilateral rows, which push() alone does not keep.
+  /// Whether hold() is called after each sweep. It projects x onto the bilateral rows, which push() does not keep.
   virtual bool holds() const { return false; }
   virtual void hold() {}
 };
