@@ -135,7 +135,7 @@ void ContactGeometry::find_capsule_touches(const BasicData<R>& data, std::span<c
                                        data.links(), h, fall_, capsules_.touches.data());
 }
 
-/// Whether the shapes are apart and MuJoCo's law acts between them: they have to touch now, wherever they meet within the
+/// Whether the shapes are apart and MuJoCo's law acts between them: they have to touch now, wherever they meet in the
 /// step.
 static bool waits_apart(const ContactSurface& both, std::span<const ContactPoint> points, int count, double h) {
   return both.solver && all_apart(points, count, both.margin) && solver_law(*both.solver, h).resolved;
