@@ -76,13 +76,14 @@ static bool outnumber(const EqualitySet& equalities, int dofs) {
 
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
-                                        Out<R> qacc, double drift_time) {
+                                        Out<R> qacc, double drift_time, bool bounded) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
   check_sizes(data, model_.nv, "qvel", qvel, "joint_force", Q, "joint_inertia", K, "qacc", qacc);
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
-    const Inputs in{p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v};
+    const Inputs in{
+        p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, bounded};
     if (branches_ && !outnumber(equalities_, model_.nv))
       solve_branches(data, in, qacc.data() + p * v);
     else
@@ -90,9 +91,10 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   }
 }
 
-/// Largest recovery speed of an open loop without compliance [m/s | rad/s]. A loop that a file leaves open by a
-/// decimetre would otherwise close in four steps, at hundreds of metres a second if the steps are short.
+/// Largest recovery speed of an open loop without compliance [m/s]. A loop that a file leaves open by a decimetre would
+/// otherwise close in four steps, at hundreds of metres a second if the steps are short.
 constexpr double kLoopReturn = 10;
+constexpr double kWeldReturn = 2 * kLoopReturn;  ///< of a weld's angle [rad/s]; its rows have the half angle
 
 /// target = a φ + b rate + c bias.
 template <class R>
@@ -100,25 +102,52 @@ static void weigh(std::size_t n, R a, R b, R c, const R* phi, const R* rate, con
   for (std::size_t k = 0; k < n; ++k) target[k] = a * phi[k] + b * rate[k] + c * bias[k];
 }
 
-/// Limits the pull a φ of open loops [begin, end) to the length `most`, along φ.
+/// Limits the pull a φ of open loops [begin, end), along φ, to what closes them at kLoopReturn. A weld's angles have
+/// φ = s sin(θ/2) for torquescale s. Their rate is ω times s/2 cos(θ/2), the length of the moment Jᵀ φ/|φ|.
+/// @param rows of the loops, with their forces  @param most kLoopReturn over the time in which the pull acts
+/// @param bias of exact accelerations; null: `target` has none. That of an angle near half a turn asks for
+/// tan(θ/2) ω²/2, and is left out along φ
 template <class R>
-static void slow_down(const EqualitySet& equalities, int begin, int end, std::size_t w, R a, R most, const R* phi,
-                      R* target) {
-  equalities.each_unit(begin, end, [&](int first_row, int end_row) {
-    const std::size_t first = first_row * w, last = end_row * w;
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      R square = 0;
-      for (std::size_t k = first + lane; k < last; k += w) square += phi[k] * phi[k];
-      const R pull = a * std::sqrt(square);
-      for (std::size_t k = first + lane; pull > most && k < last; k += w) target[k] -= (1 - most / pull) * a * phi[k];
+static void slow_down(const EqualitySet& equalities, int begin, int end, DelassusRows<R>& rows, R a, R most,
+                      const R* phi, const R* bias, R* target) {
+  constexpr R kNear = R(0.25);  // of s; three components of this size are 52° of a turn
+  const std::size_t w = rows.width();
+  for (int i = begin; i < end; ++i) {
+    const Equality& e = equalities[i];
+    for (int row = 0; row < e.nrow; row += 3) {
+      const bool turns = e.kind == EqualityKind::weld && row == 3;
+      const std::size_t first = (e.first_row + row) * w, last = (e.first_row + std::min(row + 3, e.nrow)) * w;
+      const R half = most / (2 * a), near = turns ? R(e.torque_scale) * std::min(half, kNear) : half;
+      const auto far = [&](R x) { return !(std::abs(x) < near); };  // three rows may be √3 times as far
+      if (std::none_of(phi + first, phi + last, far)) continue;
+      const R* const force = turns ? rows.block(i).force : nullptr;
+      const std::size_t stride = turns ? rows.block(i).stride : 0;
+      for (std::size_t lane = 0; lane < w; ++lane) {
+        R square = 0, moment2 = 0;
+        for (std::size_t k = first + lane; k < last; k += w) square += phi[k] * phi[k];
+        for (std::size_t axis = 0; turns && axis < 3; ++axis) {
+          R moment = 0;
+          for (std::size_t k = 0; k < 3; ++k)
+            moment += force[(axis * stride + 3 + k) * w + lane] * phi[first + k * w + lane];
+          moment2 += moment * moment;
+        }
+        const R length = std::sqrt(square), pull = a * length,
+                bound = turns ? R(kWeldReturn / kLoopReturn) * most * std::sqrt(moment2) / length : most;
+        if (!(pull > bound)) continue;
+        R along = 0;
+        for (std::size_t k = first + lane; turns && bias && k < last; k += w) along += bias[k] * phi[k];
+        const R less = (1 - bound / pull) * a + along / square;
+        for (std::size_t k = first + lane; k < last; k += w) target[k] -= less * phi[k];
+      }
     }
-  });
+  }
 }
 
 /// -y₂ and Σ. Consecutive constraints of the same softness, mostly all, are one run.
 template <class R>
-static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
-                        const R* rate, const R* bias, const R* ahead, R* target, R* sigma) {
+static void set_targets(const EqualitySet& equalities, DelassusRows<R>& rows, double dt, double drift_time,
+                        bool bounded, const R* phi, const R* rate, const R* bias, const R* ahead, R* target, R* sigma) {
+  const std::size_t w = rows.width();
   for (int i = 0; i < equalities.size();) {
     const Softness soft = equalities[i].softness;
     const std::size_t first = equalities[i].first_row * w;
@@ -137,10 +166,9 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
     const R half = R(1 - b * dt / 2);  // J q̇ + h J q̈ + ½ h J̇ q̇ is what remains of J q̇ - ½ h J̇ q̇
     for (std::size_t k = first; dt > 0 && ahead && k < first + n; ++k) target[k] += half * ahead[k] * bias[k];
     std::fill_n(sigma + first, n, R(softness));
-    const R most = R(kLoopReturn / dt);
-    const auto far = [&](R x) { return !(std::abs(R(a) * x) * 2 < most); };  // three rows may be √3 times as far
-    if (dt > 0 && soft.compliance == 0 && std::any_of(phi + first, phi + first + n, far))
-      slow_down(equalities, begin, i, w, R(a), most, phi, target);
+    if ((dt > 0 || (bounded && a > 0)) && soft.compliance == 0)
+      slow_down(equalities, begin, i, rows, R(a), R(kLoopReturn * (dt > 0 ? 1 / dt : b)), phi, dt > 0 ? nullptr : bias,
+                target);
   }
 }
 
@@ -156,8 +184,8 @@ void ConstrainedDynamics<R>::evaluate_rows(const BasicData<R>& data, int place, 
     pack_.pull.assign(phi, phi + m * w), pull = pack_.pull.data();
     equalities_.limit_lengths<R>(data.own ? data.own + place : nullptr, int(w), {in.qpos, w * model_.nq}, pack_.pull);
   }
-  set_targets(equalities_, w, in.dt, in.drift_time, pull, rate, bias, ahead_.empty() ? nullptr : ahead_.data() + first,
-              pack_.rhs.data(), pack_.sigma.data());
+  set_targets(equalities_, rows_, in.dt, in.drift_time, in.bounded, pull, rate, bias,
+              ahead_.empty() ? nullptr : ahead_.data() + first, pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t world = in.pack * w; world < std::min((in.pack + 1) * w, status_.size()); ++world)
     status_[world] = KktStatus::solved;
 }
@@ -472,7 +500,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     elsewhere_.share_mocap(data, pack);
     constraint_table<R>(width_).place(data.view(model_, pack), elsewhere_.state(0), q, v);
   }
-  evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr});
+  evaluate_rows(placed ? data : elsewhere_, 0, {pack, dt, 0, q, v, nullptr, nullptr, false});
   const std::size_t n = std::size_t(rows()) * width_;
   for (std::size_t r = 0; r < n; ++r) demand_[std::size_t(pack) * n + r] = -pack_.rhs[r];
 }

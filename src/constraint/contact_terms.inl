@@ -5,6 +5,8 @@
 //
 //     normal     b, R of SPOOK for the gap g (spook.hpp); an open contact may just close its gap
 //     tangents   b = 0, c the last step's impulse: sticking contacts do not creep
+//
+// A mocap body has no velocity. What it comes upon is pushed by the velocity from its last poses (push_by_mocap()).
 #pragma once
 
 #include <algorithm>
@@ -82,6 +84,7 @@ bool StepTerms<R>::lay_out_contacts(std::size_t first, std::size_t last) {
     report_.penetration = std::max(report_.penetration, penetration);
     report_.between += c.b >= 0 && (penetration > 0 || mass_.is_between(rows));
     if (penetration > deep) slow_down(c);
+    if (c.mocap >= 0) push_by_mocap(c);
     const bool usual = is_usual(c);
     if (usual) geometry_.usual.push_back({int(i), row, -1});
     if (!usual || c.dimension > 3) geometry_.others.push_back(int(i));
@@ -124,10 +127,61 @@ void StepTerms<R>::slow_down(LinkContact& c) const {
   c.fastest = std::clamp(turn, kSlowReturn, kContactReturn);
 }
 
+/// Axes and origin of a link or mocap body in the world.
+template <class R>
+static std::array<Vec3d, 4> frame_of(const LinkState<R>& link) {
+  const Mat3d rotation = widen(link.R);
+  return {rotation.column_x(), rotation.column_y(), rotation.column_z(), widen(link.o)};
+}
+
+/// Lets the late frames of mocap bodies follow them by that share of the way.
+template <class R>
+void StepTerms<R>::follow_mocap(double share) {
+  for (std::size_t k = 0; k < warm_.last.mocap.size(); ++k) {
+    const std::array<Vec3d, 4> now = frame_of(step_.data->links()[std::size_t(model_.njoint()) + k]);
+    for (std::size_t i = 0; i < 4; ++i) warm_.last.mocap[k][i] += (now[i] - warm_.last.mocap[k][i]) * share;
+  }
+}
+
+/// Sets the late frames at first, after a reset, and of a mocap body that is farther away than fast motion takes it: it
+/// has jumped, and does not push.
+template <class R>
+void StepTerms<R>::find_jumps() {
+  std::vector<std::array<Vec3d, 4>>& late = warm_.last.mocap;
+  const std::size_t known = late.size();
+  const double time = std::max(step_.h, kPushTime), way = kFastestPush * time, turn = kFastestPushTurn * time;
+  late.resize(std::size_t(model_.nmocap()));
+  for (std::size_t k = 0; k < late.size(); ++k) {
+    const std::array<Vec3d, 4> now = frame_of(step_.data->links()[std::size_t(model_.njoint()) + k]);
+    double square[4];
+    for (std::size_t i = 0; i < 4; ++i) square[i] = dot(now[i] - late[k][i], now[i] - late[k][i]);
+    // The squares of the axes' ways have the sum 2 θ² for a small angle θ.
+    const bool near = square[3] <= way * way && square[0] + square[1] + square[2] <= 2 * turn * turn;
+    if (k >= known || !near) late[k] = now;
+  }
+}
+
+/// Lets a mocap body that moves push what it has come upon. With its speed u along the normal, the gap before it moved,
+/// g + h u, and the relative speed, SPOOK's row is that of the depth -g + (τ - h) u. If this step's motion alone made
+/// the depth, the row just closes the gap.
+template <class R>
+void StepTerms<R>::push_by_mocap(LinkContact& c) const {
+  const double h = step_.h, time = std::max(h, kPushTime), depth = -c.gap_share * c.point.distance;
+  if (c.solver.share > 0 || !(depth > 0)) return;
+  const std::array<Vec3d, 4> now = frame_of(step_.data->links()[c.mocap]);
+  const std::array<Vec3d, 4>& late = warm_.last.mocap[std::size_t(c.mocap - model_.njoint())];
+  Vec3d moved = now[3] - late[3];
+  for (std::size_t i = 0; i < 3; ++i) moved += (now[i] - late[i]) * dot(now[i], c.point.position - now[3]);
+  const double push = dot(c.point.normal, moved) / time, wait = std::max(0.0, damping_time(c.spook, h) - h);
+  if (!(push > 0)) return;
+  c.gap_share *= 1 + std::min(wait * push / depth, wait / h + 0.25);
+  c.fastest = std::max(c.fastest, kOvertakes * push);
+}
+
 template <class R>
 void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   std::swap(contacts_, contacts);
-  if (add_contacts()) return;
+  if (model_.nmocap() == 0 && add_contacts()) return;  // push_by_mocap() must see a contact once
   for (LinkContact& c : contacts_) {
     if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }

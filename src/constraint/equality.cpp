@@ -182,7 +182,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
   EqualityConstants<double> c = between(e, X_AB.R * anchor + X_AB.p, anchor);
   put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R * axes);
   put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R * axes);
-  c.scale = torque_scale;
+  c.scale = e.torque_scale = torque_scale;
   return add(std::move(e), c);
 }
 

@@ -56,6 +56,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
   if (warm_.tried.any) warm_.tried.names.swap(names_), warm_.tried.terms.swap(terms_), warm_.tried.y.swap(y_);
+  if (model_.nmocap() > 0) find_jumps();
   take_contacts(contacts);
 }
 
@@ -227,6 +228,7 @@ void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
 template <class R>
 void StepTerms<R>::end() {
   store_warm_start();
+  follow_mocap(std::min(1.0, step_.h / kPushTime));
   warm_.tried.any = false, warm_.tried.iterations = 0;
   limits_.joined.clear();
   limits_.inertia.clear(), limits_.springs = 0;

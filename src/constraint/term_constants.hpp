@@ -11,6 +11,11 @@ inline constexpr double kSlowReturn = 0.02;
 /// Least τ in steps of a law whose tangent is steep, unless its own τ is shorter. SPOOK without damping keeps motions
 /// that change their sign from step to step.
 inline constexpr double kTangentDamping = 1;
+/// Largest speed of what lies deep in a mocap body that pushes, over the body's.
+inline constexpr double kOvertakes = 1.25;
+/// Mocap bodies push by their mean velocity over this time [s], or over the step if it is longer: callers may set poses
+/// less often than they step. What is faster has jumped [m/s], [rad/s].
+inline constexpr double kPushTime = 1.0 / 60, kFastestPush = 12, kFastestPushTurn = 24;
 inline constexpr double kLimitReach =
     0.02;  ///< distance from the end of a joint's range at which it gets a row [m | rad]
 /// Largest recovery speed of a joint beyond its range [rad/s | m/s]. Robot files often start at zero, a radian outside;

@@ -631,7 +631,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
 template <class R>
 TermMemory* Batch<R>::apart(int world) {
   std::vector<TermMemory>& terms = state_.memory[at(world / width_)].terms;
-  if (width_ == 1 || terms.empty() || terms[at(world % width_)].entries.empty()) return nullptr;
+  if (width_ == 1 || terms.empty() || terms[at(world % width_)].empty()) return nullptr;
   return &terms[at(world % width_)];
 }
 
@@ -1039,7 +1039,9 @@ template class Batch<float>;
 /// Calls f for everything in a memory whose number of `terms` is known: numbers, and arrays of numbers.
 template <class Memory, class F>
 static void each_part(Memory& m, const F& f) {
-  for (auto& terms : m.terms) f(terms.h), f(terms.sweep_steps), f(terms.entries), f(terms.numbers);
+  for (auto& terms : m.terms) {
+    f(terms.h), f(terms.sweep_steps), f(terms.entries), f(terms.numbers), f(terms.mocap);
+  }
   f(m.drive_demand), f(m.lane_terms);
 }
 
@@ -1067,7 +1069,7 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
 }
 
 constexpr std::size_t kLeastTerms =
-    sizeof(double) + sizeof(int) + 2 * sizeof(std::uint64_t);  ///< bytes without an entry
+    sizeof(double) + sizeof(int) + 3 * sizeof(std::uint64_t);  ///< bytes without an entry
 constexpr int kMostSweepSteps = 1000;                          ///< more than a step ever sets
 
 template <class R>

@@ -10,7 +10,8 @@ namespace tarsus {
 
 namespace {
 
-/// Least compliance of rigid rows as a fraction of the inverse mass along them, so that dependent rows share their force.
+/// Least compliance of rigid rows as a fraction of the inverse mass along them, so that dependent rows share their
+/// force.
 template <class R>
 constexpr double kRigid = sizeof(R) == 8 ? 1e-6 : 1e-3;
 constexpr int kNewtonSteps = 30, kSweeps = 1000;

@@ -402,8 +402,10 @@ double Servos<R>::tendon_compliance(int world, const ServoStep& step, int t, dou
   const Tendon& tendon = actuation_.tendons()[t];
   const double h = step.dt, b = spook_bilateral({}, std::min(now, 0.0), 0, h).target;
   double inverse_mass = 0;
-  for (std::size_t k = 0; k < tendon.dofs.size(); ++k)
-    inverse_mass += std::pow(tendon_arm(world, t)[k], 2) / one_.carried_inertia[tendon.dofs[k]];
+  for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
+    const double arm = tendon_arm(world, t)[k];
+    inverse_mass += arm * arm / one_.carried_inertia[tendon.dofs[k]];
+  }
   const double usual = 4 / (1 + 4 * kDampingSteps) * step.relative_compliance * inverse_mass;
   double bounded = b / (h * kTendonPull) * inverse_mass;
   if (!tendon.path.empty() && gap < -kTendonNear) {

@@ -124,7 +124,7 @@ TermMemory& StepMemory<R>::of_world(int lane, int width) {
 template <class R>
 void StepMemory<R>::put(const StepMemory& one, int lane, int width) {
   forget(lane, width);
-  if (!one.terms.empty() && !one.terms[0].entries.empty()) of_world(lane, width) = one.terms[0];
+  if (!one.terms.empty() && !one.terms[0].empty()) of_world(lane, width) = one.terms[0];
   const auto lay = [&](const AlignedVector<R>& from, AlignedVector<R>& to, std::size_t first) {
     if (to.empty()) to.assign(from.size() * std::size_t(width), R(0));
     if (from.empty()) return;
@@ -494,7 +494,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   }
   // rk4 without projection reduces errors at about SPOOK's default rate.
   const double drift = options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
-  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift);
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, drift, true);
 }
 
 template <class R>
@@ -701,7 +701,7 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int p
   if (!memory.terms.empty()) check_size("memory.terms", memory.terms.size(), std::size_t(width_));
   if (width_ == 1) {
     TermMemory& terms = memory.of_world(0, 1);
-    if (!rows_ && !terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+    if (!rows_ && !terms.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
     if (rows_) rows_->terms().exchange(terms);
   }
   if (!lane_rows_ && !memory.lane_terms.empty()) make_rows(data);

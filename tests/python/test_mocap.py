@@ -225,3 +225,150 @@ def test_worlds_of_a_batch_have_poses_of_their_own():
     assert (batch.status == 0).all() and np.array_equal(batch.mocap_pos[2], tarsus.Data(ours).mocap_pos)
     with pytest.raises(tarsus.ShapeError, match="mocap_pos"):
         batch.mocap_pos = np.zeros((3, 6))
+
+
+#: A box on a mocap body with its front at x = -0.3, before a body at x = 0 of 10 cm. Without friction, so that it goes straight.
+PUSHED = """<mujoco><option gravity="0 0 0"/><worldbody>
+  <body name="plate" mocap="true" pos="-.4 0 0"><geom type="box" size=".1 .5 .5" friction="0"/></body>
+  <body name="body">{joint}<geom {geom} mass="1" friction="0"/></body>
+</worldbody></mujoco>"""
+FREE, SLIDE = "<freejoint/>", '<joint type="slide" axis="1 0 0"/>'
+BALL, BOX = 'size=".1"', 'type="box" size=".1 .1 .1"'
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("joint, geom", [(FREE, BALL), (FREE, BOX), (SLIDE, BOX)])
+@pytest.mark.parametrize("dt", [1e-3, 1 / 240, 1 / 60])
+@pytest.mark.parametrize("speed", [0.5, 2, 4, 8])
+def test_a_mocap_body_that_moves_pushes(speed, dt, joint, geom, dtype):
+    """What it meets is from then on before it and hardly faster, as with a heavy body in its place."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(PUSHED.format(joint=joint, geom=geom)), dtype=dtype)
+    stepper = tarsus.Stepper(data, dt=dt)
+    for step in range(round(0.9 / speed / dt)):
+        data.mocap_pos[0, 0] = -0.4 + speed * dt * (step + 1)
+        assert stepper.step() == 0
+    assert data.qpos[0] > data.mocap_pos[0, 0] + 0.2 - 0.001 * speed
+    assert 0.99 * speed < data.qvel[0] < 1.25 * speed
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1 / 60])
+@pytest.mark.parametrize("speed", [0.5, 1, 2])
+def test_a_hand_pushes_a_door(speed, dt):
+    """The hand's nearest edge touches the door 0.5 m from the hinge, where the door's face is at x = 0.5 tan a - 0.02 / cos a."""
+    data = tarsus.Data(tarsus.Model.from_xml_string("""<mujoco><worldbody>
+      <body mocap="true" pos="-.25 0 0"><geom type="box" size=".1 .1 .1"/></body>
+      <body pos="0 -.8 0"><joint axis="0 0 -1" damping=".05"/><geom type="box" size=".02 .4 .5" pos="0 .4 0" mass="5"/></body>
+    </worldbody></mujoco>"""))
+    stepper = tarsus.Stepper(data, dt=dt)
+    for step in range(round(0.4 / speed / dt)):
+        data.mocap_pos[0, :2] = [-0.25 + speed * dt * (step + 1), -0.2]
+        assert stepper.step() == 0
+    angle, front = data.qpos[0], data.mocap_pos[0, 0] + 0.1
+    assert 0.5 * np.tan(angle) - 0.02 / np.cos(angle) > front - 0.005
+    assert angle < 1.25 * np.arctan(front / 0.5 + 0.04)
+
+
+@pytest.mark.parametrize("shape", ['type="box" size="1 1 .02"', 'type="plane" size="1 1 .1" pos="0 0 .02"'])
+@pytest.mark.parametrize("dt", [1e-3, 1 / 60, 1 / 30])
+@pytest.mark.parametrize("speed", [0.3, 1, 2.9])
+def test_a_lift_carries_its_load(speed, dt, shape):
+    """A plate of 4 cm rises with a constant acceleration for half a second, then at that speed. The load stays on it."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(f"""<mujoco><worldbody><body mocap="true"><geom {shape}/></body>
+      <body pos="0 0 .12"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body></worldbody></mujoco>"""))
+    stepper = tarsus.Stepper(data, dt=dt)
+    for step in range(round(1 / dt)):
+        t = dt * (step + 1)
+        data.mocap_pos[0, 2] = speed * (t**2 if t < 0.5 else t - 0.25)
+        assert stepper.step() == 0
+        assert abs(data.qpos[2] - data.mocap_pos[0, 2] - 0.12) < 1e-3 + speed * dt**2  # the first step has no speed
+    assert data.qvel[2] == pytest.approx(speed, rel=1e-3)
+
+
+@pytest.mark.parametrize("joint, most", [(FREE, 3), (SLIDE, 1)])
+@pytest.mark.parametrize("dt", [1e-3, 1 / 60])
+@pytest.mark.parametrize("first", [0, 5])
+def test_a_mocap_body_that_jumps_does_not_throw(first, dt, joint, most):
+    """After a jump of 0.55 m, 5 cm deep into the body, it parts from it as from any shape: decision 521."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(PUSHED.format(joint=joint, geom=BOX)))
+    stepper = tarsus.Stepper(data, dt=dt)
+    data.mocap_pos[0, 0] = -0.7
+    for step in range(round(0.5 / dt)):
+        if step == first:
+            data.mocap_pos[0, 0] = -0.15
+        assert stepper.step() == 0
+        assert data.qvel[0] < most + 1e-6
+    assert data.qpos[0] > 0.05 - 1e-3
+
+
+@pytest.mark.parametrize("turn", [0, 3])
+def test_a_short_jump_counts_as_the_motion_of_a_sixtieth_of_a_second(turn):
+    """10 cm in a step of 1 ms are 6 m/s, at which it may be overtaken by a quarter, and not 100."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(PUSHED.format(joint=FREE, geom=BOX)))
+    stepper = tarsus.Stepper(data, dt=1e-3)
+    for step in range(300):
+        data.mocap_pos[0, 0] = -0.1 if step > 100 else -0.2
+        data.mocap_quat[0] = [np.cos(turn / 2), np.sin(turn / 2), 0, 0] if step > 100 else [1, 0, 0, 0]
+        assert stepper.step() == 0
+        assert data.qvel[0] < 7.6
+    assert data.qpos[0] > 0.1
+
+
+def test_poses_may_be_set_less_often_than_steps():
+    """At 60 Hz beside steps of 1 ms: the mean speed counts, and not sixteen times as much in one step of sixteen."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(PUSHED.format(joint=FREE, geom=BOX)))
+    stepper = tarsus.Stepper(data, dt=1 / 960)
+    for frame in range(30):
+        data.mocap_pos[0, 0] = -0.4 + 2 / 60 * (frame + 1)
+        for _ in range(16):
+            assert stepper.step() == 0
+            assert data.qvel[0] < 2 * 2
+    assert data.qpos[0] > data.mocap_pos[0, 0] + 0.2 - 0.01 and data.qvel[0] > 0.95 * 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_worlds_of_a_batch_are_pushed_as_single_ones(dtype):
+    """To the bit; with save and restore in the middle of a push, and a reset, after which nothing has moved."""
+    model = tarsus.Model.from_xml_string(PUSHED.format(joint=FREE, geom=BOX))
+    batch, one = tarsus.Batch(model, 2, dt=1 / 240, dtype=dtype), tarsus.Data(model, dtype=dtype)
+    stepper = tarsus.Stepper(one, dt=1 / 240)
+
+    def push(steps):
+        for step in steps:
+            batch.mocap_pos[:, 0, 0] = [-0.4, -0.4 + 4 / 240 * (step + 1)]
+            assert batch.step() == 0
+
+    push(range(24))
+    for step in range(40):
+        one.mocap_pos[0, 0] = -0.4 + 4 / 240 * (step + 1)
+        assert stepper.step() == 0
+    state = batch.save()
+    push(range(24, 40))
+    end = batch.qpos[1].copy()
+    assert np.array_equal(end, one.qpos) and end[0] > 0.1 and batch.qpos[0, 0] == 0
+    batch.restore(state)
+    push(range(24, 40))
+    assert np.array_equal(batch.qpos[1], end)
+    batch.reset()
+    batch.mocap_pos[1, 0, 0] = -0.19  # 1 cm deep at the start: no motion
+    for _ in range(48):
+        assert batch.step() == 0
+    assert 0.008 < batch.qpos[1, 0] and batch.qvel[1, 0] < 1
+
+
+@pytest.mark.parametrize("integrator, steps", [("semi_implicit_euler", 3), ("rk4", 7.5)])
+@pytest.mark.parametrize("dt", [1e-3, 1 / 60])
+@pytest.mark.parametrize("equality", ['<weld body1="a" body2="b"/>', '<weld body1="b" body2="a"/>', '<connect body1="b" body2="a" anchor="0 0 0"/>'])
+def test_what_is_tied_lags_by_a_few_steps(equality, dt, integrator, steps):
+    """constraints.md: 3 h v behind the pose of the step's end, 7.5 h v with rk4. Angles by as much, up to the sine of their half."""
+    data = tarsus.Data(tarsus.Model.from_xml_string(f"""<mujoco><option gravity="0 0 0"/><worldbody><body name="a" mocap="true"/>
+      <body name="b"><freejoint/><geom type="box" size=".1 .05 .02" mass="1" contype="0" conaffinity="0"/></body></worldbody>
+      <equality>{equality}</equality></mujoco>"""))
+    stepper = tarsus.Stepper(data, dt=dt, integrator=integrator)
+    for step in range(200):
+        t = dt * (step + 1)
+        data.mocap_pos[0, 0], data.mocap_quat[0] = t, [np.cos(t / 2), 0, 0, np.sin(t / 2)]
+        assert stepper.step() == 0
+    assert t - data.qpos[0] == pytest.approx(steps * dt, rel=1e-3)
+    assert np.abs(data.qpos[1:3]).max() < 1e-9
+    if "weld" in equality:
+        assert t - 2 * np.arctan2(data.qpos[6], data.qpos[3]) == pytest.approx(steps * dt, rel=1e-2)

@@ -979,7 +979,7 @@ TEST(Batch, MemoryGoesThroughBytes) {
   for (const StepMemory<double>& m : state.memory) {
     expected += 3 * 8 + (m.drive_demand.size() + m.lane_terms.size()) * 8;
     for (const TermMemory& terms : m.terms) {
-      expected += 8 + 4 + 8 + 24 * terms.entries.size() + 8 + 8 * terms.numbers.size();
+      expected += 8 + 4 + 8 + 24 * terms.entries.size() + 8 + 8 * terms.numbers.size() + 8;
     }
   }
   EXPECT_EQ(bytes.size(), expected);

@@ -1,13 +1,16 @@
 // Closed loops in the step: linkages against their closed forms, no drift under SHAKE, energy, lanes, drives, initial
 // states that violate the loops.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <numbers>
 
 #include "support/random_model.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/sim/batch.hpp"
@@ -565,6 +568,68 @@ TEST(Loops, WhatIsOpenComesBackAtTenMetresASecond) {
     }
     EXPECT_LT(fastest, 12) << h;
     EXPECT_LT(stepper.loops()->error(0).position, 2e-3) << h;
+  }
+}
+
+/// A body on a weld to the world that starts turned by up to half a turn. Only the angle lets its rows turn it, and
+/// their grip on the axis vanishes at half a turn.
+TEST(Loops, AWeldClosesFromAnyAngleAtABoundedRate) {
+  const double pi = std::numbers::pi, most = 20 * 17.0 / 16;  // SPOOK keeps 1/17 of the rate
+  for (const double scale : {1.0, 0.1}) {
+    const Model model = compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body name="box"><freejoint/>
+        <geom type="box" size=".1 .05 .02" mass="1"/></body></worldbody>
+        <equality><weld body1="box" torquescale=")" +
+                                               number_text(scale) + R"("/></equality></mujoco>)",
+                                           "weld.xml", "."));
+    for (const Vec3d axis : {Vec3d{1, 0, 0}, Vec3d{0.6, 0, 0.8}}) {
+      for (const double angle : {1.0, 3.0, 3.13, pi - 1e-4, pi - 1e-9, pi, pi + 1e-6}) {
+        for (const double h : {1e-3, 1.0 / 60}) {
+          for (const Integrator integrator : {Integrator::semi_implicit_euler, Integrator::rk4}) {
+            for (const int worlds : {1, 2}) {
+              const std::string what =
+                  fmt::format("{} rad, {} s, {}, {} worlds, torquescale {}", angle, h, int(integrator), worlds, scale);
+              Data data(model, worlds);
+              StepOptions options;
+              options.dt = h, options.integrator = integrator;
+              Stepper<double> stepper(model, data, options);
+              const double s = std::sin(angle / 2);
+              const std::array<double, 7> qpos{0, 0, 0, std::cos(angle / 2), s * axis.x, s * axis.y, s * axis.z};
+              for (int world = 0; world < worlds; ++world) data.set(data.qpos, 7, world, qpos);
+              for (double t = 0; t < 2; t += h) {
+                ASSERT_EQ(stepper.step(data), 0) << what;
+                for (int world = 0; world < worlds; ++world) {
+                  std::array<double, 6> v;
+                  data.get(data.qvel, 6, world, v);
+                  ASSERT_LT(std::sqrt(v[3] * v[3] + v[4] * v[4] + v[5] * v[5]), most * (1 + 1e-6)) << what;
+                }
+              }
+              // At half a turn itself no moment changes φ.
+              if (std::abs(angle - pi) < 1e-5) continue;
+              EXPECT_LT(stepper.loops()->error(worlds - 1).position, 1e-6) << what;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Two metres away, under rk4: as under the other integrator.
+TEST(Loops, WhatIsOpenComesBackAtTenMetresASecondUnderRk4) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body name="ball"><freejoint/>
+      <geom size=".1"/></body></worldbody><equality><connect body1="ball" anchor="0 0 0"/></equality></mujoco>)",
+                                         "ball.xml", "."));
+  for (const double h : {1e-3, 1.0 / 60}) {
+    Data data(model);
+    StepOptions options;
+    options.dt = h, options.integrator = Integrator::rk4;
+    Stepper<double> stepper(model, data, options);
+    data.qpos[0] = 2;
+    for (double t = 0; t < 1.5; t += h) {
+      ASSERT_EQ(stepper.step(data), 0);
+      ASSERT_LT(std::abs(data.qvel[0]), 10 * (1 + 1e-6)) << h;
+    }
+    EXPECT_LT(std::abs(data.qpos[0]), 1e-3) << h;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "support/dense_system.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/dense_rows.hpp"
 #include "support/dense_solve.hpp"
@@ -47,7 +48,11 @@ double pull_back(const Equality& e, int row, std::span<const double> phi, double
   double square = 0;
   for (int k = first; k < end; ++k) square += phi[k] * phi[k];
   const double rate = 4 / (dt * (1 + 4 * e.softness.damping_steps)), pull = rate * std::sqrt(square);
-  return rate * phi[row] * (e.softness.compliance > 0 || pull <= 10 ? 1 : 10 / pull);
+  // Of a weld's angles φ = s sin(θ/2), and 20 rad/s are φ̇ = 10 s cos(θ/2).
+  const double s = e.torque_scale, most = first > e.first_row && e.kind == EqualityKind::weld
+                                              ? 10 * std::sqrt(std::max(0.0, s * s - square))
+                                              : 10;
+  return rate * phi[row] * (e.softness.compliance > 0 || pull <= most ? 1 : most / pull);
 }
 
 DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,

@@ -47,8 +47,9 @@ class ConstrainedDynamics {
   /// q̈ of all worlds. dt > 0: SPOOK over a step of dt. dt = 0: exact; drift_time [s] > 0 pulls errors back in about
   /// that time.
   /// @param joint_force Q as for maba()  @param joint_inertia K as for maba()
+  /// @param bounded whether drift_time too pulls open loops back at a bounded speed, as dt always does (decision 521)
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                  Out<R> qacc, double drift_time = 0);
+                  Out<R> qacc, double drift_time = 0, bool bounded = false);
 
   /// Evaluates a pack's rows at the start of a step, for a caller that solves them together with other terms
   /// (step_terms.hpp, lane_terms.hpp). It sets demand(), compliance(), rate() and forces(); the caller then passes the
@@ -110,6 +111,7 @@ class ConstrainedDynamics {
     int pack;
     double dt, drift_time;
     const R *qpos, *qvel, *Q, *K;
+    bool bounded;
   };
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);

@@ -62,6 +62,7 @@ struct Equality {
   EqualityKind kind = EqualityKind::connect;
   int body_a = 0, body_b = 0;  ///< bodies; 0: the world
   int first_row = 0, nrow = 0;
+  double torque_scale = 1;  ///< of a weld
   Softness softness{};
   Location where{};
 };

@@ -41,6 +41,7 @@ struct LinkContact {
   int a = -1, b = -1;                                ///< links; -1: the world
   const DirectionalFriction* directional = nullptr;  ///< null: μ is the same in all directions
   ContactPoint point;   ///< normal from b to a; distance beyond the margin, where forces begin
+  int mocap = -1;       ///< Model::carrier() of the mocap body that link a touches, where b is -1
   int dimension = 3;    ///< number of rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 torsion too, 6 rolling too
   double friction = 1;  ///< μ of sliding; the larger value where it depends on the direction
   double torsional = 0, rolling = 0;  ///< [m]; times the normal force they bound the torques
@@ -123,8 +124,11 @@ struct TermMemory {
   int sweep_steps = 0;
   std::vector<Entry> entries;   ///< contacts first, in the order of their links and identities
   std::vector<double> numbers;  ///< of each entry: γ, then R (y - γ), then a contact's position
+  /// Axes and origins of the mocap bodies in the world, kPushTime late (contact_terms.inl). Axes are mean values.
+  std::vector<std::array<Vec3d, 4>> mocap;
 
-  void forget() { entries.clear(), numbers.clear(), sweep_steps = 0; }
+  bool empty() const { return entries.empty() && mocap.empty(); }
+  void forget() { entries.clear(), numbers.clear(), mocap.clear(), sweep_steps = 0; }
 };
 
 /// The terms of one world. The object keeps scratch memory and the warm start between steps. It is not thread-safe.
@@ -222,6 +226,9 @@ class StepTerms {
                        double target, double scale);
   double force_of(Kind kind, std::uint64_t identity) const;
   void slow_down(LinkContact& contact) const;
+  void find_jumps();
+  void follow_mocap(double share);
+  void push_by_mocap(LinkContact& contact) const;
   void take_contacts(std::vector<LinkContact>& contacts);
   bool add_contacts();
   bool lay_out_contacts(std::size_t first, std::size_t last);

@@ -11,7 +11,8 @@ namespace tarsus {
 
 /// A capture as named arrays, for storage in files.
 struct CaptureArrays {
-  /// JSON: {"format": "tarsus-capture", "version": kBytesVersion, "model": …, how it was read, options of the step, the fault}
+  /// JSON: {"format": "tarsus-capture", "version": kBytesVersion, "model": …, how it was read, options of the step, the
+  /// fault}
   std::string meta;
   std::vector<std::pair<std::string, std::vector<double>>> arrays;
   std::vector<std::uint8_t> memory;  ///< carried over from the previous step; empty: nothing
