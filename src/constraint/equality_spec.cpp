@@ -190,8 +190,8 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
 
 /// φ of several tendons, or the part W (W + R)⁻¹ φ of it that the joints can take back together: a Levenberg-Marquardt
 /// step. Lengths that contradict one another have rows that nearly depend on one another, and all of φ would be met
-/// only by motions without bound. W is of the inertia that the DoFs carry, R of what the lengths' second derivatives add
-/// on the way.
+/// only by motions without bound. W is of the inertia that the DoFs carry, R of what the second derivatives of the
+/// lengths add on the way.
 void EqualitySet::limit_together(std::span<const double> qpos, std::span<const double> inertia,
                                  std::span<double> phi) const {
   const std::size_t n = tendon_rows_.size(), nv = inertia.size();
