@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model_origin.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/welded_inertia.hpp"
 #include "urdf_parts.hpp"
@@ -344,10 +343,8 @@ ModelSpec Reader::read() {
 namespace {
 
 ModelSpec read_document(const XmlDocument& document, const std::filesystem::path& directory, const ReadOptions& options,
-                        DiagnosticSink& sink, const std::filesystem::path& file = {}) {
-  ModelSpec spec = urdf::Reader(document, directory.string(), options, sink).read();
-  spec.origin = model_origin(file, options);
-  return spec;
+                        DiagnosticSink& sink) {
+  return urdf::Reader(document, directory.string(), options, sink).read();
 }
 
 }  // namespace
@@ -355,7 +352,7 @@ ModelSpec read_document(const XmlDocument& document, const std::filesystem::path
 ModelSpec read_urdf(const std::filesystem::path& file, const ReadOptions& options) {
   DiagnosticSink sink;
   const XmlDocument document = XmlDocument::load(file, sink);
-  return read_document(document, file.parent_path(), options, sink, file);
+  return read_document(document, file.parent_path(), options, sink);
 }
 
 ModelSpec parse_urdf(std::string text, const std::string& name, const std::filesystem::path& directory,
