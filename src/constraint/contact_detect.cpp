@@ -155,7 +155,6 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   };
   count = meet(a, pose_a, motion(i, pose_a), b, pose_b, motion(j, pose_b), h, both.margin, points_, count);
   const double still = both.margin + fall(i, j);
-  const std::size_t before = contacts.size();
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;
     if (way > 0 && !arrives(spheres_.moving(std::size_t(i)), spheres_.moving(std::size_t(j)), stopped_apart(i, j),
@@ -164,8 +163,6 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
     add_contact(usual, both, points_[k].position, points_[k].normal, points_[k].distance, points_[k].feature, h,
                 contacts);
   }
-  const int mocap = std::max(shapes_[i].mocap, shapes_[j].mocap);
-  for (std::size_t k = before; k < contacts.size(); ++k) contacts[k].mocap = mocap;
 }
 
 /// Sorts crowd_.found into crowd_.near, first by the higher link (counting sort: links are about as many as pairs).
@@ -209,8 +206,7 @@ void ContactGeometry::find_near(BodyPair pair, double h) {
     const double most = a.around.radius + b.around.radius + reach;
     if (!(dot(d, d) <= most * most)) return;
   }
-  const auto [low, high] = std::minmax(a.link, b.link);
-  crowd_.found.push_back({std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair, reach});
+  crowd_.found.push_back({in_order(a.link, b.link), pair, reach});
 }
 
 /// Adds the pairs of planes and spheres.
@@ -249,8 +245,9 @@ void ContactGeometry::touch_balls(const BasicData<R>& data, const Found& found, 
   LinkContact* const contact = add_contact(
       usual ? crowd_.kinds.usual[std::size_t(&both - crowd_.kinds.mixed.data())] : usual_contact(i, j, both), both,
       point.position, point.normal, point.distance, point.feature, h, contacts);
-  if (usual && contact) contact->a = a.link, contact->b = b.link, contact->identity = identity(i, j) | point.feature;
-  if (contact) contact->mocap = std::max(shapes_[i].mocap, shapes_[j].mocap);
+  if (!usual || !contact) return;
+  contact->a = a.link, contact->b = b.link, contact->identity = identity(i, j) | point.feature;
+  contact->mocap = std::max(shapes_[i].mocap, shapes_[j].mocap);
 }
 
 /// detect() with broad phases: spheres and planes have their own, others that of boxes.

@@ -265,10 +265,12 @@ void ContactGeometry::add_pairs(const Model& model) {
   explicit_pairs_.erase(std::unique(explicit_pairs_.begin(), explicit_pairs_.end(), same), explicit_pairs_.end());
 }
 
-/// The pair with its links as terms are sorted: the higher link first.
+std::uint64_t ContactGeometry::in_order(int a, int b) {
+  return std::uint64_t(std::max(a, b) + 1) << 32 | std::uint32_t(std::min(a, b) + 1);
+}
+
 ContactGeometry::Found ContactGeometry::found(const BodyPair& pair) const {
-  const auto [low, high] = std::minmax(shapes_[pair.first].link, shapes_[pair.second].link);
-  return {std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair, 0};
+  return {in_order(shapes_[pair.first].link, shapes_[pair.second].link), pair, 0};
 }
 
 /// What pairs of a crowd need of the shapes that does not change.
@@ -417,6 +419,7 @@ LinkContact ContactGeometry::usual_contact(const ContactSurface& both) {
 LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
   LinkContact usual = usual_contact(both);
   usual.a = shapes_[i].link, usual.b = shapes_[j].link, usual.identity = identity(i, j);
+  usual.mocap = std::max(shapes_[i].mocap, shapes_[j].mocap);
   if (const ContactPair* own = explicit_pair(i, j)) usual.directional = own->directional.get();
   return usual;
 }

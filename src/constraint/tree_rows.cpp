@@ -302,12 +302,8 @@ void TreeRows<R>::push(int index, const double* change) {
   if (own.point < 0) return;
   const ContactRows& point = points_[own.point];
   const Force<double> push = contact_sum(point, change);
-  const auto move = [&](int body, const Vec3d& arm, double sign) {
-    if (body < 0) return;
-    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, push.f) + push.n) * sign);
-    bodies[body].v += push.f * (sign * bodies[body].inverse_mass);
-  };
-  move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
+  if (point.a >= 0) bodies[point.a].push(point.arm_a, push.f, push.n);
+  if (point.b >= 0) bodies[point.b].push(point.arm_b, -push.f, -push.n);
 }
 
 template class TreeRows<double>;

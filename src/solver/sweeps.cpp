@@ -162,19 +162,15 @@ void Sweeps::push_points(std::span<const double> impulse) {
   mass_->rest();
   for (const Point& p : point_) {
     const Vec3d f = along_axes(*p.rows, &impulse[p.row]);
-    const auto push = [&](int index, const Vec3d& arm, const Vec3d& by) {
-      if (index < 0) return;
-      FreeBody& body = mass_->bodies[index];
-      body.v += by * body.inverse_mass, body.w += body.inverse_inertia * cross(arm, by);
-    };
-    push(p.rows->a, p.rows->arm_a, f), push(p.rows->b, p.rows->arm_b, -f);
+    if (p.rows->a >= 0) mass_->bodies[p.rows->a].push(p.rows->arm_a, f);
+    if (p.rows->b >= 0) mass_->bodies[p.rows->b].push(p.rows->arm_b, -f);
   }
 }
 
 /// Adds J x to `velocity`.
 void Sweeps::read_points(std::span<double> velocity) const {
   const auto at = [&](int body, const Vec3d& arm) {
-    return body < 0 ? Vec3d{0, 0, 0} : mass_->bodies[body].v + cross(mass_->bodies[body].w, arm);
+    return body < 0 ? Vec3d{0, 0, 0} : mass_->bodies[body].velocity(arm);
   };
   for (const Point& p : point_) {
     const Vec3d v = at(p.rows->a, p.rows->arm_a) - at(p.rows->b, p.rows->arm_b);

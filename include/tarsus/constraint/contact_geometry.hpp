@@ -164,6 +164,8 @@ class ContactGeometry {
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
+  /// Two links as terms are sorted: the higher link first.
+  static std::uint64_t in_order(int a, int b);
   Found found(const BodyPair& pair) const;
   void find_kinds();
   void gather_crowd();

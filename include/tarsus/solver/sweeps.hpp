@@ -34,6 +34,12 @@ struct FreeBody {
   double inverse_mass = 0;
   Sym3d inverse_inertia{};
   Vec3d w{0, 0, 0}, v{0, 0, 0};
+
+  Vec3d velocity(const Vec3d& arm) const { return v + cross(w, arm); }
+  /// @param moment besides that of the force
+  void push(const Vec3d& arm, const Vec3d& force, const Vec3d& moment = {0, 0, 0}) {
+    v += force * inverse_mass, w += inverse_inertia * (cross(arm, force) + moment);
+  }
 };
 
 /// One step of conjugate gradients between two sweeps, on numbers that depend linearly on one another. With the last
