@@ -89,15 +89,20 @@ void cylinder_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
   out.add(out.normal * r + Vec3d{0, 0, half});
 }
 
-/// A face with many corners is thinned to a subset of its corners.
-void hull_feature(const ConvexHull& hull, const Vec3d& e, Feature& out) {
-  const int f = hull.face_towards(e);
-  const auto& face = hull.faces()[static_cast<std::size_t>(f)];
-  const auto corners = hull.corners(face);
+/// Many corners are thinned to a subset.
+void add_corners(const ConvexHull& hull, std::span<const int> corners, int rim, Feature& out) {
   const std::size_t step = (corners.size() + kMaxCorners - 1) / kMaxCorners;
   for (std::size_t k = 0; k < corners.size(); k += step) {
     out.add(hull.vertices()[static_cast<std::size_t>(corners[k])]);
+    if (k >= static_cast<std::size_t>(rim)) ++out.within;
   }
+  out.count -= out.within;
+}
+
+void hull_feature(const ConvexHull& hull, const Vec3d& e, Feature& out) {
+  const int f = hull.face_towards(e);
+  const auto& face = hull.faces()[static_cast<std::size_t>(f)];
+  add_corners(hull, hull.corners(face), face.count, out);
   out.normal = face.normal;
   out.id = static_cast<std::uint32_t>(f);
 }
@@ -105,8 +110,9 @@ void hull_feature(const ConvexHull& hull, const Vec3d& e, Feature& out) {
 }  // namespace
 
 void Core::feature(const Vec3d& d, Feature& out) const {
-  out.count = 0;
+  out.count = out.within = 0;
   out.id = 0;
+  out.near = false;
   out.normal = {0, 0, 0};
   if (is_triangle) {
     for (const Vec3d& p : triangle) out.add(p);
@@ -131,6 +137,21 @@ void Core::feature(const Vec3d& d, Feature& out) const {
     p = pose.position + pose.rotation * p;
   }
   out.normal = pose.rotation * out.normal;
+}
+
+bool Core::near_feature(const Feature& face, Feature& out) const {
+  if (type != ShapeType::convex || is_triangle) return false;
+  const ConvexHull::Face& of = hull->faces()[face.id];
+  if (of.next == 0) return false;
+  out.near = true;
+  out.normal = face.normal;
+  out.id = face.id;
+  add_corners(*hull, hull->near_corners(of), of.rim, out);
+  for (int k = 0; k < out.count + out.within; ++k) {
+    Vec3d& p = out.corners[static_cast<std::size_t>(k)];
+    p = pose.position + pose.rotation * p;
+  }
+  return true;
 }
 
 }  // namespace tarsus::narrow

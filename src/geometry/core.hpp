@@ -12,8 +12,10 @@ inline constexpr int kMaxCorners = 32;
 struct Feature {
   std::array<Vec3d, kMaxCorners> corners;
   int count = 0;
+  int within = 0;         ///< corners inside the outline, after its own
   Vec3d normal{0, 0, 0};  ///< unit, outward
   std::uint32_t id = 0;
+  bool near = false;  ///< with the next faces of a hull, whose corners are not in one plane
 
   void add(const Vec3d& p) { corners[static_cast<std::size_t>(count++)] = p; }
 };
@@ -34,6 +36,8 @@ struct Core {
   Vec3d support(const Vec3d& d) const;
   /// The shape's feature that faces the unit vector d.
   void feature(const Vec3d& d, Feature& out) const;
+  /// A hull's face together with the next ones.  @return whether there are any; otherwise `out` is left alone
+  bool near_feature(const Feature& face, Feature& out) const;
   /// An interior point.
   Vec3d centre() const;
   /// A length of the order of the shape's size [m].

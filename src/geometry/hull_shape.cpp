@@ -81,10 +81,136 @@ std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vect
   return loop.size() == next.size() ? loop : std::vector<int>{};
 }
 
+/// The triangles of a hull with their planes.
+struct Surface {
+  std::span<const Vec3d> points;
+  const std::vector<Triangle>& triangles;
+  Twins twins;
+  std::vector<Plane> planes;
+  std::vector<int> order;  ///< large ones first: slivers have inaccurate planes and join others
+
+  Surface(std::span<const Vec3d> all, const std::vector<Triangle>& of)
+      : points(all), triangles(of), twins(twins_of(of)), order(of.size()) {
+    for (const Triangle& t : of) planes.push_back(plane_of(at(t[0]), at(t[1]), at(t[2])));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return planes[static_cast<std::size_t>(a)].area > planes[static_cast<std::size_t>(b)].area;
+    });
+  }
+  const Vec3d& at(int v) const { return points[static_cast<std::size_t>(v)]; }
+  /// Diagonal of the bounding box [m].
+  double size() const {
+    Vec3d lower = at(triangles[0][0]), upper = lower;
+    for (const Triangle& t : triangles) {
+      for (const int v : t) {
+        for (int i = 0; i < 3; ++i) lower[i] = std::min(lower[i], at(v)[i]), upper[i] = std::max(upper[i], at(v)[i]);
+      }
+    }
+    return norm(upper - lower);
+  }
+  double area() const {
+    return std::accumulate(planes.begin(), planes.end(), 0.0, [](double sum, const Plane& p) { return sum + p.area; });
+  }
+  double volume() const {
+    double sum = 0;
+    for (const Plane& p : planes) sum += p.area * (p.offset - dot(p.normal, at(triangles[0][0]))) / 3;
+    return sum;
+  }
+
+  /// The sides of the hull: neighbouring triangles whose corners are within `flat` [m] of the plane of the largest.
+  /// @param side [triangle] the side's number, -1: a triangle without area
+  std::vector<std::vector<int>> sides(double flat, std::vector<int>& side) const {
+    std::vector<std::vector<int>> all;
+    side.assign(triangles.size(), -1);
+    for (const int seed : order) {
+      const Plane& plane = planes[static_cast<std::size_t>(seed)];
+      if (side[static_cast<std::size_t>(seed)] >= 0 || plane.area == 0) continue;
+      std::vector<int> members;
+      const auto join = [&](int t) {
+        side[static_cast<std::size_t>(t)] = static_cast<int>(all.size());
+        members.push_back(t);
+      };
+      join(seed);
+      for (std::size_t k = 0; k < members.size(); ++k) {
+        for (const int twin : twins[static_cast<std::size_t>(members[k])]) {
+          if (twin < 0 || side[static_cast<std::size_t>(twin)] >= 0) continue;
+          const Triangle& other = triangles[static_cast<std::size_t>(twin)];
+          const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
+            return std::abs(dot(plane.normal, at(v)) - plane.offset) <= flat;
+          });
+          if (in_plane) join(twin);
+        }
+      }
+      all.push_back(std::move(members));
+    }
+    return all;
+  }
+};
+
+constexpr double kExact = 1e-10;    ///< corners are in a plane but for rounding within this, relative to the size
+constexpr double kFlat = 1e-7;      ///< they count as in a plane within this, relative to the size
+constexpr double kRough = 1e-4;     ///< and as in one that was meant to be flat within this, relative to the size,
+constexpr double kThin = 1e-2;      ///< and this, relative to volume / area
+constexpr double kCrease = 0.9987;  ///< cosine of the angle at an edge that was meant to be one: 3 degrees
+constexpr double kLeaning = 0.97;   ///< cosine of the angle below which the next face leans little
+
+/// Moves the corners of sides that are nearly flat into the plane of their largest triangle, or to where such planes
+/// meet. Mesh files are written to a few digits, so that the triangles of a flat side differ by less than a body turns
+/// in one step: it would rock from one to the other.
+/// @return whether any of them was off by more than rounding
+bool flatten(std::vector<Vec3d>& points, const std::vector<Triangle>& triangles) {
+  struct Move {
+    Sym3d planes{0, 0, 0, 0, 0, 0};  ///< sum of n nᵀ
+    Vec3d away{0, 0, 0};             ///< sum of n times the way to the plane
+    int last = -1;                   ///< side
+  };
+  const Surface surface(points, triangles);
+  const double size = surface.size(), rough = std::min(kRough * size, kThin * surface.volume() / surface.area());
+  std::vector<int> side;
+  std::vector<Move> moves(points.size());
+  double farthest = 0;
+  const std::vector<std::vector<int>> sides = surface.sides(rough, side);
+  for (std::size_t s = 0; s < sides.size(); ++s) {
+    const Plane& plane = surface.planes[static_cast<std::size_t>(sides[s][0])];
+    const Vec3d& n = plane.normal;
+    const auto goes_on = [&](int t) {
+      const auto& twins = surface.twins[static_cast<std::size_t>(t)];
+      return std::any_of(twins.begin(), twins.end(), [&](int twin) {
+        return twin >= 0 && side[static_cast<std::size_t>(twin)] != static_cast<int>(s) &&
+               dot(n, surface.planes[static_cast<std::size_t>(twin)].normal) > kCrease;
+      });
+    };
+    if (sides[s].size() == 1 || std::any_of(sides[s].begin(), sides[s].end(), goes_on)) continue;
+    for (const int t : sides[s]) {
+      for (const int v : triangles[static_cast<std::size_t>(t)]) {
+        Move& move = moves[static_cast<std::size_t>(v)];
+        if (move.last == static_cast<int>(s)) continue;
+        move.last = static_cast<int>(s);
+        const double way = plane.offset - dot(n, surface.at(v));
+        farthest = std::max(farthest, std::abs(way));
+        move.away += n * way;
+        move.planes.xx += n.x * n.x, move.planes.xy += n.x * n.y, move.planes.xz += n.x * n.z;
+        move.planes.yy += n.y * n.y, move.planes.yz += n.y * n.z, move.planes.zz += n.z * n.z;
+      }
+    }
+  }
+  if (farthest <= kExact * size) return false;
+  for (std::size_t v = 0; v < points.size(); ++v) {
+    Move& move = moves[v];
+    if (move.last < 0) continue;
+    constexpr double kLeast = 1e-10;  // of the motions that do it the least
+    move.planes.xx += kLeast, move.planes.yy += kLeast, move.planes.zz += kLeast;
+    points[v] += inverse(move.planes) * move.away;
+  }
+  return true;
+}
+
 }  // namespace
 
-ConvexHull::ConvexHull(std::span<const Vec3d> points) {
+ConvexHull::ConvexHull(std::span<const Vec3d> cloud) {
+  std::vector<Vec3d> points(cloud.begin(), cloud.end());
   std::vector<Triangle> triangles = convex_hull(points);
+  if (flatten(points, triangles)) triangles = convex_hull(points);
   std::vector<int> renumbered(points.size(), -1);
   for (Triangle& t : triangles) {
     for (int& index : t) {
@@ -110,52 +236,23 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
 }
 
 void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
-  const auto at = [&](int v) { return vertices_[static_cast<std::size_t>(v)]; };
-  const double flat = 1e-7 * norm(box_.upper - box_.lower);  // tolerance for a vertex in a plane
-  const Twins twins = twins_of(triangles);
-  std::vector<Plane> planes;
-  for (const Triangle& t : triangles) planes.push_back(plane_of(at(t[0]), at(t[1]), at(t[2])));
-  std::vector<int> order(triangles.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Large triangles first: slivers have inaccurate planes and join others.
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return planes[static_cast<std::size_t>(a)].area > planes[static_cast<std::size_t>(b)].area;
-  });
+  const Surface surface(vertices_, triangles);
   const auto add_face = [&](const Plane& plane, const std::vector<int>& loop) {
     faces_.push_back({plane.normal, plane.offset, static_cast<int>(corners_.size()), static_cast<int>(loop.size())});
     corners_.insert(corners_.end(), loop.begin(), loop.end());
   };
-  std::vector<int> face_of(triangles.size(), -1);
-  int id = 0;
-  for (const int seed : order) {
-    if (face_of[static_cast<std::size_t>(seed)] >= 0) continue;
-    const Plane& plane = planes[static_cast<std::size_t>(seed)];
-    if (plane.area == 0) continue;
-    std::vector<int> members{seed};
-    face_of[static_cast<std::size_t>(seed)] = id;
-    for (std::size_t k = 0; k < members.size(); ++k) {
-      for (const int twin : twins[static_cast<std::size_t>(members[k])]) {
-        if (twin < 0 || face_of[static_cast<std::size_t>(twin)] >= 0) continue;
-        const Triangle& other = triangles[static_cast<std::size_t>(twin)];
-        const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
-          return std::abs(dot(plane.normal, at(v)) - plane.offset) <= flat;
-        });
-        if (!in_plane) continue;
-        face_of[static_cast<std::size_t>(twin)] = id;
-        members.push_back(twin);
-      }
-    }
-    const std::vector<int> loop = outline(triangles, members, twins, face_of);
+  std::vector<int> side;
+  for (const std::vector<int>& members : surface.sides(kFlat * norm(box_.upper - box_.lower), side)) {
+    const std::vector<int> loop = outline(triangles, members, surface.twins, side);
     if (!loop.empty()) {
-      add_face(plane, loop);
-    } else {
-      for (const int t : members) {
-        const Triangle& own = triangles[static_cast<std::size_t>(t)];
-        const Plane& own_plane = planes[static_cast<std::size_t>(t)];
-        if (own_plane.area > 0) add_face(own_plane, {own[0], own[1], own[2]});
-      }
+      add_face(surface.planes[static_cast<std::size_t>(members[0])], loop);
+      continue;
     }
-    ++id;
+    for (const int t : members) {
+      const Triangle& own = triangles[static_cast<std::size_t>(t)];
+      const Plane& own_plane = surface.planes[static_cast<std::size_t>(t)];
+      if (own_plane.area > 0) add_face(own_plane, {own[0], own[1], own[2]});
+    }
   }
   std::vector<std::vector<int>> around(vertices_.size());
   for (std::size_t f = 0; f < faces_.size(); ++f) {
@@ -165,6 +262,54 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
   for (const auto& list : around) {
     vertex_faces_.insert(vertex_faces_.end(), list.begin(), list.end());
     face_first_.push_back(static_cast<int>(vertex_faces_.size()));
+  }
+  find_next_faces();
+}
+
+/// Of the next faces, a step turns the hull onto those that lean little.
+void ConvexHull::find_next_faces() {
+  const auto at = [&](int v) -> const Vec3d& { return vertices_[static_cast<std::size_t>(v)]; };
+  for (std::size_t f = 0; f < faces_.size(); ++f) {
+    Face& face = faces_[f];
+    const Vec3d n = face.normal;
+    face.first_next = static_cast<int>(next_faces_.size());
+    std::vector<int> near(corners(face).begin(), corners(face).end()), rim;
+    const auto add = [](std::vector<int>& all, std::size_t from, int value) {
+      if (std::find(all.begin() + std::ptrdiff_t(from), all.end(), value) == all.end()) all.push_back(value);
+    };
+    for (const int v : corners(face)) {
+      for (int k = face_first_[static_cast<std::size_t>(v)]; k < face_first_[static_cast<std::size_t>(v) + 1]; ++k) {
+        const int g = vertex_faces_[static_cast<std::size_t>(k)];
+        const Face& other = faces_[static_cast<std::size_t>(g)];
+        if (static_cast<std::size_t>(g) == f || dot(other.normal, n) < kLeaning) continue;
+        add(next_faces_, static_cast<std::size_t>(face.first_next), g);
+        for (const int w : corners(other)) add(near, 0, w);
+      }
+    }
+    face.next = static_cast<int>(next_faces_.size()) - face.first_next;
+    face.first_near = face.first, face.rim = face.near = face.count;
+    if (face.next == 0) continue;
+    // The rim by its two chains along u.
+    const Vec3d u = std::abs(n.x) < 0.6 ? cross(n, Vec3d{1, 0, 0}) : cross(n, Vec3d{0, 1, 0});
+    std::vector<int> along = near;
+    std::sort(along.begin(), along.end(), [&](int p, int q) {
+      const double a = dot(u, at(p)), b = dot(u, at(q));
+      return a != b ? a < b : dot(cross(n, u), at(p)) < dot(cross(n, u), at(q));
+    });
+    const auto right_turn = [&](int p, int q, int r) { return dot(n, cross(at(q) - at(p), at(r) - at(p))) <= 0; };
+    for (int chain = 0; chain < 2; ++chain) {
+      const std::size_t first = rim.size();
+      for (const int p : along) {
+        while (rim.size() >= first + 2 && right_turn(rim[rim.size() - 2], rim.back(), p)) rim.pop_back();
+        rim.push_back(p);
+      }
+      rim.pop_back();
+      std::reverse(along.begin(), along.end());
+    }
+    face.first_near = static_cast<int>(corners_.size()), face.rim = static_cast<int>(rim.size());
+    for (const int v : near) add(rim, 0, v);
+    face.near = static_cast<int>(rim.size());
+    corners_.insert(corners_.end(), rim.begin(), rim.end());
   }
 }
 

@@ -1,12 +1,18 @@
 // Several contact points from two flat features that face each other: the one less perpendicular to the normal is
 // clipped by the sides of the other.  [Ericson 2005, 5.3; Gottschalk, Lin, Manocha 1996]
+#include <limits>
+
 #include "geometry/core.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus::narrow {
 
 namespace {
 
 constexpr int kMaxClipped = 2 * kMaxCorners;
+constexpr double kFacing = 0.2;   ///< cosine to the normal above which a face can touch with its area
+constexpr double kLying = 0.97;   ///< and above which it lies on the other shape
+constexpr double kSame = 1e-3;    ///< distance of points that count as one, relative to the smaller shape's size
 constexpr double kOnSide = 1e-5;  ///< tolerance for a corner on a side, relative to the length of the side's edge
 
 struct Corner {
@@ -82,6 +88,34 @@ double gap_along(const Vec3d& p, const Feature& reference, const Vec3d& n) {
   return dot(mul_add(u, dot(p - a, across) / dot(across, across), a) - p, n);
 }
 
+/// Distance along d from p to the surface of a feature's shape: to the nearest of its planes.
+double way(const Core& shape, const Feature& feature, const Vec3d& p, const Vec3d& d) {
+  if (!feature.near) return gap_along(p, feature, d);
+  const ConvexHull::Face& own = shape.hull->faces()[feature.id];
+  const Vec3d q = transpose_mul(shape.pose.rotation, p - shape.pose.position);
+  const Vec3d e = transpose_mul(shape.pose.rotation, d);
+  const auto to = [&](const ConvexHull::Face& face) {
+    const double facing = dot(face.normal, e);
+    return facing > kFacing ? (face.offset - dot(face.normal, q)) / facing : std::numeric_limits<double>::infinity();
+  };
+  double nearest = to(own);
+  for (const int f : shape.hull->next_faces(own)) {
+    nearest = std::min(nearest, to(shape.hull->faces()[static_cast<std::size_t>(f)]));
+  }
+  return nearest;
+}
+
+/// Whether p is in the prism that the polygon sweeps along n.
+bool in_prism(const Vec3d& p, const Feature& polygon, const Vec3d& n) {
+  const Vec3d towards = dot(polygon.normal, n) < 0 ? -n : n;
+  for (int k = 0; k < polygon.count; ++k) {
+    const Vec3d& from = polygon.corners[static_cast<std::size_t>(k)];
+    const Vec3d& to = polygon.corners[static_cast<std::size_t>((k + 1) % polygon.count)];
+    if (dot(cross(to - from, towards), p - from) > 0) return false;
+  }
+  return polygon.count > 2;
+}
+
 bool parallel_segments(const Feature& a, const Feature& b) {
   const Vec3d u = a.corners[1] - a.corners[0], v = b.corners[1] - b.corners[0];
   const Vec3d w = cross(u, v);
@@ -89,13 +123,14 @@ bool parallel_segments(const Feature& a, const Feature& b) {
 }
 
 /// Adds the clipped corners; false if the features do not face each other well enough.
-bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, ContactList& out) {
+bool add_clipped(const Core& a, const Core& b, const Feature& fa, const Feature& fb, const Closest& closest,
+                 ContactList& out) {
   const Vec3d& n = closest.normal;
   if (fa.count < 2 || fb.count < 2) return false;
   // A face may lean far if the shape stands on one of its edges. The line on a round side that faces n connects the
   // nearest points of the two ends, at any inclination.
   const double facing_a = -dot(fa.normal, n), facing_b = dot(fb.normal, n);
-  const auto faces = [](double facing, const Feature& f) { return f.count == 2 || facing > 0.2; };
+  const auto faces = [](double facing, const Feature& f) { return f.count == 2 || facing > kFacing; };
   if (!faces(facing_a, fa) || !faces(facing_b, fb)) return false;
   const bool segments = fa.count == 2 && fb.count == 2;
   if (segments && !parallel_segments(fa, fb)) return false;
@@ -105,13 +140,36 @@ bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, C
   const Feature &reference = b_is_reference ? fb : fa, &incident = b_is_reference ? fa : fb;
   Clipped clipped;
   clip(incident, reference, n, clipped);
-  const std::uint32_t pair = mixed(mixed(b_is_reference, fa.id), fb.id);
+  const bool near = fa.near || fb.near;
+  const std::uint32_t pair = mixed(mixed(b_is_reference + 2 * near, fa.id), fb.id);
+  // n points from B to A: the way from a point of B to A is along n, that from a point of A to B is against it.
+  const int known = near ? out.size() : 0;
+  if (near) out.uneven();
+  const double same = kSame * std::min(a.scale(), b.scale());
+  const auto add = [&](Vec3d p, bool of_a, std::uint32_t id) {
+    const double gap = of_a ? -way(b, fb, p, n) : -way(a, fa, p, -n);
+    const double distance = std::max(gap, closest.distance);
+    const Vec3d on_b = of_a ? mul_add(n, -distance, p) : p;
+    for (int k = 0; k < known; ++k) {
+      const Vec3d d = mul_add(n, distance / 2, on_b) - out[k].position;
+      if (dot(d, d) < same * same) return;
+    }
+    out.add(on_b, n, distance, mixed(pair, id));
+  };
+  const Core& shape = b_is_reference ? a : b;
+  const Vec3d outward = b_is_reference ? -n : n;
   for (int k = 0; k < clipped.count; ++k) {
     const Corner& c = clipped.corners[static_cast<std::size_t>(k)];
-    const double g = gap_along(c.point, reference, n);
-    // n points from B to A: the gap from a point of B to A is along n, the gap from a point of A to B is against it.
-    const double distance = std::max(b_is_reference ? -g : g, closest.distance);
-    out.add(b_is_reference ? mul_add(n, -distance, c.point) : c.point, n, distance, mixed(pair, c.id));
+    // Between corners that are not all in one plane, the surface is beyond the outline.
+    const bool between = incident.near && c.id >= static_cast<std::uint32_t>(incident.count);
+    add(between ? mul_add(outward, way(shape, incident, c.point, outward), c.point) : c.point, b_is_reference, c.id);
+  }
+  for (const bool of_a : {true, false}) {
+    const Feature &own = of_a ? fa : fb, &other = of_a ? fb : fa;
+    for (int k = own.count; k < own.count + own.within; ++k) {
+      const Vec3d& p = own.corners[static_cast<std::size_t>(k)];
+      if (in_prism(p, other, n)) add(p, of_a, mixed(1000, static_cast<std::uint32_t>(2 * k + of_a)));
+    }
   }
   return true;
 }
@@ -123,7 +181,14 @@ void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactL
   Feature fa, fb;
   a.feature(-closest.normal, fa);
   b.feature(closest.normal, fb);
-  add_clipped(fa, fb, closest, out);
+  const Vec3d& n = closest.normal;
+  const bool flat = (fa.count == 2 || dot(fa.normal, n) < -kLying) && (fb.count == 2 || dot(fb.normal, n) > kLying);
+  if (add_clipped(a, b, fa, fb, closest, out) && flat) {
+    // Those of the next faces, too: in one step shapes that lie on one another turn onto them.
+    Feature of_a, of_b;
+    const bool near_a = a.near_feature(fa, of_a), near_b = b.near_feature(fb, of_b);
+    if (near_a || near_b) add_clipped(a, b, near_a ? of_a : fa, near_b ? of_b : fb, closest, out);
+  }
   // The closest point itself, unless a corner is as close.
   int least = before;
   for (int k = before + 1; k < out.size(); ++k) {

@@ -9,7 +9,8 @@ namespace tarsus {
 
 namespace narrow {
 
-constexpr double kTie = 1e-3;  // relative
+constexpr double kTie = 1e-3;   // relative
+constexpr double kTilt = 5e-3;  // of the shapes, at which a farther point bears them rather than a deeper one
 
 void ContactList::reduce(int count) {
   if (size_ <= count) return;
@@ -43,7 +44,9 @@ void ContactList::reduce(int count) {
     for (int i = 0, from = next; i < size_; ++i) {
       double& distance = apart[static_cast<std::size_t>(i)];
       distance = std::min(distance, squared_distance(from, i));
-      if (distance > farthest * (1 + kTie)) farthest = distance, next = i;
+      const double lift = uneven_ ? (points[i].distance - level) / kTilt : 0;
+      const double reach = lift > 0 && distance > 0 ? squared(std::max(0.0, std::sqrt(distance) - lift)) : distance;
+      if (reach > farthest * (1 + kTie)) farthest = reach, next = i;
     }
   }
   const auto end = chosen.begin() + count;

@@ -34,7 +34,11 @@ class ContactList {
     p.feature = feature;
   }
 
-  /// Keeps at most `count` points: one of the deepest, then repeatedly the one farthest from those kept. The deepest
+  /// Some of the points are of neighbouring faces that lean against one another.
+  void uneven() { uneven_ = true; }
+
+  /// Keeps at most `count` points: one of the deepest, then repeatedly the one farthest from those kept, where they are
+  /// uneven less what it is higher by over the tilt that would press it down. The deepest
   /// replaces its neighbour if that was kept instead, with the neighbour's feature.
   void reduce(int count);
 
@@ -45,6 +49,7 @@ class ContactList {
   double margin_;
   Vec3d* parting_;
   int size_ = 0;
+  bool uneven_ = false;
   // Raw bytes: default-constructing 64 points would cost more than a pair of spheres.
   alignas(ContactPoint) std::byte storage_[kCapacity * sizeof(ContactPoint)];
 };

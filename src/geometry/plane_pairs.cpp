@@ -85,8 +85,8 @@ void box_plane(const Body& a, const Body& b, ContactList& out) {
 }
 
 void convex_plane(const Body& a, const Body& b, ContactList& out) {
-  // The face most parallel to the plane has the relevant corners. The lowest vertex is one of them, or the hull stands
-  // on an edge or a corner.
+  // The face most parallel to the plane and the next ones have the relevant corners. The lowest vertex is one of them,
+  // or the hull stands on an edge or a corner.
   const ConvexHull& hull = *a.shape.hull;
   const Vec3d down = transpose_mul(a.pose.rotation, -b.axis());
   const auto add = [&](int v) {
@@ -94,8 +94,9 @@ void convex_plane(const Body& a, const Body& b, ContactList& out) {
   };
   const int lowest = hull.support(down);
   if (height(b, a.to_world(hull.vertices()[static_cast<std::size_t>(lowest)])) > out.margin()) return;
-  const auto& face = hull.faces()[static_cast<std::size_t>(hull.face_at(lowest, down))];
-  const auto corners = hull.corners(face);
+  const ConvexHull::Face& face = hull.faces()[static_cast<std::size_t>(hull.face_at(lowest, down))];
+  if (face.next > 0) out.uneven();
+  const auto corners = hull.near_corners(face);
   const std::size_t step = corners.size() / 48 + 1;
   bool has_lowest = false;
   for (std::size_t k = 0; k < corners.size(); k += step) {

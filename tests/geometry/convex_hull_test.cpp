@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "tarsus/base/error.hpp"
@@ -166,6 +168,81 @@ TEST(ConvexHull, NearlyFlatPointsAreOneFaceOrARefusal) {
   int up = 0;
   for (const auto& face : hull.faces()) up += face.normal.z > 0.9;
   EXPECT_LE(up, 3);
+}
+
+/// A disk of 12 corners, 0.2 x 0.1 x 0.04 m, whose lower corners are off by up to `rough`.
+std::vector<Vec3d> sole(double rough, Random& random) {
+  std::vector<Vec3d> points;
+  for (int k = 0; k < 12; ++k) {
+    const double x = 0.1 * std::cos(k * kPi / 6), y = 0.05 * std::sin(k * kPi / 6);
+    points.push_back({x, y, -0.02 + uniform(random, -rough, rough)});
+    points.push_back({x, y, 0.02});
+  }
+  return points;
+}
+
+TEST(ConvexHull, SidesThatAreFlatToAFewDigitsAreFlat) {
+  Random random(3);
+  for (const double rough : {0.0, 1e-12, 1e-9, 1e-7, 1e-6, 3e-6}) {
+    for (int trial = 0; trial < 20; ++trial) {
+      const std::vector<Vec3d> points = sole(rough, random);
+      const ConvexHull hull(points);
+      EXPECT_EQ(hull.faces().size(), 14u) << rough;
+      EXPECT_EQ(hull.vertices().size(), 24u) << rough;
+      expect_sound(hull);
+      for (const auto& face : hull.faces()) {
+        EXPECT_EQ(face.next, 0);
+        for (const int v : hull.corners(face)) {
+          EXPECT_NEAR(dot(face.normal, hull.vertices()[std::size_t(v)]), face.offset, 1e-11);
+        }
+      }
+      for (const Vec3d& v : hull.vertices()) {  // the plane of a triangle of neighbours, far away from them
+        const auto to = [&](const Vec3d& p) { return norm(p - v); };
+        double nearest = 1;
+        for (const Vec3d& p : points) nearest = std::min(nearest, to(p));
+        EXPECT_LE(nearest, rough < 1e-10 ? 1e-11 : 100 * rough);
+      }
+    }
+  }
+  // Thin plates and needles stay what they are.
+  std::vector<Vec3d> plate;
+  for (int k = 0; k < 8; ++k) plate.push_back({k & 1 ? 1.0 : -1.0, k & 2 ? 1.0 : -1.0, k & 4 ? 1e-5 * k * k : 0.0});
+  EXPECT_GT(ConvexHull(plate).faces().size(), 6u) << "0.16 to 0.49 mm thick, twisted by 0.04 mm";
+}
+
+/// The rim is convex and around all near corners; next faces lean little and share a corner.
+TEST(ConvexHull, NearCornersAreThoseOfTheNextFaces) {
+  Random random(4);
+  std::vector<std::vector<Vec3d>> clouds{sphere_points(300, random), sphere_points(2000, random), sole(3e-4, random)};
+  for (const auto& cloud : clouds) {
+    const ConvexHull hull(cloud);
+    int with_next = 0;
+    for (const auto& face : hull.faces()) {
+      const auto near = hull.near_corners(face);
+      const auto at = [&](int v) { return hull.vertices()[static_cast<std::size_t>(v)]; };
+      const auto has = [](std::span<const int> all, int v) {
+        return std::find(all.begin(), all.end(), v) != all.end();
+      };
+      std::vector<int> expected(hull.corners(face).begin(), hull.corners(face).end());
+      for (const auto& other : hull.faces()) {
+        const auto theirs = hull.corners(other);
+        const bool meet = &other != &face &&
+                          std::any_of(theirs.begin(), theirs.end(), [&](int v) { return has(hull.corners(face), v); });
+        const bool next = meet && dot(other.normal, face.normal) >= 0.97;
+        EXPECT_EQ(has(hull.next_faces(face), int(&other - hull.faces().data())), next);
+        if (next) expected.insert(expected.end(), theirs.begin(), theirs.end());
+      }
+      with_next += face.next > 0;
+      for (const int v : expected) EXPECT_TRUE(has(near, v));
+      for (const int v : near) EXPECT_TRUE(has(expected, v));
+      EXPECT_EQ(std::set<int>(near.begin(), near.end()).size(), near.size()) << "no corner twice";
+      for (int k = 0; k < face.rim; ++k) {
+        const Vec3d from = at(near[std::size_t(k)]), to = at(near[std::size_t((k + 1) % face.rim)]);
+        for (const int v : near) EXPECT_GT(dot(cross(to - from, at(v) - from), face.normal), -1e-6);
+      }
+    }
+    EXPECT_GT(with_next, 8);
+  }
 }
 
 TEST(ConvexHull, DegeneratePointsAreRefused) {

@@ -408,3 +408,21 @@ def test_a_limp_dog_on_a_turntable_stays_where_it_lies():
         radius.append(np.hypot(*data.qpos[1:3]))
     assert data.qvel[0] == pytest.approx(1.5, rel=1e-3)
     assert np.ptp(radius[14 * 60 :]) < 1e-3
+
+
+@pytest.mark.parametrize("rate", [60, 240, 500])
+def test_toddlerbot_stands_still_on_soles_that_are_not_flat(rate):
+    """What it stands on is 0.19 mm below the soles' outline: a step would turn it by more from facet to facet."""
+    file = MODELS.parent.parent / "shared/data/menagerie/toddlerbot_2xc/scene_pos.xml"
+    if not file.exists():
+        pytest.skip("no robots")
+    model = tarsus.Model.load(str(file), lenient=True)
+    data = tarsus.Data(model)
+    data.reset(0)
+    stepper = tarsus.Stepper(data, dt=1 / rate)
+    fastest = 0
+    for k in range(10 * rate):
+        assert stepper.step() == 0
+        if k >= 9 * rate:
+            fastest = max(fastest, np.abs(data.qvel).max())
+    assert fastest < 1e-6

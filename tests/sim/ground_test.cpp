@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numbers>
 #include <random>
+#include <sstream>
 
 #include "support/limit_run.hpp"
 #include "support/numbers.hpp"
@@ -74,6 +76,69 @@ TEST(Ground, BodyOnKPointsSinksAsItsSolverParametersSay) {
     Vec3d force{0, 0, 0};
     for (int i = 0; i < points; ++i) force += s.stepper.rows()->terms().force(i);
     EXPECT_NEAR(force.z, 2 * kGravity, 1e-7);
+  }
+}
+
+/// A mesh of a disk of 12 corners, 0.2 x 0.1 x 0.04 m, whose corners are off by up to `bump`; or of a sole 0.1 m long
+/// whose middle stands 0.19 mm below its outline.
+std::string nearly_flat(double bump, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::ostringstream points;
+  points.precision(12);
+  for (const double side : {0.02, -0.02}) {
+    for (int k = 0; k < 12; ++k) {
+      const double at = k * std::numbers::pi / 6;
+      points << 0.1 * std::cos(at) << ' ' << 0.05 * std::sin(at) << ' ' << side + bump * test::uniform(random, -1, 1)
+             << ' ';
+    }
+  }
+  return "<asset><mesh name='m' vertex='" + points.str() + "'/></asset>";
+}
+constexpr const char* kSole = R"(<asset><mesh name='m' vertex='-.018 .0105 -.01 -.018 -.0105 -.01 .002 .003 -.01
+  .002 -.003 -.01 .056 .0027 -.009992 .056 -.0027 -.009992 -.051 .0009 -.00981 -.051 -.0009 -.00981 -.0435 .0133 -.00981
+  -.0435 -.0133 -.00981 .0163 .0196 -.00981 .0163 -.0196 -.00981 .0506 .0137 -.00981 .0506 -.0137 -.00981
+  -.05 .014 .01 -.05 -.014 .01 .05 .014 .01 .05 -.014 .01'/></asset>)";
+constexpr const char* kMeshBody = "<body pos='0 0 HEIGHT'><freejoint/><geom type='mesh' mesh='m'/></body>";
+
+std::string mesh_at(double height) {
+  std::string body = kMeshBody;
+  return body.replace(body.find("HEIGHT"), 6, std::to_string(height));
+}
+
+TEST(Ground, WhatIsFlatToAFewDigitsComesToRest) {
+  struct Floor {
+    std::string geom;
+    int bodies;
+  };
+  const std::string plane = "<geom type='plane' size='1 1 1'/>";
+  for (const Floor& floor : {Floor{plane, 1}, Floor{"<geom type='box' size='1 1 .5' pos='0 0 -.5'/>", 1},
+                             Floor{"<geom type='box' size='.07 .03 .5' pos='0 0 -.5'/>", 1}, Floor{plane, 2}}) {
+    for (const double bump : {0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, -1.0}) {
+      const std::string mesh = bump < 0 ? kSole : nearly_flat(bump, 5);
+      const double half = bump < 0 ? 0.01 : 0.02;
+      std::string bodies;
+      for (int k = 0; k < floor.bodies; ++k) bodies += mesh_at(half + 2.01 * half * k + 1e-4);
+      for (const double rate : {60.0, 240.0}) {
+        SCOPED_TRACE(floor.geom + bodies + ", corners off by " + std::to_string(bump) +
+                     ", Hz: " + std::to_string(rate));
+        StepOptions options;
+        options.dt = 1 / rate, options.rows.contacts = true;
+        Simulation s(
+            parse_mjcf("<mujoco>" + mesh + "<worldbody>" + floor.geom + bodies + "</worldbody></mujoco>", "m.xml", ""),
+            options);
+        s.run(int(4 * rate));
+        double fastest = 0, lowest = 1;
+        for (int k = 0; k < rate / 2; ++k) {
+          s.run(1);
+          for (const double v : s.data.qvel) fastest = std::max(fastest, std::abs(v));
+          lowest = std::min(lowest, s.data.qpos[std::size_t(7 * floor.bodies - 5)]);
+        }
+        // It may rock by bumps that are larger than contacts are compliant.
+        const double rough = bump < 0 && floor.bodies > 1 ? 1.9e-4 : bump;
+        EXPECT_LT(fastest, rough < 5e-5 ? 1e-3 : 2 * rough / 0.05 * rate);
+        EXPECT_GT(lowest, half * (2 * floor.bodies - 1) - 1e-3);
+      }
+    }
   }
 }
 

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numbers>
+#include <random>
+#include <sstream>
 
+#include "support/numbers.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -60,6 +64,35 @@ TEST(RigidModel, WhatSlidesOverSeamsKeepsItsSpeed) {
       model.state(world, q2, v2);
       EXPECT_NEAR(v2[0], 2, 0.005) << shape << ", " << rate << " Hz";
       EXPECT_LT(q2[2], 0.1001) << shape << ", " << rate << " Hz";
+    }
+  }
+}
+
+TEST(RigidModel, WhatIsFlatToAFewDigitsComesToRest) {
+  for (const double bump : {0.0, 1e-7, 1e-6, 1e-5}) {
+    std::mt19937_64 random(5);
+    std::ostringstream points;
+    points.precision(12);
+    for (int k = 0; k < 24; ++k) {
+      points << 0.1 * std::cos(k * std::numbers::pi / 6) << ' ' << 0.05 * std::sin(k * std::numbers::pi / 6) << ' '
+             << (k < 12 ? -0.02 : 0.02) + bump * test::uniform(random, -1, 1) << ' ';
+    }
+    for (const std::string floor : {"plane' size='1 1 1'/>", "box' size='1 1 .5' pos='0 0 -.5'/>"}) {
+      RigidModel model = rigid_model(compile(parse_mjcf(
+          "<mujoco><asset><mesh name='m' vertex='" + points.str() + "'/></asset><worldbody><geom type='" + floor +
+              "<body pos='0 0 .0201'><freejoint/><geom type='mesh' mesh='m'/></body></worldbody></mujoco>",
+          "test.xml", ".")));
+      model.scene.options.dt = 1 / 60.0;
+      RigidWorld<double> world = make_world<double>(model.scene);
+      std::vector<double> q(7), v(6);
+      double fastest = 0;
+      for (int i = 0; i < 300; ++i) {
+        ASSERT_EQ(world.step().status, WorldStatus::ok);
+        model.state(world, q, v);
+        for (const double w : v) fastest = i < 270 ? 0 : std::max(fastest, std::abs(w));
+      }
+      EXPECT_LT(fastest, 1e-3) << floor << ", corners off by " << bump;
+      EXPECT_GT(q[2], 0.019) << floor << ", corners off by " << bump;
     }
   }
 }

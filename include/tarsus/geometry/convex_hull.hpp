@@ -11,14 +11,17 @@ namespace tarsus {
 
 class ConvexHull {
  public:
-  /// The convex hull of these points [m]. Coplanar triangles are merged into one face. O(n log n), by qhull.
+  /// The convex hull of these points [m]. Sides that are flat to 1e-4 of its size are made flat, and their triangles
+  /// one face. O(n log n), by qhull.
   /// @throws ValueError if the points span no volume, or if one is not finite or beyond 1e50 m
   explicit ConvexHull(std::span<const Vec3d> points);
 
   struct Face {
-    Vec3d normal{0, 0, 1};     ///< unit, outward
-    double offset = 0;         ///< normal · x of its plane [m]
-    int first = 0, count = 0;  ///< its range among all corners
+    Vec3d normal{0, 0, 1};                  ///< unit, outward
+    double offset = 0;                      ///< normal · x of its plane [m]
+    int first = 0, count = 0;               ///< its range among all corners
+    int first_near = 0, rim = 0, near = 0;  ///< range of the corners that are near, of which the rim
+    int first_next = 0, next = 0;           ///< range of the next faces
   };
 
   /// The corners [m], without interior points. Vertices that are extreme in similar directions are adjacent in memory.
@@ -27,6 +30,15 @@ class ConvexHull {
   /// Vertex indices of a face, counter-clockwise seen from outside.
   std::span<const int> corners(const Face& face) const {
     return {corners_.data() + face.first, static_cast<std::size_t>(face.count)};
+  }
+  /// The faces that meet this one in a corner and lean little against it.
+  std::span<const int> next_faces(const Face& face) const {
+    return {next_faces_.data() + face.first_next, static_cast<std::size_t>(face.next)};
+  }
+  /// Corners of this face and of the next ones: seen along the normal, first their convex rim, counter-clockwise from
+  /// outside, then those within. Without next faces, corners().
+  std::span<const int> near_corners(const Face& face) const {
+    return {corners_.data() + face.first_near, static_cast<std::size_t>(face.near)};
   }
   /// Bounding box of the vertices.
   const Aabb& box() const { return box_; }
@@ -49,12 +61,13 @@ class ConvexHull {
   };
   struct Square;
   void find_faces(const std::vector<Triangle>& triangles);
+  void find_next_faces();
   void find_farthest(std::vector<Triangle>& triangles);
   void fill(std::size_t cell, const Square& square, const std::vector<int>& among);
 
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
-  std::vector<int> corners_;
+  std::vector<int> corners_, next_faces_;
   std::vector<Cell> cells_;  ///< begins with a grid on each of the cube's faces
   std::vector<int> farthest_;
   std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
