@@ -152,6 +152,7 @@ constexpr double kFlat = 1e-7;      ///< they count as in a plane within this, r
 constexpr double kRough = 1e-4;     ///< and as in one that was meant to be flat within this, relative to the size,
 constexpr double kThin = 1e-2;      ///< and this, relative to volume / area
 constexpr double kCrease = 0.9987;  ///< cosine of the angle at an edge that was meant to be one: 3 degrees
+constexpr double kFarthest = 3;     ///< planes that meet farther away, relative to that, are left as they are
 constexpr double kLeaning = 0.97;   ///< cosine of the angle below which the next face leans little
 
 /// Moves the corners of sides that are nearly flat into the plane of their largest triangle, or to where such planes
@@ -200,7 +201,8 @@ bool flatten(std::vector<Vec3d>& points, const std::vector<Triangle>& triangles)
     if (move.last < 0) continue;
     constexpr double kLeast = 1e-10;  // of the motions that do it the least
     move.planes.xx += kLeast, move.planes.yy += kLeast, move.planes.zz += kLeast;
-    points[v] += inverse(move.planes) * move.away;
+    const Vec3d by = inverse(move.planes) * move.away;
+    if (norm(by) <= kFarthest * rough) points[v] += by;
   }
   return true;
 }

@@ -210,6 +210,35 @@ TEST(ConvexHull, SidesThatAreFlatToAFewDigitsAreFlat) {
   EXPECT_GT(ConvexHull(plate).faces().size(), 6u) << "0.16 to 0.49 mm thick, twisted by 0.04 mm";
 }
 
+/// Boxes, prisms and wedges with corners that are off by some digits, thin and long ones among them: the hull stays where
+/// its points are.
+TEST(ConvexHull, MadeFlatItIsWhereItsPointsAre) {
+  Random random(6);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int sides = 3 + trial % 9;
+    const double rough = std::pow(10, uniform(random, -9, -3)), taper = trial % 4 ? 1 : uniform(random, 0, 1);
+    const Vec3d scale{1, std::pow(10, uniform(random, -2, 0)), std::pow(10, uniform(random, -3, 0.5))};
+    std::vector<Vec3d> points;
+    for (int k = 0; k < sides; ++k) {
+      const double at = 2 * kPi * (k + uniform(random, -0.4, 0.4)) / sides;
+      for (const double end : {-1.0, 1.0}) {
+        const double r = end > 0 ? taper : 1;
+        const auto off = [&] { return uniform(random, -rough, rough); };
+        points.push_back(
+            {scale.x * r * std::cos(at) + off(), scale.y * r * std::sin(at) + off(), scale.z * end + off()});
+      }
+    }
+    const ConvexHull hull(points);
+    const double size = norm(hull.box().upper - hull.box().lower);
+    for (int k = 0; k < 60; ++k) {
+      const Vec3d d = sphere_points(1, random)[0];
+      double before = -1e9;
+      for (const Vec3d& p : points) before = std::max(before, dot(p, d));
+      EXPECT_NEAR(dot(hull.vertices()[static_cast<std::size_t>(hull.support(d))], d), before, 3e-4 * size) << trial;
+    }
+  }
+}
+
 /// The rim is convex and around all near corners; next faces lean little and share a corner.
 TEST(ConvexHull, NearCornersAreThoseOfTheNextFaces) {
   Random random(4);
