@@ -124,7 +124,8 @@ void StepTerms<R>::slow_down(LinkContact& c) const {
   const double gap = c.gap_share * c.point.distance;
   if (recoverable(c.spook, gap, step_.h, kSlowReturn) == gap) return;
   const double turn = kContactTurn * parting_speed(model_, step_.data->links(), c);
-  c.fastest = std::clamp(turn, kSlowReturn, kContactReturn);
+  const double time = c.mocap >= 0 ? 0 : c.spook.damping_time > 0 ? c.spook.damping_time : kReturnTime;
+  c.fastest = std::clamp(std::min(turn, -gap / time), kSlowReturn, kContactReturn);
 }
 
 /// Axes and origin of a link or mocap body in the world.

@@ -241,11 +241,13 @@ class LaneProblem {
   }
   /// Recovery speed of a deep contact: LinkContact::fastest of StepTerms::slow_down_deep_contacts().
   T way_back(const LaneContact<T>& c) const {
-    const T tau = select(c.damping_time > zero(), c.damping_time, T(R(kDampingSteps) * step_.h));
+    const auto time = [&](double usual) { return select(c.damping_time > zero(), c.damping_time, T(R(usual))); };
     const T slow = T(R(kSlowReturn)), usual = T(R(kContactReturn));
-    const Mask<T> deep = c.live & (c.gap < -(tau * slow)) & (c.compliance == zero()) & (c.share == zero());
+    const Mask<T> deep =
+        c.live & (c.gap < -(time(kDampingSteps * step_.h) * slow)) & (c.compliance == zero()) & (c.share == zero());
     if (!any_lane(deep)) return usual;
-    return select(deep, clamp(parting_speed(c) * T(R(kContactTurn)), slow, usual), usual);
+    const T most = minimum(parting_speed(c) * T(R(kContactTurn)), -c.gap / time(kReturnTime));
+    return select(deep, clamp(most, slow, usual), usual);
   }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]

@@ -8,6 +8,10 @@ namespace tarsus {
 /// would separate faster than kSlowReturn [m/s].
 inline constexpr double kContactTurn = 1;
 inline constexpr double kSlowReturn = 0.02;
+/// Time in which a deep contact recovers at least [s], if it has no τ of its own. Four steps of 1/60 s are longer;
+/// shorter steps would part shapes that overlap at the start in less, and give them more energy. Not of mocap bodies
+/// that push.
+inline constexpr double kReturnTime = 0.066;
 /// Least τ in steps of a law whose tangent is steep, unless its own τ is shorter. SPOOK without damping keeps motions
 /// that change their sign from step to step.
 inline constexpr double kTangentDamping = 1;
