@@ -253,10 +253,11 @@ struct LaneDetector {
     T length;
     return direction(cross(axis, Vec3<T>{select(x, one, zero), select(x, zero, one), zero}), {zero, zero, one}, length);
   }
-  void on_plane(const Vec3<T>& point, const LanePlaced<T>& plane, std::uint32_t feature) {
+  void on_plane(const Vec3<T>& point, const LanePlaced<T>& plane, std::uint32_t feature,
+                Mask<T> where = every_lane<T>()) {
     const Vec3<T> n = plane.rotation.column_z();
     const T h = dot(n, point - plane.position);
-    add(feature, mul_add(n, -h, point), n, h, every_lane<T>());
+    add(feature, mul_add(n, -h, point), n, h, where);
   }
   void shape_on_plane(const LaneShape<Real<T>>& shape, const LanePlaced<T>& a, const LanePlaced<T>& plane) {
     const Vec3<T> n = plane.rotation.column_z();
@@ -268,10 +269,19 @@ struct LaneDetector {
                  plane, end);
       return;
     }
+    // As in geometry/plane_pairs.cpp, without corners of the upper face that are above the centre.
+    const T zero = T(Real<T>(0));
+    const Vec3<T> e = transpose_mul(a.rotation, n);
+    const Vec3<T> rise{e.x * T(shape.size[0]), e.y * T(shape.size[1]), e.z * T(shape.size[2])};
+    const T x = absolute(e.x), y = absolute(e.y), z = absolute(e.z);
+    const Mask<T> x_y = x >= y, x_z = x >= z, y_z = y >= z, upright_x = x_y & x_z;
     for (int k = 0; k < 8; ++k) {
+      const Vec3<T> above{k & 1 ? rise.x : -rise.x, k & 2 ? rise.y : -rise.y, k & 4 ? rise.z : -rise.z};
+      const Mask<T> lower_face = select(upright_x, above.x, select(y_z, above.y, above.z)) <= zero;
+      const Mask<T> below = above.x + above.y + above.z <= zero;
       const Vec3<T> corner = {T(k & 1 ? shape.size[0] : -shape.size[0]), T(k & 2 ? shape.size[1] : -shape.size[1]),
                               T(k & 4 ? shape.size[2] : -shape.size[2])};
-      on_plane(a.position + a.rotation * corner, plane, k);
+      on_plane(a.position + a.rotation * corner, plane, k, lower_face | below);
     }
   }
   void capsule_sphere(const LaneShape<Real<T>>& sa, const LanePlaced<T>& a, const LaneShape<Real<T>>& sb,

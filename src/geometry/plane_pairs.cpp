@@ -78,8 +78,14 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
 }
 
 void box_plane(const Body& a, const Body& b, ContactList& out) {
+  // Corners of the upper face that are above the centre do not bear the box, not even if it is below the plane.
+  const Vec3d &s = a.size(), e = transpose_mul(a.pose.rotation, b.axis());
+  const Vec3d rise{e.x * s.x, e.y * s.y, e.z * s.z};
+  const double x = std::abs(e.x), y = std::abs(e.y), z = std::abs(e.z);
+  const int upright = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
   for (std::uint32_t k = 0; k < 8; ++k) {
-    const Vec3d& s = a.size();
+    const Vec3d above{k & 1 ? rise.x : -rise.x, k & 2 ? rise.y : -rise.y, k & 4 ? rise.z : -rise.z};
+    if (above[upright] > 0 && above.x + above.y + above.z > 0) continue;
     add_point(b, a.to_world({k & 1 ? s.x : -s.x, k & 2 ? s.y : -s.y, k & 4 ? s.z : -s.z}), k, out);
   }
 }

@@ -371,6 +371,21 @@ TEST(Manifold, FlatFeaturesTouchInSeveralPointsAllAroundTheWeight) {
   }
 }
 
+/// A box below a plane stands on the corners of its lower face, as in MuJoCo.
+TEST(Manifold, ABoxWhollyBelowAPlaneHasFourPoints) {
+  Random random(8);
+  const Shape box{ShapeType::box, {0.1, 0.05, 0.002}}, plane{ShapeType::plane, {0, 0, 0}};
+  for (int trial = 0; trial < 100; ++trial) {
+    const Mat3d tilt = rotation(exp_map(unit(random) * uniform(random, 0, 0.015)));
+    ContactPoint points[kMaxManifold];
+    ASSERT_EQ(collide(box, {{0, 0, -0.2}, tilt}, plane, {{0, 0, 0}, identity3<double>()}, 0.01, points), 4);
+    for (int k = 0; k < 4; ++k) {
+      const Vec3d corner = points[k].position + Vec3d{0, 0, points[k].distance / 2} - Vec3d{0, 0, -0.2};
+      EXPECT_LT(transpose_mul(tilt, corner).z, 0);
+    }
+  }
+}
+
 /// Boxes that lie on one another with aligned edges, up to rounding: four points, not two at each corner.
 TEST(Manifold, CornersOnASideAreOnePointEach) {
   Random random(5);
