@@ -1,6 +1,7 @@
 // tarsus replay: checks that a recording is unchanged and that repeating its run gives the same states.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "tarsus/io/npz.hpp"
 #include "tarsus/io/recording.hpp"
 #include "tarsus/sim/capture.hpp"
+#include "tarsus/sim/rigid_scene.hpp"
 
 namespace tarsus::app {
 
@@ -29,6 +31,38 @@ std::string text_of(const Recording& recording, std::string_view key) {
   return {};
 }
 
+/// The model of a captured world, read as it was then. Its file is looked up as those of recordings are.
+Model load_captured(const CaptureArrays& arrays, const Replay& replay) {
+  ReadOptions options = replay.options;
+  std::string file = replay.model;
+  if (file.empty()) {
+    ModelOrigin from = captured_model(arrays, replay.recording);
+    if (from.file.empty())
+      throw InputError(Location{replay.recording, 0, 0, {}},
+                       "the captured world's model was not read from a file; write it to one and name that with tarsus "
+                       "replay --model");
+    std::vector<std::filesystem::path> given;
+    for (const std::filesystem::path& path : options.package_paths) given.push_back(std::filesystem::absolute(path));
+    options.package_paths.clear();
+    if (std::error_code gone; !from.folder.empty()) std::filesystem::current_path(from.folder, gone);
+    CLI::App command;
+    add_read_options(command, options);
+    std::reverse(from.options.begin(), from.options.end());  // CLI11 expects reverse order
+    try {
+      command.parse(std::move(from.options));
+    } catch (const CLI::Error& e) {  // a folder of packages that is gone, or another version's option
+      throw InputError(Location{replay.recording, 0, 0, "meta/read_options"}, e.what());
+    }
+    options.package_paths.insert(options.package_paths.begin(), given.begin(), given.end());
+    file = from.file;
+  }
+  if (std::error_code unknown; !std::filesystem::exists(file, unknown) && !named_scene(file))
+    throw InputError(
+        Location{replay.recording, 0, 0, {}},
+        fmt::format("the model of the captured world, \"{}\", is not found; name it with tarsus replay --model", file));
+  return load_model(file, options, true);
+}
+
 /// Repeats the step of a captured world.
 void execute_capture(const Replay& replay, NpzReader& npz) {
   CaptureArrays arrays;
@@ -41,12 +75,7 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
       arrays.arrays.emplace_back(name, npz.read_real(name, {NpzReader::kAny}));
     }
   }
-  const std::string file = replay.model.empty() ? model_file(arrays, replay.recording) : replay.model;
-  if (std::error_code unknown; !std::filesystem::exists(file, unknown))
-    throw InputError(
-        Location{replay.recording, 0, 0, {}},
-        fmt::format("the model of the captured world, \"{}\", is not found; name it with tarsus replay --model", file));
-  const Model model = load_model(file, replay.options, true);
+  const Model model = load_captured(arrays, replay);
   const WorldCapture capture = from_arrays(model, arrays, replay.recording);
   const WorldFault fault = step_again(model, capture);
   const bool agree = same_fault(capture.fault, fault);
@@ -143,7 +172,8 @@ void add_replay_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "replay", "Repeat the simulation of a recording or of a captured world, and compare the states");
   command->add_option("recording", replay->recording, "File written by tarsus run or Batch.capture (.npz)")->required();
-  command->add_option("--model", replay->model, "Model of a capture; default: the file that the capture names");
+  command->add_option("--model", replay->model,
+                      "Model of a capture, read with the options given here; default: as the capture says");
   command->add_flag("--verify", replay->verify, "Exit with status 3 unless all states are equal to the bit");
   command->add_flag("--json", replay->json, "Print one JSON object instead of the table");
   add_read_options(*command, replay->options);

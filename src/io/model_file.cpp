@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "clip_json.hpp"
+#include "model_origin.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/io/xml.hpp"
@@ -41,6 +42,18 @@ void refuse_others(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+ModelOrigin model_origin(const std::filesystem::path& file, const ReadOptions& options) {
+  ModelOrigin out;
+  std::error_code gone;
+  if (!file.empty()) out.file = file.string(), out.folder = std::filesystem::current_path(gone).string();
+  if (options.lenient) out.options.push_back("--lenient");
+  if (options.floating_base) out.options.push_back("--floating-base");
+  if (options.fix_balance) out.options.insert(out.options.end(), {"--fix", "balance"});
+  for (const std::filesystem::path& path : options.package_paths)
+    out.options.insert(out.options.end(), {"--package-path", path.string()});
+  return out;
+}
 
 ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& options) {
   const std::string extension = file.extension().string();

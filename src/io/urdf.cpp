@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model_origin.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/welded_inertia.hpp"
 #include "urdf_parts.hpp"
@@ -343,8 +344,10 @@ ModelSpec Reader::read() {
 namespace {
 
 ModelSpec read_document(const XmlDocument& document, const std::filesystem::path& directory, const ReadOptions& options,
-                        DiagnosticSink& sink) {
-  return urdf::Reader(document, directory.string(), options, sink).read();
+                        DiagnosticSink& sink, const std::filesystem::path& file = {}) {
+  ModelSpec spec = urdf::Reader(document, directory.string(), options, sink).read();
+  spec.origin = model_origin(file, options);
+  return spec;
 }
 
 }  // namespace
@@ -352,7 +355,7 @@ ModelSpec read_document(const XmlDocument& document, const std::filesystem::path
 ModelSpec read_urdf(const std::filesystem::path& file, const ReadOptions& options) {
   DiagnosticSink sink;
   const XmlDocument document = XmlDocument::load(file, sink);
-  return read_document(document, file.parent_path(), options, sink);
+  return read_document(document, file.parent_path(), options, sink, file);
 }
 
 ModelSpec parse_urdf(std::string text, const std::string& name, const std::filesystem::path& directory,

@@ -64,6 +64,23 @@ Json joints_of(const Model& model) {
   return out;
 }
 
+ModelOrigin origin_of(const Json& meta, const std::string& file) {
+  try {
+    return {meta.value("model_file", std::string()), meta.value("folder", std::string()),
+            meta.value("read_options", std::vector<std::string>())};
+  } catch (const Json::exception&) {
+    fail(file, "meta", "not the names of a model, of its folder and of options");
+  }
+}
+
+/// The reader's options of the captured model, as the end of a message.
+std::string read_with(const Json& meta, const std::string& file) {
+  std::string out;
+  for (const std::string& word : origin_of(meta, file).options)
+    out += (out.empty() ? "; its own was read with " : " ") + word;
+  return out;
+}
+
 /// Refuses what no batch with numbers of R wrote.
 template <class R>
 void check_memory(const std::vector<std::uint8_t>& bytes, const std::string& file) {
@@ -82,7 +99,8 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
     throw ValueError("equalities", "given as an argument", "the model's own equalities in a capture");
   CaptureArrays out;
   Json meta{{"format", kFormat}, {"version", kBytesVersion}, {"model", model.name}};
-  meta["model_file"] = model.bodies[0].where.file;  // other bodies may come from included files
+  const ModelOrigin& origin = model.spec.origin;
+  meta["model_file"] = origin.file, meta["folder"] = origin.folder, meta["read_options"] = origin.options;
   meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
   each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });
@@ -100,7 +118,7 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
 WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const std::string& file) {
   const Json meta = parse(arrays, file);
   if (meta.value("joints", Json()) != joints_of(model))
-    fail(file, "meta/joints", "these are not the joints of the model \"" + model.name + "\"");
+    fail(file, "meta/joints", "these are not the joints of the model \"" + model.name + "\"" + read_with(meta, file));
   WorldCapture out;
   if (meta.value("drives", Json()) == Json(true)) out.options.drives.emplace(Drives::none(model));
   const auto find = [&](const char* name) -> const std::vector<double>* {
@@ -141,8 +159,8 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
   return out;
 }
 
-std::string model_file(const CaptureArrays& arrays, const std::string& file) {
-  return parse(arrays, file).value("model_file", std::string());
+ModelOrigin captured_model(const CaptureArrays& arrays, const std::string& file) {
+  return origin_of(parse(arrays, file), file);
 }
 
 bool is_capture(const std::string& meta) {

@@ -164,7 +164,7 @@ GeomSpec geom_of(const BodyShape& shape, const Surface& surface) {
 ModelSpec scene_spec(const RigidScene& scene) {
   if (!scene.pairs.empty()) throw ValueError("scene", "with pairs", "a scene of bodies and shapes only");
   ModelSpec spec;
-  spec.name = scene.name;
+  spec.name = scene.name, spec.origin.file = scene.text;
   spec.option.timestep = scene.options.dt, spec.option.gravity = scene.options.gravity;
   if (scene.options.iterations != RigidWorldOptions{}.iterations) spec.option.iterations = scene.options.iterations;
   for (std::size_t i = 0; i < scene.bodies.size(); ++i) {

@@ -47,6 +47,19 @@ bool matches(const std::string& text, const std::string& name, std::vector<doubl
   return true;
 }
 
+/// As named_scene(), without the text.
+std::optional<RigidScene> built_in(const std::string& text) {
+  std::vector<double> two = {10, 10}, one = {10};
+  if (matches(text, "balls", two)) return ball_drop(int(two[0]), int(two[1]));
+  if (matches(text, "ball_pyramid", one)) return ball_pyramid(int(one[0]));
+  if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
+  if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
+  if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
+  if (matches(text, "slope", one, true)) return slope(one[0] * kPi / 180, 0.5);
+  if (matches(text, "cards", one)) return card_house(int(one[0]));
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> named_scenes() {
@@ -72,15 +85,9 @@ std::optional<RigidScene> scene_unless_file(const std::filesystem::path& path) {
 }
 
 std::optional<RigidScene> named_scene(const std::string& text) {
-  std::vector<double> two = {10, 10}, one = {10};
-  if (matches(text, "balls", two)) return ball_drop(int(two[0]), int(two[1]));
-  if (matches(text, "ball_pyramid", one)) return ball_pyramid(int(one[0]));
-  if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
-  if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
-  if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
-  if (matches(text, "slope", one, true)) return slope(one[0] * kPi / 180, 0.5);
-  if (matches(text, "cards", one)) return card_house(int(one[0]));
-  return std::nullopt;
+  std::optional<RigidScene> scene = built_in(text);
+  if (scene) scene->text = text;
+  return scene;
 }
 
 PrincipalBody principal_body(double mass, const Vec3d& com, const Sym3d& inertia) {

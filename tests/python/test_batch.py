@@ -830,6 +830,46 @@ def test_captures_of_other_versions_and_damaged_ones_are_named(humanoid, tmp_pat
             batch.restore(other)
 
 
+def test_a_captured_worlds_model_is_read_as_it_was(tmp_path, monkeypatch):
+    here, elsewhere, packages = tmp_path / "here", tmp_path / "elsewhere", tmp_path / "here/packages"
+    (packages / "arm").mkdir(parents=True), elsewhere.mkdir()
+    shutil.copy(MODELS / "pendulum.xml", here / "mine.xml")
+    (packages / "arm/tip.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    (here / "r.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>
+      <visual><geometry><mesh filename="package://arm/tip.obj"/></geometry></visual><visual><geometry><mesh filename="none.obj"/></geometry></visual></link></robot>""")
+    monkeypatch.chdir(here)
+    urdf = {"floating_base": True, "fix_balance": True, "lenient": True, "package_paths": ["packages"]}
+    for name, model, options in (("file", "mine.xml", {}), ("urdf", "r.urdf", urdf), ("scene", "box_stack:3", {})):
+        batch = tarsus.Batch(tarsus.Model.load(model, **options), 2)
+        batch.rollout(3), batch.capture(0, tmp_path / f"{name}.npz")
+        batch.tau[1, 0] = np.nan
+        assert batch.step() == 1 and batch.capture(1, tmp_path / f"{name} bad.npz")
+    text = tarsus.Batch(tarsus.Model.from_xml_string((here / "mine.xml").read_text()), 1)
+    text.capture(0, tmp_path / "text.npz")
+
+    def tarsus_says(*words):
+        run = subprocess.run([sys.executable, "-m", "tarsus", *map(str, words)], capture_output=True, text=True, cwd=elsewhere)
+        return run.returncode, run.stdout + run.stderr
+    for name in ("file", "urdf", "scene"):
+        for end, result in (("", "ok"), (" bad", "the same to the bit")):
+            code, said = tarsus_says("run", tmp_path / f"{name}{end}.npz")
+            assert code == 0 and result in said and "changed" not in said, said
+    assert tarsus_says("replay", tmp_path / "scene.npz", "--model", "box_stack:3", "--verify")[0] == 0
+    code, said = tarsus_says("replay", tmp_path / "urdf.npz", "--model", here / "r.urdf", "--lenient", "--package-path", packages)
+    assert code == 1 and 'not the joints of the model "r"; its own was read with --lenient --floating-base --fix balance --package-path packages' in said
+    given = ("--model", here / "r.urdf", "--lenient", "--floating-base", "--fix", "balance", "--package-path", packages)
+    assert tarsus_says("replay", tmp_path / "urdf.npz", *given, "--verify")[0] == 0
+    code, said = tarsus_says("run", tmp_path / "text.npz")
+    assert code == 1 and "the captured world's model was not read from a file" in said, said
+    here.rename(elsewhere / "here")  # the folder is gone: files are looked up in the current one
+    code, said = tarsus_says("run", tmp_path / "file.npz")
+    assert code == 1 and 'the model of the captured world, "mine.xml", is not found' in said, said
+    shutil.copy(elsewhere / "here/mine.xml", elsewhere)
+    assert tarsus_says("run", tmp_path / "file.npz")[0] == 0
+    code, said = tarsus_says("run", tmp_path / "urdf.npz")
+    assert code == 1 and "urdf.npz: error: " in said and "packages" in said and "(meta/read_options)" in said, said
+
+
 def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
     (tmp_path / "robot.xml").write_text("<mujoco model='robot'><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     (tmp_path / "scene.xml").write_text("<mujoco model='scene'><include file='robot.xml'/><worldbody><geom type='plane' size='1 1 1'/></worldbody></mujoco>")
@@ -847,7 +887,7 @@ def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
         assert run.returncode == code and ("has changed since the capture" in run.stdout) == (code > 0), run.stdout + run.stderr
     tarsus.Batch(tarsus.Model.from_xml_string(urdf), 1).capture(0, captured)
     run = subprocess.run([sys.executable, "-m", "tarsus", "run", captured], capture_output=True, text=True)
-    assert run.returncode == 1 and '"<string>", is not found; name it with tarsus replay --model' in run.stderr, run.stdout + run.stderr
+    assert run.returncode == 1 and "was not read from a file; write it to one and name that with tarsus replay --model" in run.stderr
 
 
 def test_a_copy_has_its_bad_worlds_as_they_were(humanoid, tmp_path):

@@ -319,6 +319,13 @@ struct OptionSpec {
   std::vector<std::pair<std::string, std::string>> kept, kept_flags;
 };
 
+/// How a model was read, so that a program can read it again.
+struct ModelOrigin {
+  std::string file;    ///< as given to the reader, or a built-in scene such as balls:4:4; empty: text, or made in code
+  std::string folder;  ///< the current one when it was read
+  std::vector<std::string> options;  ///< of the reader, as the command line takes them
+};
+
 struct ModelSpec {
   std::string name;
   std::string directory;           ///< directory of the main file, for relative paths
@@ -336,6 +343,7 @@ struct ModelSpec {
   std::vector<SensorSpec> sensors;
   std::vector<CosmeticSpec> cosmetics;
   Diagnostics diagnostics;  ///< notes and warnings of the reader; errors are thrown
+  ModelOrigin origin;
 };
 
 }  // namespace tarsus

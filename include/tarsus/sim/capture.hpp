@@ -11,7 +11,8 @@ namespace tarsus {
 
 /// A capture as named arrays, for storage in files.
 struct CaptureArrays {
-  /// JSON: {"format": "tarsus-capture", "version": kBytesVersion, "model": …, options of the step, the fault}
+  /// JSON: {"format": "tarsus-capture", "version": kBytesVersion, "model": …, how it was read, options of the step, the
+  /// fault}
   std::string meta;
   std::vector<std::pair<std::string, std::vector<double>>> arrays;
   std::vector<std::uint8_t> memory;  ///< carried over from the previous step; empty: nothing
@@ -22,9 +23,8 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture);
 /// @throws InputError naming `file` if the arrays are not a capture or belong to another model
 WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const std::string& file);
 
-/// Name of the model's file according to the capture's meta; empty if the model has no file.
-/// @throws InputError as from_arrays()
-std::string model_file(const CaptureArrays& arrays, const std::string& file);
+/// How the captured world's model was read.  @throws InputError as from_arrays()
+ModelOrigin captured_model(const CaptureArrays& arrays, const std::string& file);
 /// Whether `meta` belongs to a capture.
 bool is_capture(const std::string& meta);
 

@@ -25,6 +25,7 @@ PrincipalBody principal_body(double mass, const Shape& shape);
 
 struct RigidScene {
   std::string name;
+  std::string text;  ///< of which named_scene() makes it; empty: not a built-in scene
   RigidWorldOptions options;
   std::vector<Surface> surfaces;
   std::vector<RigidBody> bodies;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io/model_origin.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/io/mjcf.hpp"
 
@@ -240,9 +241,11 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
 namespace {
 
 ModelSpec read(XmlDocument document, DiagnosticSink& sink, const std::filesystem::path& directory,
-               const ReadOptions& options) {
+               const ReadOptions& options, const std::filesystem::path& file = {}) {
   const Source source(std::move(document), directory, options, sink);
-  return Builder(options, sink).build(source, directory.string());
+  ModelSpec spec = Builder(options, sink).build(source, directory.string());
+  spec.origin = model_origin(file, options);
+  return spec;
 }
 
 /// Runs `read`. An InputError that it throws also gets the errors collected before.
@@ -267,7 +270,7 @@ ModelSpec with_all_errors(Read&& read) {
 ModelSpec read_mjcf(const std::filesystem::path& file, const ReadOptions& options) {
   return mjcf::with_all_errors([&](DiagnosticSink& sink) {
     XmlDocument document = XmlDocument::load(file, sink);
-    return mjcf::read(std::move(document), sink, file.parent_path(), options);
+    return mjcf::read(std::move(document), sink, file.parent_path(), options, file);
   });
 }
 
