@@ -196,9 +196,10 @@ class AnyData {
     if (!actuation_) actuation_ = std::make_unique<Actuation>(*model_);
     return *actuation_;
   }
-  /// Whether some sensor of the model needs `forces`.
+  /// Whether some sensor of the model needs `forces` of good steps.
   bool feels_contact() { return !model_->spec.sensors.empty() && sensors().feels_contact(); }
-  /// Forces on each world in the last step of a Stepper, for sensors that measure contact; empty before the first step.
+  /// Forces on each world in the last step of a Stepper, for sensors that measure contact or whose world is not ok;
+  /// empty before the first step, or if all sensors do without.
   std::vector<StepForces> forces;
   const StepForces& forces_on(int world) const { return forces.empty() ? kNoForces : forces[std::size_t(world)]; }
   /// Whether a call is using the data, possibly without Python's lock.

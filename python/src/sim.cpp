@@ -123,10 +123,10 @@ nb::list statuses(const Stepper<R>& stepper, int worlds) {
   return list;
 }
 
-/// Stores the forces of a step for the worlds' contact sensors.
+/// Stores the forces of a step for the worlds' sensors, if these need them or some worlds are not ok.
 template <class R>
-void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data) {
-  if (!any.feels_contact()) return;
+void feel(AnyData& any, const Stepper<R>& stepper, const BasicData<R>& data, int bad) {
+  if (!any.feels_contact() && (bad == 0 || any.model().spec.sensors.empty())) return any.forces.clear();
   any.forces.resize(std::size_t(data.worlds()));
   for (int world = 0; world < data.worlds(); ++world)
     any.forces[std::size_t(world)] = step_forces(any.model(), stepper, data, world);
@@ -186,7 +186,7 @@ class AnyStepper {
       if (python_rows_ && !python_rows_->functions.empty()) before.emplace(s, d);
       const int worlds = python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
       if (python_rows_ && python_rows_->error) before->put_back(s, d);
-      feel(*any_, s, d);
+      feel(*any_, s, d, worlds);
       return worlds;
     });
     if (python_rows_) python_rows_->rethrow();
@@ -306,8 +306,8 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
-    step<R>(stepper, call, drives, qpos_target, qvel_target);
-    feel(any, stepper, data);
+    const int bad = step<R>(stepper, call, drives, qpos_target, qvel_target);
+    feel(any, stepper, data, bad);
     return statuses(stepper, data.worlds());
   });
 }
@@ -581,7 +581,7 @@ void bind_sim(nb::module_& m) {
       "Accelerations and forces use data.qacc,\n"
       "which a step writes; contacts are those of the last Stepper.step(). MuJoCo's layout. Sensors of "
       "kinds that are not computed\n"
-      "read nan; loading warns of them.");
+      "read nan; loading warns of them. In a world that is not ok, those of accelerations and forces read nan.");
   m.def("actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
         nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
         "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under "

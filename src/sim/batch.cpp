@@ -860,7 +860,6 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
       const std::span<R> mine = part(from, n, world);
       return std::span<const double>(worker.state.insert(worker.state.end(), mine.begin(), mine.end()), at(n));
     };
-    static const StepForces kUnknown{false, {}, {}, {}, {}, {}, {}, {}};
     const bool felt = !worker.felt.empty(), good = status(world) == WorldStatus::ok;
     const SensorInput input{time(world),
                             add(state_.qpos, nq),
@@ -870,9 +869,9 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
                             add(state_.act, model_.na),
                             add(state_.mocap_pos, 3 * model_.nmocap()),
                             add(state_.mocap_quat, 4 * model_.nmocap()),
-                            !felt  ? kNoForces
-                            : good ? worker.felt[at(world - first)]
-                                   : kUnknown,
+                            !good  ? kNoStep
+                            : felt ? worker.felt[at(world - first)]
+                                   : kNoForces,
                             state_.parameters.of(model_, WorldParameter::mass_scale, world),
                             state_.parameters.of(model_, WorldParameter::com_offset, world),
                             state_.parameters.of(model_, WorldParameter::armature_scale, world),
@@ -909,6 +908,10 @@ Data& Batch<R>::look_at(int world, Worker& worker) {
   };
   take(state_.qpos, one.qpos), take(state_.qvel, one.qvel);
   take(state_.mocap_pos, one.mocap_pos), take(state_.mocap_quat, one.mocap_quat);
+  for (const int place : model_.quaternions) {  // short ones are no rotation, for a step in R too
+    double* const q = &one.qpos[at(place)];
+    if (square_norm(Quat<R>{R(q[0]), R(q[1]), R(q[2]), R(q[3])}) < kNoLength<R>) q[0] = 1, q[1] = q[2] = q[3] = 0;
+  }
   one.own = tables_.empty() ? nullptr : &worker.one_table;
   if (one.own)
     fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, nullptr,

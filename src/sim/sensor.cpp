@@ -92,6 +92,13 @@ bool feels(SensorKind kind) {
   return kind == touch || kind == contact || passes_on(kind) || kind == jointlimitfrc || kind == tendonlimitfrc;
 }
 
+/// Whether the sensor measures an acceleration or a force of the last step.
+bool is_of_step(SensorKind kind) {
+  using enum SensorKind;
+  return feels(kind) || kind == accelerometer || kind == framelinacc || kind == frameangacc || kind == actuatorfrc ||
+         kind == jointactfrc || kind == tendonactfrc;
+}
+
 SiteZone zone_of(const SitePlace& site) { return {site.frame, site.spec->type, site.spec->size}; }
 
 bool inside(const SiteZone& zone, const LinkState<double>* links, const Vec3d& point) {
@@ -493,7 +500,8 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
 void SensorSet::write(const Sensor& s, const SensorInput& state, std::span<double> sensordata) const {
   double* const out = sensordata.data() + s.address;
   read(s, state, out);
-  const bool unknown = s.kind == SensorKind::none || (!state.forces.known && feels(s.kind));
+  const bool unknown = s.kind == SensorKind::none || (!state.forces.known && feels(s.kind)) ||
+                       (!state.forces.taken && is_of_step(s.kind));
   if (unknown) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
   if (s.cutoff <= 0 || unknown || sensor_traits(s.kind).direction) return;
   const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;

@@ -307,7 +307,8 @@ int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos
       status_[world] = one.stepper.status(0);
       clock_.take(one.stepper.clock_);
       data.set(data.qpos, model_.nq, world, one.data.qpos), data.set(data.qvel, model_.nv, world, one.data.qvel);
-      data.set(data.qacc, model_.nv, world, one.data.qacc), data.set(data.act, model_.na, world, one.data.act);
+      data.set(data.act, model_.na, world, one.data.act);
+      if (status_[world] == WorldStatus::ok) data.set(data.qacc, model_.nv, world, one.data.qacc);
       const In<R> force = one.stepper.drive_force();
       if (!force.empty()) {
         drive_force_.resize(data.size(model_.nv));
@@ -358,7 +359,10 @@ int Stepper<R>::step(BasicData<R>& data, const Drives* given, In<R> qpos_target,
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   clock_.begin();
   data.place_mocap(model_);
-  if (options_.screen) screen(data, target, qvel_target);
+  if (options_.screen) {
+    next_.last_qacc.assign(data.qacc.begin(), data.qacc.end());
+    screen(data, target, qvel_target);
+  }
   make_unit(data);
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = now_.solves_terms = false;
   now_.limits = Limits::none, now_.solved_qvel.clear(), drive_force_.clear();
@@ -957,6 +961,7 @@ int Stepper<R>::settle(BasicData<R>& data) {
       for (int i = 0; i < n; ++i) next[batch_index(width_, n, i, world)] = old[batch_index(width_, n, i, world)];
     };
     keep(next_.qpos, data.qpos, model_.nq), keep(next_.qvel, data.qvel, model_.nv);
+    if (options_.screen) keep(data.qacc, next_.last_qacc, model_.nv);
   }
   data.qpos.swap(next_.qpos);
   data.qvel.swap(next_.qvel);

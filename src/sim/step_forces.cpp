@@ -97,10 +97,11 @@ void add_row_forces(const Model& model, const RowStage<R>& rows, StepForces& out
 
 template <class R>
 StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data, int world) {
+  if (stepper.status(world) != WorldStatus::ok) return kNoStep;
   StepForces out;
   const Stepper<R>& taker = stepper.taker(world);
   const LaneStage<R>* lanes = stepper.options().rows.any() ? taker.lane_rows() : nullptr;
-  out.known = stepper.status(world) == WorldStatus::ok && (!lanes || lanes->terms().feels());
+  out.known = !lanes || lanes->terms().feels();
   if (!out.known) return out;
   out.tendon_along.resize(model.spec.tendons.size());
   const bool mine = &taker == &stepper;

@@ -1145,6 +1145,64 @@ def test_inputs_that_would_do_nothing_are_refused(humanoid):
     limp.set_parameters(kd_scale=np.array([1.0, 2.0]))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("length", [1e-12, 1e-17, 1e-30])
+def test_a_short_quaternion_is_the_same_rotation_to_all(dtype, length):
+    model = tarsus.Model.from_xml_string("<mujoco><option gravity='0 0 0'/><worldbody><body name='b' pos='0 0 1'><freejoint/><geom type='box' size='.1 .2 .3'/></body></worldbody></mujoco>")
+    batch = tarsus.Batch(model, 3, dtype=dtype)
+    batch.qpos[:, 3:] = np.array([0.6, 0, 0.8, 0]) * length
+    seen, rows = batch.measure()["orientation"][:, 1], batch.jacobian("b")
+    assert batch.step() == 0  # at rest: the pose stays, with a quaternion of unit length
+    assert np.allclose(np.abs((seen * batch.qpos[:, 3:]).sum(axis=1)), 1, atol=1e-6)
+    assert np.allclose(rows, batch.jacobian("b"), atol=1e-6)
+
+
+SENSED = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/><site name="s"/>
+  <body pos="0 0 .3"><joint name="h" axis="0 1 0" range="-12 12"/><geom type="capsule" fromto="0 0 -.1 .1 0 .2" size=".02"/><site name="t"/></body></body></worldbody>
+  <tendon><fixed name="r"><joint joint="h" coef="1"/></fixed></tendon><actuator><position name="a" joint="h" kp="10"/><motor tendon="r"/></actuator><sensor>{}</sensor></mujoco>"""
+OF_STATE = "<gyro site='s'/><velocimeter site='s'/><jointpos joint='h'/><jointvel joint='h'/><framepos objtype='site' objname='t'/><tendonpos tendon='r'/><actuatorpos actuator='a'/>"
+OF_STEP = ("<accelerometer site='s'/><framelinacc objtype='site' objname='t'/><frameangacc objtype='site' objname='t'/><actuatorfrc actuator='a'/>"
+           "<jointactuatorfrc joint='h'/><tendonactuatorfrc tendon='r'/>")
+OF_CONTACT = "<touch site='s'/><force site='t'/><torque site='t'/><jointlimitfrc joint='h'/><contact data='found'/>"
+
+
+@pytest.mark.parametrize("more", ["", OF_CONTACT])
+def test_sensors_of_the_step_of_a_frozen_world_read_nan(more):
+    """Others read its last good state, and qacc is that of its last good step, until it is restarted."""
+    model = tarsus.Model.from_xml_string(SENSED.format(OF_STATE + OF_STEP + more))
+    of_state = tarsus.Data(tarsus.Model.from_xml_string(SENSED.format(OF_STATE))).sensordata.size
+    worlds, steps, bad = 3, 12, 6
+    ctrl = np.full((steps, worlds, 2), 0.5)
+    ctrl[bad, 1, 0] = np.nan
+    batch = tarsus.Batch(model, worlds)
+    _, sensors = batch.rollout(bad, ctrl=ctrl[:bad], sensors=True)
+    good, qacc = sensors[-1], batch.qacc[1].copy()
+    _, sensors = batch.rollout(steps - bad, ctrl=ctrl[bad:], sensors=True)
+    assert np.isfinite(sensors[:, ::2]).all() and np.isnan(sensors[:, 1, of_state:]).all()
+    assert np.array_equal(sensors[:, 1, :of_state], np.tile(good[1, :of_state], (steps - bad, 1)))
+    assert np.array_equal(batch.qacc[1], qacc) and np.abs(qacc).max() > 1e-3
+    for many in (1, worlds):
+        data = tarsus.Data(model, worlds=many)
+        stepper, world = tarsus.Stepper(data), 1 if many > 1 else 0
+        def of(array): return np.array(data.get(array, world))
+        for step in range(steps):
+            for w in range(many):
+                data.set(data.ctrl, w, ctrl[step, w if many > 1 else 1])
+            assert stepper.step() == (step >= bad)
+            now = of(data.sensordata)
+            assert np.isfinite(now[:of_state]).all() and (np.isnan if step >= bad else np.isfinite)(now[of_state:]).all(), step
+            if step == bad - 1:
+                qacc = of(data.qacc)
+            assert step < bad or np.array_equal(of(data.qacc), qacc)
+        stepper.restart(world)
+        assert stepper.step() == 0 and np.isfinite(of(data.sensordata)).all()
+    batch.reset(batch.status != 0)
+    assert np.isfinite(batch.rollout(1, sensors=True)[1]).all()
+    data = tarsus.Data(model)
+    data.ctrl[0] = np.nan
+    assert tarsus.step(model, data) == ["bad_input"] and np.isnan(tarsus.sensors(model, data)[of_state:]).all()
+
+
 def test_a_state_fits_the_batch_that_it_is_of(humanoid):
     saved = stands(humanoid, 3).save()
     stands(humanoid, 3, threads=2, captures=True).restore(pickle.loads(pickle.dumps(saved)))

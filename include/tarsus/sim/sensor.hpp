@@ -10,6 +10,7 @@
 //                   jointlimitfrc tendonlimitfrc (of the last step; 0 before the first)
 //   contact         touch, contact (by geoms, bodies, subtrees, sites; found force torque dist pos normal tangent)
 //
+// In a world that is not ok, those of the last two stages read nan, since there was no step.
 // Accelerations include gravity, as an accelerometer measures it. Cutoffs are applied; noise is left to the user.
 // Sensors of other kinds read nan, and the reader of the file warns about them.
 #pragma once
@@ -63,6 +64,7 @@ struct TouchPoint {
 /// The forces of a step that are not the model's own.
 struct StepForces {
   bool known = true;                ///< false: the forces were not recorded
+  bool taken = true;                ///< false: the world is not ok, and the step was not taken
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
   std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] range forces; empty: none [N | N m]
@@ -71,6 +73,7 @@ struct StepForces {
 };
 
 inline const StepForces kNoForces{};
+inline const StepForces kNoStep{false, false, {}, {}, {}, {}, {}, {}, {}};
 
 template <class R>
 class Stepper;
@@ -100,7 +103,7 @@ struct SensorInput {
   double time = 0;
   std::span<const double> qpos, qvel, qacc, ctrl, act;
   std::span<const double> mocap_pos = {}, mocap_quat = {};  ///< as in Data; empty: the poses of the file
-  const StepForces& forces = kNoForces;                     ///< if not known, sensors that need contact forces read nan
+  const StepForces& forces = kNoForces;  ///< not known: sensors that need them read nan; not taken: all of the step do
   std::span<const double> mass_scale = {}, com_offset = {}, armature_scale = {}, gravity = {};  ///< WorldParameter
   ActuatorScales actuators = {};                                                                ///< the world's factors
 };

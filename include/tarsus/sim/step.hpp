@@ -70,8 +70,10 @@ struct StepOptions {
   RowStageOptions rows = {};                ///< contacts and joint limits; semi_implicit_euler only
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
   bool profile = false;  ///< measure the time of each stage
-  bool screen = true;    ///< check inputs for numbers that are not finite before a step; false: the caller checks
-  bool again = true;     ///< repeat by the scalar path the steps that SIMD lanes did not solve; false: the caller does
+  /// Check inputs for numbers that are not finite before a step, and leave a bad world the qacc of its last good step;
+  /// false: the caller does, and qacc is that of the step that failed.
+  bool screen = true;
+  bool again = true;  ///< repeat by the scalar path the steps that SIMD lanes did not solve; false: the caller does
 };
 
 /// Reason why a Stepper with these options takes each world individually: SIMD lanes lack a part of the step, or do not
@@ -215,8 +217,9 @@ class Stepper {
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
-    AlignedVector<R> free;   ///< [pack][nv][lane] v⁰, for corrections of it
-    AlignedVector<R> found;  ///< [pack][lane] of VelocityProducts::begin_step()
+    AlignedVector<R> last_qacc;  ///< of the last step, which a world that goes bad keeps; empty without `screen`
+    AlignedVector<R> free;       ///< [pack][nv][lane] v⁰, for corrections of it
+    AlignedVector<R> found;      ///< [pack][lane] of VelocityProducts::begin_step()
   };
   struct Rk4 {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
