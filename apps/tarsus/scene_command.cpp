@@ -19,7 +19,7 @@ struct SceneRun {
   std::string scene, out;
   double duration = 5, tolerance = 0;
   std::optional<double> dt, restitution, friction, compliance, damping_time;
-  std::optional<int> iterations;
+  std::optional<long> iterations;
   int threads = 1;
   bool use_float = false, sleep = false, json = false, quiet = false, list = false, profile = false;
   ReadOptions options;
@@ -28,7 +28,11 @@ struct SceneRun {
 void apply(const SceneRun& run, RigidScene& scene) {
   RigidWorldOptions& o = scene.options;
   if (run.dt) o.dt = *run.dt;
-  if (run.iterations) o.iterations = *run.iterations;
+  if (run.iterations) {
+    o.iterations = int(*run.iterations);
+    if (o.iterations != *run.iterations)
+      throw ValueError("--iterations", std::to_string(*run.iterations), "1 to 1,000,000");
+  }
   o.tolerance = run.tolerance, o.threads = run.threads, o.sleep = run.sleep;
   if (run.damping_time) o.damping_time = *run.damping_time;
   scene.set_surfaces(run.friction, run.restitution, run.compliance);

@@ -349,6 +349,37 @@ nb::dict save(AnyBatch& any) {
   });
 }
 
+/// The numbers of coordinates, velocities and controls of a saved state's worlds, as text; empty for other objects.
+std::string sizes_of(const nb::dict& saved) {
+  std::string out;
+  for (const auto& [array, name] : {std::pair("qpos", "nq"), {"qvel", "nv"}, {"ctrl", "nu"}}) {
+    const nb::object shape = nb::getattr(saved.attr("get")(array, nb::none()), "shape", nb::none());
+    std::tuple<long long, long long> sizes;
+    if (!nb::try_cast(shape, sizes)) return "";
+    out += (out.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(std::get<1>(sizes));
+  }
+  return out;
+}
+
+/// Says how a setting of a saved state differs from the batch's.
+ValueError other_setting(const nb::dict& saved, const Model& model, const std::string& key, handle theirs,
+                         handle mine) {
+  const auto differ = [&](const std::string& other, const std::string& own) {
+    return ValueError("state", "saved with " + key + " " + other, key + " " + own);
+  };
+  if (key == "model") {
+    const std::string sizes =
+        "of nq " + std::to_string(model.nq) + ", nv " + std::to_string(model.nv) + ", nu " + std::to_string(model.nu);
+    const std::string other = sizes_of(saved).empty() ? sizes : "of " + sizes_of(saved);
+    if (other != sizes) return differ(other, sizes);
+    return differ("of the same sizes, but of other parts or numbers", "\"" + model.name + "\" of this batch");
+  }
+  const auto hides = [&](handle value) { return key == "drives" && !value.is_none(); };  // it is a hash
+  if (hides(theirs) && hides(mine)) return differ("of other gains or limits", "of this batch");
+  const auto word = [&](handle value) { return std::string(hides(value) ? "given" : nb::repr(value).c_str()); };
+  return differ(word(theirs), word(mine));
+}
+
 void restore(AnyBatch& any, const nb::dict& saved) {
   any.alone([&]<class R>(Batch<R>& b) {
     BatchState<R> s = b.save();
@@ -371,11 +402,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
         nb::cast<nb::dict>(expect_python<nb::dict>(item("settings"), "settings", "dict").attr("copy")());
     for (const auto& [key, mine] : settings_of(any, b)) {
       const nb::object other = theirs.attr("pop")(key, nb::none());
-      if (other.equal(mine)) continue;
-      const auto words = [&, &key = key](handle value) {  // clang 14 does not capture structured bindings otherwise
-        return std::string(nb::str(key).c_str()) + " " + nb::repr(value).c_str();
-      };
-      throw ValueError("state", "saved with " + words(other), words(mine));
+      if (!other.equal(mine)) throw other_setting(saved, b.model(), nb::str(key).c_str(), other, mine);
     }
     refuse_rest(theirs);
     const auto read = [&](const char* name, AlignedVector<R>& to) {

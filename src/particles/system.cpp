@@ -316,8 +316,9 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   const SolveReport report =
       newton.solve_velocities(set, mass, system.position, v, mu, {.tolerance = tolerance, .timestep = timestep});
   if (!report.ok())
-    throw ValueError("start velocities", describe(report, set),
-                     "velocities that can be projected onto the constraints");
+    throw ValueError("start velocities",
+                     fmt::format("off the constraints in a step of {:g}: {}", timestep, describe(report, set)),
+                     "velocities that can be projected onto them, or shorter steps");
   done.velocity_violation = report.start_residual;
   if (report.start_residual > std::max(tolerance, 1e-13)) {
     for (std::size_t i = 0; i < v.size(); ++i)

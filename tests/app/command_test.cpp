@@ -292,6 +292,8 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
               {"scene box_stack:2 --dt 100", 2, "at least one step"},
               {"scene box_stack:2 --iterations 0", 2, "error: --iterations: is 0"},
               {"scene box_stack:2 --iterations 2147483647", 2, "1 to 1,000,000"},
+              {"scene box_stack:2 --iterations 9999999999", 2, "--iterations: is 9999999999, expected 1 to 1,000,000"},
+              {"md water1 --dt 1e300 --steps 1", 1, "off the constraints in a step of 1e+300"},
               {"scene balls:2.5", 2, "whole numbers"},
               {"scene slope:95", 2, "degrees from 0 to below 90"},
               {"gains models/pendulum.xml --dt 0", 2, "error: --dt: is 0"},
