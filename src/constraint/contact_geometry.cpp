@@ -144,10 +144,15 @@ Diagnostics contact_findings(const ModelSpec& spec) {
   };
   std::set<std::string> paired, acting;  // geoms of explicit pairs, and those of them that have a shape
   for (const ContactPairSpec& pair : spec.contact_pairs) paired.insert({pair.geom1, pair.geom2});
+  constexpr char still = 0, mocap = 1, on_joints = 2;
   std::vector<char> moves(spec.bodies.size());
+  std::vector<std::pair<std::size_t, const GeomSpec*>> surfaces;  // planes and height fields, with their bodies
   for (std::size_t b = 0; b < spec.bodies.size(); ++b) {
     const BodySpec& body = spec.bodies[b];
-    moves[b] = body.mocap || !body.joints.empty() || (body.parent >= 0 && moves[std::size_t(body.parent)]);
+    moves[b] = !body.joints.empty() ? on_joints
+               : body.mocap         ? mocap
+               : body.parent >= 0   ? moves[std::size_t(body.parent)]
+                                    : still;
     for (const GeomSpec& geom : body.geoms) {
       if (!takes_part(geom, !geom.name.empty() && paired.contains(geom.name))) continue;
       const std::string missing = missing_part(spec, geom);
@@ -156,11 +161,19 @@ Diagnostics contact_findings(const ModelSpec& spec) {
         continue;
       }
       acting.insert(geom.name);
+      if (geom.type == GeomType::plane || geom.type == GeomType::height_field) surfaces.push_back({b, &geom});
       if (geom.type == GeomType::height_field && moves[b])
         warn(geom.where,
              "only the upper surface of a height field touches: on a moving body it falls through what is "
              "below it");
     }
+  }
+  for (const auto& [b, plane] : surfaces) {
+    const auto elsewhere = [b = b](const auto& other) { return other.first != b; };
+    if (plane->type == GeomType::plane && moves[b] == on_joints &&
+        std::any_of(surfaces.begin(), surfaces.end(), elsewhere))
+      warn(plane->where,
+           "a plane touches neither planes nor height fields: on a moving body it falls through those of other bodies");
   }
   std::set<std::pair<std::string, std::string>> known;
   for (const ContactPairSpec& pair : spec.contact_pairs) {

@@ -43,5 +43,21 @@ TEST(TerrainContact, ATerrainThatWasNotReadIsNamed) {
   EXPECT_NE(found[0].message.find("was not read"), std::string::npos);
 }
 
+TEST(TerrainContact, APlaneOnAMovingBodyThatFallsThroughPlanesIsNamed) {
+  const auto found = [](const std::string& below, const std::string& joint, const std::string& mocap = "") {
+    return contact_findings(
+        parse_mjcf("<mujoco><worldbody>" + below + "<body" + mocap + ">" + joint +
+                       "<geom type='sphere' size='1'/><geom type='plane' size='1 1 1'/></body></worldbody>"
+                       "</mujoco>",
+                   "planes", "."));
+  };
+  const std::string plane = "<geom type='plane' size='1 1 1'/>", free = "<freejoint/>";
+  ASSERT_EQ(found(plane, free).size(), 1u);
+  EXPECT_NE(found(plane, free)[0].message.find("falls through"), std::string::npos);
+  EXPECT_EQ(found("<geom type='box' size='1 1 1'/>", free).size(), 0u);
+  EXPECT_EQ(found(plane, "").size(), 0u);
+  EXPECT_EQ(found(plane, "", " mocap='true'").size(), 0u);
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -413,7 +413,9 @@ NAMED = {
                          "solreffriction and solimpfriction of dry friction": ({"joint": 'frictionloss=".1" solreffriction=".1 1"'}, "solreffriction")},
     "geom": {"adhesion": ({"geom": 'adhesion="1"'}, "adhesion"), "surfacevel": ({"geom": 'surfacevel="1 0 0"'}, "surfacevel"),
              "plugin": ({"inside": '<geom name="p" size=".1">\n<plugin plugin="x"/></geom>'}, '<geom name="p"'),
-             "planes without a third size": ({"world": '<geom type="plane"/>'}, '<geom type="plane"')},
+             "planes without a third size": ({"world": '<geom type="plane"/>'}, '<geom type="plane"'),
+             "a plane on a moving body against planes and height fields (it falls through)":
+                 ({"world": '<geom type="plane" size="1 1 1"/>', "inside": '<geom type="plane" size="2 2 1"/>'}, 'type="plane" size="2 2 1"')},
     "site": {"mesh": ({"asset": f'<mesh name="m" {TETRAHEDRON}/>', "site": 'type="mesh" mesh="m"'}, 'mesh="m"')},
     "mesh": {"maxhullvert": ({"asset": f'<mesh name="m" {TETRAHEDRON} maxhullvert="8"/>'}, "maxhullvert"),
              "texcoord": ({"asset": f'<mesh name="m" {TETRAHEDRON} texcoord="0 0 0 1 1 0 1 1"/>'}, "texcoord"),
