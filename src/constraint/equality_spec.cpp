@@ -1,7 +1,9 @@
 // The equalities of a model's spec (MJCF <equality>, URDF <mimic>) as an EqualitySet.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
+#include "math/dense_lu.hpp"
 #include "tarsus/base/check_index.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/equality.hpp"
@@ -56,6 +58,9 @@ class TendonState {
     integrate<double>(model_, data_, qpos, turn, 1.0, moved_);
     place(moved_);
   }
+  double bend(int tendon, std::span<const double> inertia) const {
+    return tendon_bend(model_, tendons_[tendon], data_.links(), inertia);
+  }
   void bias(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) {
     tendon_bias(model_, tendons_, data_, qpos, qvel, out);
   }
@@ -67,8 +72,10 @@ class TendonState {
   std::vector<double> length_, arm_, row_, moved_;
 };
 
-constexpr double kLookAhead = 0.5;      ///< largest turn of a joint that is looked ahead [rad | m]
-constexpr double kLengthClosed = 1e-5;  ///< smaller errors are not limited [m]
+constexpr double kLookAhead = 0.5;       ///< largest turn of a joint that is looked ahead [rad | m]
+constexpr double kLengthClosed = 1e-5;   ///< smaller errors are not limited [m]
+constexpr double kLengthsClosed = 1e-9;  ///< nor are smaller ones of several tendons
+constexpr double kLeastDamping = 1e-9;   ///< of dependent rows, over their inverse mass
 
 /// φ, or what the joints can take back of it (reachable_change).
 /// @param inertia [nv] Model::carried_inertia, or a world's own
@@ -171,22 +178,60 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   const auto reach = [state, each_arm](std::span<const double> q, std::span<const double> inertia, double phi) {
     return within_reach(*state, q, inertia, phi, each_arm);
   };
-  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at, reach});
+  const auto arms = [state, slope_at, each_arm, a, b](std::span<const double> q, std::span<const double> inertia,
+                                                      std::span<double> arm) {
+    const double ratio = slope_at(q);
+    each_arm([&](int dof, double x) { arm[std::size_t(dof)] += x; });
+    return state->bend(a, inertia) + (b < 0 ? 0 : std::abs(ratio) * state->bend(b, inertia));
+  };
+  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at, reach, arms});
   return index;
+}
+
+/// φ of several tendons, or the part W (W + R)⁻¹ φ of it that the joints can take back together: a Levenberg-Marquardt
+/// step. Lengths that contradict one another have rows that nearly depend on one another, and only motions without
+/// bound would meet all of φ. W is of the inertia that the DoFs carry, R of what the lengths' second derivatives add on
+/// the way.
+void EqualitySet::limit_together(std::span<const double> qpos, std::span<const double> inertia,
+                                 std::span<double> phi) const {
+  const std::size_t n = tendon_rows_.size(), nv = inertia.size();
+  const double most =
+      *std::max_element(phi.begin(), phi.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+  if (n < 2 || !(std::abs(most) >= kLengthsClosed) || !std::isfinite(most)) return;
+  std::vector<double> arms(n * nv), bend(n), A(n * n), W(n * n);
+  for (std::size_t i = 0; i < n; ++i)
+    bend[i] = tendon_rows_[i].arms(qpos, inertia, std::span(arms).subspan(i * nv, nv));
+  if (*std::max_element(bend.begin(), bend.end()) == 0) return;  // fixed tendons
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t v = 0; v < nv; ++v) W[i * n + j] += arms[i * nv + v] * arms[j * nv + v] / inertia[v];
+    }
+    A[i * n + i] = std::abs(most) * bend[i] + kLeastDamping * W[i * n + i];
+  }
+  for (std::size_t k = 0; k < n * n; ++k) A[k] += W[k];
+  std::vector<int> pivot(n);
+  if (!factor_lu(std::span(A), pivot)) return;
+  std::vector<double> force(phi.begin(), phi.end());
+  solve_lu(std::span<const double>(A), pivot, std::span(force));
+  for (std::size_t i = 0; i < n; ++i) {
+    phi[i] = 0;
+    for (std::size_t j = 0; j < n; ++j) phi[i] += W[i * n + j] * force[j];
+  }
 }
 
 template <class R>
 void EqualitySet::limit_lengths(const WorldTable<R>* own, int width, In<R> qpos, Out<R> phi) const {
-  std::vector<double> q(std::size_t(model_->nq));
+  std::vector<double> q(std::size_t(model_->nq)), lengths;
   for (int lane = 0; lane < width; ++lane) {
     for (std::size_t i = 0; i < q.size(); ++i) q[i] = double(qpos[i * std::size_t(width) + std::size_t(lane)]);
     std::span<const double> inertia = model_->carried_inertia;
     if (own && !own->carried_inertia.empty())
       inertia = std::span(own->carried_inertia).subspan(std::size_t(lane * model_->nv), std::size_t(model_->nv));
-    for (const TendonRow& t : tendon_rows_) {
-      R& error = phi[std::size_t(t.row * width + lane)];
-      error = R(t.within_reach(q, inertia, double(error)));
-    }
+    const auto of = [&](const TendonRow& t) -> R& { return phi[std::size_t(t.row * width + lane)]; };
+    lengths.clear();
+    for (const TendonRow& t : tendon_rows_) lengths.push_back(t.within_reach(q, inertia, double(of(t))));
+    limit_together(q, inertia, lengths);
+    for (std::size_t i = 0; i < lengths.size(); ++i) of(tendon_rows_[i]) = R(lengths[i]);
   }
 }
 template void EqualitySet::limit_lengths<double>(const WorldTable<double>*, int, In<double>, Out<double>) const;

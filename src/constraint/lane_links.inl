@@ -217,7 +217,8 @@ class LaneLinks {
       const Mask<T> unknown = metric.own_R <= zero();
       if (paths[i].bilateral() || !any_lane(unknown)) continue;
       const T least = absolute(s_.matrix[i * n + i]) * T(R(kLeastCompliance<R>));
-      metric.own_R = select(unknown, maximum(least, tiny<T>()), metric.own_R);
+      const T soft = maximum(maximum(least, direction(paths[i])[kPathCompliance]), tiny<T>());
+      metric.own_R = select(unknown, soft, metric.own_R);
       metric.set(select(unknown, metric.own_R, metric.R), paths[i].live);
     }
   }

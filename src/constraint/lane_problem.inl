@@ -529,7 +529,7 @@ class LaneProblem {
     r.target = select(rigid, d[kPathTarget], mul_add(h, d[kPathForce] / slope, speed));
     r.lower = select(live, h * d[kPathLow], zero()), r.upper = select(live, h * d[kPathHigh], zero());
     r.metric.inverse_mass = w;
-    r.metric.own_R = select(rigid, w * T(R(kLeastCompliance<R>)), one() / slope);
+    r.metric.own_R = select(rigid, maximum(w * T(R(kLeastCompliance<R>)), d[kPathCompliance]), one() / slope);
     r.metric.set(r.metric.own_R, live);
     if (path >= m_.nalone) r.metric.own_R = select(rigid, zero(), r.metric.own_R);  // LaneLinks::feel() sets it
     start(r, before_projection(r, speed), false);

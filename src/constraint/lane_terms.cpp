@@ -488,7 +488,7 @@ void LaneTerms<R>::push(int world, std::span<const ForceRow> rows) {
     R* const at = numbers + std::size_t(to.first) * w;
     const auto put = [&](int k, double x) { at[std::size_t(k) * w] = R(x); };
     put(kPathLive, 1), put(kPathRigid, row.rigid), put(kPathTarget, row.target), put(kPathForce, row.force);
-    put(kPathSlope, row.slope), put(kPathLow, row.low), put(kPathHigh, row.high);
+    put(kPathCompliance, row.compliance), put(kPathSlope, row.slope), put(kPathLow, row.low), put(kPathHigh, row.high);
     for (int k = 0; k < 3 && to.a >= 0; ++k)
       put(kPathNumbers + k, row.wrench.n[k]), put(kPathNumbers + 3 + k, row.wrench.f[k]);
     for (int k = 0; k < to.ndof; ++k) put(kPathNumbers + 12 + k, row.arm[std::size_t(k)]);

@@ -54,7 +54,7 @@ struct LanePath {
 };
 enum PathNumbers {
   kPathTarget,      ///< J v⁺ of a bilateral or `rigid` row [m/s | rad/s]
-  kPathCompliance,  ///< of a bilateral row: velocity per impulse
+  kPathCompliance,  ///< of a bilateral row, the least of a `rigid` one: velocity per impulse
   // The others belong to ForceRow.
   kPathLive,  ///< 1 if the world has the row
   kPathRigid,

@@ -1,6 +1,6 @@
 // Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)). R is 1/D, and the target b is the
-// velocity at which the force is zero. Rigid rows have the smallest R. Rows on one hinge or slide are rows of that
-// joint; the others are extra rows of the operator.
+// velocity at which the force is zero. Rigid rows have a small R, dry friction the smallest. Rows on one hinge or slide
+// are rows of that joint; the others are extra rows of the operator.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
   else
     geometry_.paths.push_back(path);
   add_term({Kind::path, index}, step_.h * row.low, step_.h * row.high);
-  add_row(row.rigid ? kLeastCompliance<R> * mass : 1 / slope,
+  add_row(row.rigid ? std::max(row.compliance, kLeastCompliance<R> * mass) : 1 / slope,
           row.rigid ? row.target : speed + step_.h * row.force / slope, mass, speed, free);
 }
 

@@ -67,8 +67,31 @@ struct PathPart {
 struct PathResults {
   std::vector<TendonSegment>* segments = nullptr;
   std::vector<TendonPull>* pulls = nullptr;
-  double* row = nullptr;  ///< [nv] moment arms are added to it
+  double* row = nullptr;    ///< [nv] moment arms are added to it
+  double* bend = nullptr;   ///< [nv] ∂²l/∂q_i² are added to it
+  Vec3d* motion = nullptr;  ///< [nv] scratch for `bend`, zero before and after
 };
+
+/// Calls f(dof, velocity of the point by it, its axis of rotation or zero) for the DoFs that move a point of the link.
+template <class F>
+void each_motion(const Model& model, const LinkState<double>* links, int link, const Vec3d& point, const F& f) {
+  for (int i = link; i >= 0; i = model.joints[i].parent) {
+    const Joint& joint = model.joints[i];
+    const Mat3d& A = links[i].R;
+    const auto turn = [&](int dof, const Vec3d& axis) { f(dof, cross(axis, point - links[i].o), axis); };
+    if (slides_on_axis(joint.type)) {
+      f(joint.qvel, A.column_z(), Vec3d{0, 0, 0});
+    } else if (turns_on_axis(joint.type)) {
+      turn(joint.qvel, A.column_z());
+    } else {
+      const int translations = scalar_count(joint.type);
+      for (int k = 0; k < translations; ++k)
+        f(joint.qvel + k, Vec3d{k == 0 ? 1. : 0., k == 1 ? 1. : 0., k == 2 ? 1. : 0.}, Vec3d{0, 0, 0});
+      for (int k = 0; k < 3; ++k)
+        turn(joint.qvel + translations + k, A * Vec3d{k == 0 ? 1. : 0., k == 1 ? 1. : 0., k == 2 ? 1. : 0.});
+    }
+  }
+}
 
 class PathWalk {
  public:
@@ -104,11 +127,33 @@ class PathWalk {
     } else if (results_.pulls) {
       results_.pulls->push_back({s.to_point, s.to, u * (1 / divisor_)});
       results_.pulls->push_back({s.from_point, s.from, u * (-1 / divisor_)});
-    } else if (from.carrier() != to.carrier()) {
+    } else if (from.carrier() == to.carrier()) {
+      return length / divisor_;
+    } else if (results_.bend) {
+      bend(s, u, std::max(length, kMujocoMinval));
+    } else {
       add_generalized_force(model_, links_, to.link, s.to, u, none, 1 / divisor_, results_.row);
       add_generalized_force(model_, links_, from.link, s.from, u, none, -1 / divisor_, results_.row);
     }
     return length / divisor_;
+  }
+
+  /// Second derivatives of a straight part: the ends move across it, and on circles.
+  void bend(const PathPart& s, const Vec3d& u, double length) {
+    const std::pair<int, Vec3d> ends[] = {{path_[s.to_point].frame.link, s.to},
+                                          {path_[s.from_point].frame.link, s.from}};
+    for (int side = 0; side < 2; ++side) {
+      const double sign = side == 0 ? 1 : -1;
+      each_motion(model_, links_, ends[side].first, ends[side].second, [&](int dof, const Vec3d& v, const Vec3d& axis) {
+        results_.motion[dof] += v * sign, results_.bend[dof] += sign / divisor_ * dot(u, cross(axis, v));
+      });
+    }
+    for (const auto& [link, point] : ends) {
+      each_motion(model_, links_, link, point, [&](int dof, const Vec3d&, const Vec3d&) {
+        const Vec3d v = std::exchange(results_.motion[dof], Vec3d{0, 0, 0}), across = cross(u, v);
+        results_.bend[dof] += dot(across, across) / (length * divisor_);
+      });
+    }
   }
 
   /// The path from site `first` around a geom to the next site.
@@ -243,6 +288,18 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
     length[t] = PathWalk(model, links, {.row = row.data()}).length(tendon);
     for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
   }
+}
+
+double tendon_bend(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                   std::span<const double> inertia) {
+  check_size("inertia", inertia.size(), model.nv);
+  if (tendon.path.empty()) return 0;
+  std::vector<double> bend(inertia.size());
+  std::vector<Vec3d> motion(inertia.size());
+  PathWalk(model, links, {.bend = bend.data(), .motion = motion.data()}).length(tendon);
+  double sum = 0;
+  for (const int v : tendon.dofs) sum += std::abs(bend[v]) / inertia[v];
+  return sum;
 }
 
 void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,

@@ -10,7 +10,7 @@ namespace tarsus {
 
 namespace {
 
-/// Compliance of rigid rows as a fraction of the inverse mass along them, so that dependent rows share their force.
+/// Least compliance of rigid rows, a fraction of the inverse mass along them. Dependent rows then share their force.
 template <class R>
 constexpr double kRigid = sizeof(R) == 8 ? 1e-6 : 1e-3;
 constexpr int kNewtonSteps = 30, kSweeps = 1000;
@@ -79,7 +79,7 @@ void ForceRows<R>::settle_responses() {
   for (std::size_t i = 0; i < n && !known_; ++i) {
     ForceRow& row = rows_[acting_[i]];
     if (!row.rigid) continue;
-    const double compliance = kRigid<R> * std::max(response_[i * (n + 1)], 1e-30);
+    const double compliance = std::max(row.compliance, kRigid<R> * std::max(response_[i * (n + 1)], 1e-30));
     row.slope = 1 / compliance;
     row.force = (row.target - row.speed) / (h_ * compliance);
   }

@@ -15,6 +15,10 @@ namespace {
 
 /// Largest speed at which a tendon beyond its range returns, and the joints that it moves [m/s | rad/s].
 constexpr double kTendonReturn = 5;
+/// (h ω)² up to which a tendon beyond its range pulls links across itself, and most of R over a row's inverse mass.
+constexpr double kTendonSwing = 0.5, kTendonSoftest = 0.25;
+constexpr double kTendonPull = 4e5;   ///< largest acceleration by a tendon beyond its range [m/s² | rad/s²]
+constexpr double kTendonNear = 1e-4;  ///< over shorter ways back tensions are no such spring [m]
 constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
 /// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
@@ -357,7 +361,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     }
     row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t), row.slot = 4 * t;
     if (tendon.armature > 0 || (step.implicit && tendon.is_elastic())) rows_.of[world].push_back(row);
-    if (step.row_limits) add_tendon_limits(world, dt, t);
+    if (step.row_limits) add_tendon_limits(world, step, t);
   }
 }
 
@@ -388,9 +392,32 @@ double Servos<R>::tendon_return(int world, double dt, int t, double lacking) {
   return std::abs(reached) < back ? std::abs(reached) / dt : fastest;
 }
 
+/// R of a range's row. It bounds the tension b/(h R) of ranges that cannot all be met, where b is the speed at which a
+/// row pulls back:
+///  - what the tendon pulls gets kTendonPull from it at most;
+///  - steps resolve the spring that a spatial tendon's tension is across it, ω² = T × tendon_bend().
+/// Spatial tendons are at least as soft as joint ranges, so that their tension grows with the violation at first.
+/// @param gap negative beyond the range  @param now the part of it that is recovered at once
+template <class R>
+double Servos<R>::tendon_compliance(int world, const ServoStep& step, int t, double gap, double now) {
+  const Tendon& tendon = actuation_.tendons()[t];
+  const double h = step.dt, b = spook_bilateral({}, std::min(now, 0.0), 0, h).target;
+  double inverse_mass = 0;
+  const std::span<const double> arm = tendon_arm(world, t);
+  for (std::size_t k = 0; k < arm.size(); ++k) inverse_mass += arm[k] * arm[k] / one_.carried_inertia[tendon.dofs[k]];
+  double least = 0, bounded = b / (h * kTendonPull) * inverse_mass;
+  if (!tendon.path.empty()) least = 4 / (1 + 4 * kDampingSteps) * step.relative_compliance * inverse_mass;
+  if (!tendon.path.empty() && gap < -kTendonNear) {
+    const double bend = tendon_bend(model_, tendon, actuation_.data().links(), one_.carried_inertia);
+    bounded = std::max(bounded, b * h / kTendonSwing * bend);
+  }
+  return std::max(least, std::min(bounded, kTendonSoftest * inverse_mass));
+}
+
 /// The range of a tendon: one row for each end, stabilised like joint ranges. Dry friction: one row.
 template <class R>
-void Servos<R>::add_tendon_limits(int world, double dt, int t) {
+void Servos<R>::add_tendon_limits(int world, const ServoStep& step, int t) {
+  const double dt = step.dt;
   const Tendon& tendon = actuation_.tendons()[t];
   const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
   const auto add = [&](int slot, double low, double high, double target, int range, int friction) {
@@ -400,11 +427,13 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   };
   const double low = l - tendon.range[0] - tendon.margin, high = tendon.range[1] - tendon.margin - l;
   const double fastest = tendon.limited ? tendon_return(world, dt, t, std::max(-low, 0.0) - std::max(-high, 0.0)) : 0;
-  const auto target = [&](double gap, double rate) {
-    return spook_unilateral({}, recoverable({}, gap, dt, fastest), rate, dt).target;
+  const auto add_end = [&](int slot, double side, double gap) {
+    const double now = recoverable({}, gap, dt, fastest);
+    const double target = side * spook_unilateral({}, now, side * speed, dt).target;
+    add(slot, side > 0 ? 0 : -kInfinity, side > 0 ? kInfinity : 0, target, t, -1);
+    rows_.of[world].back().compliance = tendon_compliance(world, step, t, gap, now);
   };
-  if (fastest > kTendonRest)
-    add(1, 0, kInfinity, target(low, speed), t, -1), add(2, -kInfinity, 0, -target(high, -speed), t, -1);
+  if (fastest > kTendonRest) add_end(1, 1, low), add_end(2, -1, high);
   if (tendon.friction_loss > 0) add(3, -tendon.friction_loss, tendon.friction_loss, 0, -1, t);
 }
 

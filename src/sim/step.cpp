@@ -237,7 +237,8 @@ template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool euler = options_.integrator != Integrator::rk4, implicit = euler && !explicit_forces();
   servos_->prepare(data,
-                   {options_.dt, implicit, euler, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
+                   {options_.dt, implicit, euler, now_.actuated, options_.rows.joints, options_.rows.contacts, start,
+                    options_.rows.relative_compliance},
                    qpos, qvel, now_.user_tau);
   // A world's step in SIMD lanes must not depend on the other lanes.
   now_.solves_rows = width_ == 1 ? servos_->has_rows() : servos_->may_have_rows();

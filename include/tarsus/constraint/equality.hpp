@@ -112,7 +112,7 @@ class EqualitySet {
                          std::span<double> along) const;
 
   /// Limits the errors of tendons' lengths to what the joints can take back before the length is extremal, so that a
-  /// length that no pose has pulls them there and not past it.
+  /// length that no pose has pulls them there and not past it; and to what they can take back of all of them together.
   /// @param own the lanes' own masses; null: the model's  @param phi [rows][lane]
   template <class R>
   void limit_lengths(const WorldTable<R>* own, int width, In<R> qpos, Out<R> phi) const;
@@ -186,7 +186,11 @@ class EqualitySet {
     std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
     /// limit_lengths() of φ at qpos, of joints that carry `inertia` [nv]
     std::function<double(std::span<const double> qpos, std::span<const double> inertia, double phi)> within_reach;
+    /// Adds ∂φ/∂q to `arm` [nv]; @return tendon_bend() of φ
+    std::function<double(std::span<const double> qpos, std::span<const double> inertia, std::span<double> arm)> arms;
   };
+
+  void limit_together(std::span<const double> qpos, std::span<const double> inertia, std::span<double> phi) const;
 
   const Model* model_;
   std::vector<Equality> equalities_;

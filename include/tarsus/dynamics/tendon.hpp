@@ -85,6 +85,12 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
                     std::span<const double> qpos, std::span<double> length, std::span<double> arm,
                     std::span<double> row);
 
+/// Σ |∂²l/∂q_i²| / inertia_i of a spatial tendon; zero for a fixed one. A tension T turns with the tendon and is a
+/// spring across it; T times this bounds about the largest ω² [1/(m kg)]. `links` as after kinematics().
+/// @param inertia [nv] that each DoF carries  @throws ShapeError
+double tendon_bend(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                   std::span<const double> inertia);
+
 /// J̇ q̇ of each tendon: zero for fixed tendons; for spatial ones the central difference of J q̇ along q̇ (error near
 /// 1e-9).
 /// @param work a workspace of the model; afterwards it has the kinematics of other configurations

@@ -27,13 +27,14 @@ namespace tarsus {
 
 /// Selects which actuator and passive forces a step includes, and how.
 struct ServoStep {
-  double dt = 0;            ///< [s] > 0
-  bool implicit = true;     ///< false: all forces are evaluated at the start of the step, except for
-  bool damping = true;      ///< polynomial dampers of joints; false: these too
-  bool actuators = true;    ///< false: only passive forces
-  bool row_limits = false;  ///< includes ranges and dry friction of tendons
-  bool contacts = false;    ///< contacts are on, which adhesion needs
-  bool start = true;        ///< false: an intermediate stage, from which no activation advances
+  double dt = 0;                   ///< [s] > 0
+  bool implicit = true;            ///< false: all forces are evaluated at the start of the step, except for
+  bool damping = true;             ///< polynomial dampers of joints; false: these too
+  bool actuators = true;           ///< false: only passive forces
+  bool row_limits = false;         ///< includes ranges and dry friction of tendons
+  bool contacts = false;           ///< contacts are on, which adhesion needs
+  bool start = true;               ///< false: an intermediate stage, from which no activation advances
+  double relative_compliance = 0;  ///< of the tendons' ranges, as TermOptions::relative_compliance
 };
 
 /// Reason why worlds with these actuators and passive forces cannot be stepped in SIMD lanes; empty if they can.
@@ -106,7 +107,8 @@ class Servos {
   void all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel);
   void add_tendon_rows(int world, const ServoStep& step);
   double tendon_return(int world, double dt, int tendon, double lacking);
-  void add_tendon_limits(int world, double dt, int tendon);
+  double tendon_compliance(int world, const ServoStep& step, int tendon, double gap, double now);
+  void add_tendon_limits(int world, const ServoStep& step, int tendon);
   void add_polynomial_rows(int world, const ServoStep& step);
   void find_drags(const BasicData<R>& data, int world, double dt);
   void mend_lift(const BasicData<R>& data, int world, double dt);
