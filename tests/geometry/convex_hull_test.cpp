@@ -210,8 +210,8 @@ TEST(ConvexHull, SidesThatAreFlatToAFewDigitsAreFlat) {
   EXPECT_GT(ConvexHull(plate).faces().size(), 6u) << "0.16 to 0.49 mm thick, twisted by 0.04 mm";
 }
 
-/// Boxes, prisms and wedges with corners that are off by some digits, thin and long ones among them: the hull stays where
-/// its points are.
+/// Boxes, prisms and wedges with corners that are off by some digits, thin and long ones among them: the hull stays
+/// where its points are.
 TEST(ConvexHull, MadeFlatItIsWhereItsPointsAre) {
   Random random(6);
   for (int trial = 0; trial < 2000; ++trial) {
