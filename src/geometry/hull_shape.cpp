@@ -82,7 +82,8 @@ std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vect
 }
 
 /// The triangles of a hull with their planes.
-struct Surface {
+class Surface {
+ public:
   std::span<const Vec3d> points;
   const std::vector<Triangle>& triangles;
   Twins twins;
@@ -117,47 +118,81 @@ struct Surface {
     return sum;
   }
 
-  /// The sides of the hull: neighbouring triangles whose corners are within `flat` [m] of the plane of the largest.
+  /// Neighbouring triangles, the first of which is the largest, and their plane.
+  struct Side {
+    Plane plane;
+    std::vector<int> members;
+  };
+  /// The sides of the hull: triangles whose corners are within `flat` [m] of a plane.
   /// @param side [triangle] the side's number, -1: a triangle without area
-  std::vector<std::vector<int>> sides(double flat, std::vector<int>& side) const {
-    std::vector<std::vector<int>> all;
+  /// @param fits how many times a plane is fitted to the triangles; otherwise it is that of the largest
+  std::vector<Side> sides(double flat, int fits, std::vector<int>& side) const {
+    std::vector<Side> all;
     side.assign(triangles.size(), -1);
     for (const int seed : order) {
-      const Plane& plane = planes[static_cast<std::size_t>(seed)];
-      if (side[static_cast<std::size_t>(seed)] >= 0 || plane.area == 0) continue;
-      std::vector<int> members;
-      const auto join = [&](int t) {
-        side[static_cast<std::size_t>(t)] = static_cast<int>(all.size());
-        members.push_back(t);
-      };
-      join(seed);
-      for (std::size_t k = 0; k < members.size(); ++k) {
-        for (const int twin : twins[static_cast<std::size_t>(members[k])]) {
-          if (twin < 0 || side[static_cast<std::size_t>(twin)] >= 0) continue;
-          const Triangle& other = triangles[static_cast<std::size_t>(twin)];
-          const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
-            return std::abs(dot(plane.normal, at(v)) - plane.offset) <= flat;
-          });
-          if (in_plane) join(twin);
-        }
+      Side own{planes[static_cast<std::size_t>(seed)], {}};
+      if (side[static_cast<std::size_t>(seed)] >= 0 || own.plane.area == 0) continue;
+      const int number = static_cast<int>(all.size());
+      std::size_t before = 0;
+      for (int fit = 0;; ++fit) {
+        grow(seed, flat, number, own, side);
+        if (fit == fits || own.members.size() <= std::max<std::size_t>(before, 1)) break;
+        before = own.members.size();
+        own.plane = fitted(own);
+        for (const int t : own.members) side[static_cast<std::size_t>(t)] = -1;
       }
-      all.push_back(std::move(members));
+      all.push_back(std::move(own));
     }
     return all;
   }
+
+ private:
+  void grow(int seed, double flat, int number, Side& own, std::vector<int>& side) const {
+    own.members.clear();
+    const auto join = [&](int t) {
+      side[static_cast<std::size_t>(t)] = number;
+      own.members.push_back(t);
+    };
+    join(seed);
+    for (std::size_t k = 0; k < own.members.size(); ++k) {
+      for (const int twin : twins[static_cast<std::size_t>(own.members[k])]) {
+        if (twin < 0 || side[static_cast<std::size_t>(twin)] >= 0) continue;
+        const Triangle& other = triangles[static_cast<std::size_t>(twin)];
+        const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
+          return std::abs(dot(own.plane.normal, at(v)) - own.plane.offset) <= flat;
+        });
+        if (in_plane) join(twin);
+      }
+    }
+  }
+  /// The plane of the triangles' mean normal, halfway between the lowest and the highest corner.
+  Plane fitted(const Side& of) const {
+    Vec3d sum{0, 0, 0};
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const int t : of.members)
+      sum += planes[static_cast<std::size_t>(t)].normal * planes[static_cast<std::size_t>(t)].area;
+    const Vec3d n = sum * (1 / norm(sum));
+    for (const int t : of.members) {
+      for (const int v : triangles[static_cast<std::size_t>(t)])
+        low = std::min(low, dot(n, at(v))), high = std::max(high, dot(n, at(v)));
+    }
+    return {n, (low + high) / 2, norm(sum)};
+  }
 };
 
-constexpr double kExact = 1e-10;    ///< corners are in a plane but for rounding within this, relative to the size
-constexpr double kFlat = 1e-7;      ///< they count as in a plane within this, relative to the size
-constexpr double kRough = 1e-4;     ///< and as in one that was meant to be flat within this, relative to the size,
-constexpr double kThin = 1e-2;      ///< and this, relative to volume / area
-constexpr double kCrease = 0.9987;  ///< cosine of the angle at an edge that was meant to be one: 3 degrees
-constexpr double kFarthest = 3;     ///< planes that meet farther away, relative to that, are left as they are
-constexpr double kLeaning = 0.97;   ///< cosine of the angle below which the next face leans little
+constexpr double kExact = 1e-10;       ///< corners are in a plane but for rounding within this, relative to the size
+constexpr double kFlat = 1e-7;         ///< they count as in a plane within this, relative to the size
+constexpr double kRough = 1e-4;        ///< and as in one that was meant to be flat within this, relative to the size,
+constexpr int kFits = 4;               ///< of planes to such sides
+constexpr double kThin = 1e-2;         ///< and this, relative to volume / area
+constexpr double kCrease = 0.9987;     ///< cosine of the angle at an edge that was meant to be one: 3 degrees
+constexpr double kFarthest = 3;        ///< planes that meet farther away, relative to that, are left as they are
+constexpr std::size_t kMostNext = 32;  ///< next faces of a face, evenly chosen among more
+constexpr double kLeaning = 0.97;      ///< cosine of the angle below which the next face leans little
 
-/// Moves the corners of sides that are nearly flat into the plane of their largest triangle, or to where such planes
-/// meet. Mesh files are written to a few digits, so that the triangles of a flat side differ by less than a body turns
-/// in one step: it would rock from one to the other.
+/// Moves the corners of sides that are nearly flat into a plane, or to where such planes meet. Mesh files are written
+/// to a few digits, so that the triangles of a flat side differ by less than a body turns in one step: it would rock
+/// from one to the other.
 /// @return whether any of them was off by more than rounding
 bool flatten(std::vector<Vec3d>& points, const std::vector<Triangle>& triangles) {
   struct Move {
@@ -170,10 +205,10 @@ bool flatten(std::vector<Vec3d>& points, const std::vector<Triangle>& triangles)
   std::vector<int> side;
   std::vector<Move> moves(points.size());
   double farthest = 0;
-  const std::vector<std::vector<int>> sides = surface.sides(rough, side);
+  const std::vector<Surface::Side> sides = surface.sides(rough, kFits, side);
   for (std::size_t s = 0; s < sides.size(); ++s) {
-    const Plane& plane = surface.planes[static_cast<std::size_t>(sides[s][0])];
-    const Vec3d& n = plane.normal;
+    const auto& [plane, members] = sides[s];
+    const Vec3d n = plane.normal;
     const auto goes_on = [&](int t) {
       const auto& twins = surface.twins[static_cast<std::size_t>(t)];
       return std::any_of(twins.begin(), twins.end(), [&](int twin) {
@@ -181,13 +216,13 @@ bool flatten(std::vector<Vec3d>& points, const std::vector<Triangle>& triangles)
                dot(n, surface.planes[static_cast<std::size_t>(twin)].normal) > kCrease;
       });
     };
-    if (sides[s].size() == 1 || std::any_of(sides[s].begin(), sides[s].end(), goes_on)) continue;
-    for (const int t : sides[s]) {
+    if (members.size() == 1 || std::any_of(members.begin(), members.end(), goes_on)) continue;
+    for (const int t : members) {
       for (const int v : triangles[static_cast<std::size_t>(t)]) {
         Move& move = moves[static_cast<std::size_t>(v)];
         if (move.last == static_cast<int>(s)) continue;
         move.last = static_cast<int>(s);
-        const double way = plane.offset - dot(n, surface.at(v));
+        const double way = sides[s].plane.offset - dot(n, surface.at(v));
         farthest = std::max(farthest, std::abs(way));
         move.away += n * way;
         move.planes.xx += n.x * n.x, move.planes.xy += n.x * n.y, move.planes.xz += n.x * n.z;
@@ -244,10 +279,10 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
     corners_.insert(corners_.end(), loop.begin(), loop.end());
   };
   std::vector<int> side;
-  for (const std::vector<int>& members : surface.sides(kFlat * norm(box_.upper - box_.lower), side)) {
+  for (const auto& [plane, members] : surface.sides(kFlat * norm(box_.upper - box_.lower), 0, side)) {
     const std::vector<int> loop = outline(triangles, members, surface.twins, side);
     if (!loop.empty()) {
-      add_face(surface.planes[static_cast<std::size_t>(members[0])], loop);
+      add_face(plane, loop);
       continue;
     }
     for (const int t : members) {
@@ -271,22 +306,30 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
 /// Of the next faces, a step turns the hull onto those that lean little.
 void ConvexHull::find_next_faces() {
   const auto at = [&](int v) -> const Vec3d& { return vertices_[static_cast<std::size_t>(v)]; };
+  std::vector<std::size_t> corner_seen(vertices_.size()), face_seen(faces_.size());  // one more than the last face
   for (std::size_t f = 0; f < faces_.size(); ++f) {
     Face& face = faces_[f];
     const Vec3d n = face.normal;
     face.first_next = static_cast<int>(next_faces_.size());
-    std::vector<int> near(corners(face).begin(), corners(face).end()), rim;
-    const auto add = [](std::vector<int>& all, std::size_t from, int value) {
-      if (std::find(all.begin() + std::ptrdiff_t(from), all.end(), value) == all.end()) all.push_back(value);
+    std::vector<int> around, near, rim;
+    const auto add = [f](std::vector<std::size_t>& seen, std::vector<int>& all, int value) {
+      std::size_t& by = seen[static_cast<std::size_t>(value)];
+      if (by == f + 1) return;
+      by = f + 1;
+      all.push_back(value);
     };
     for (const int v : corners(face)) {
+      add(corner_seen, near, v);
       for (int k = face_first_[static_cast<std::size_t>(v)]; k < face_first_[static_cast<std::size_t>(v) + 1]; ++k) {
         const int g = vertex_faces_[static_cast<std::size_t>(k)];
-        const Face& other = faces_[static_cast<std::size_t>(g)];
-        if (static_cast<std::size_t>(g) == f || dot(other.normal, n) < kLeaning) continue;
-        add(next_faces_, static_cast<std::size_t>(face.first_next), g);
-        for (const int w : corners(other)) add(near, 0, w);
+        const bool leans = dot(faces_[static_cast<std::size_t>(g)].normal, n) < kLeaning;
+        if (static_cast<std::size_t>(g) != f && !leans) add(face_seen, around, g);
       }
+    }
+    const std::size_t step = (around.size() + kMostNext - 1) / kMostNext;
+    for (std::size_t k = 0; k < around.size(); k += step) {
+      next_faces_.push_back(around[k]);
+      for (const int w : corners(faces_[static_cast<std::size_t>(around[k])])) add(corner_seen, near, w);
     }
     face.next = static_cast<int>(next_faces_.size()) - face.first_next;
     face.first_near = face.first, face.rim = face.near = face.count;
@@ -309,7 +352,10 @@ void ConvexHull::find_next_faces() {
       std::reverse(along.begin(), along.end());
     }
     face.first_near = static_cast<int>(corners_.size()), face.rim = static_cast<int>(rim.size());
-    for (const int v : near) add(rim, 0, v);
+    for (const int v : rim) corner_seen[static_cast<std::size_t>(v)] = 0;
+    for (const int v : near) {
+      if (corner_seen[static_cast<std::size_t>(v)] != 0) rim.push_back(v);
+    }
     face.near = static_cast<int>(rim.size());
     corners_.insert(corners_.end(), rim.begin(), rim.end());
   }

@@ -144,7 +144,6 @@ bool add_clipped(const Core& a, const Core& b, const Feature& fa, const Feature&
   const std::uint32_t pair = mixed(mixed(b_is_reference + 2 * near, fa.id), fb.id);
   // n points from B to A: the way from a point of B to A is along n, that from a point of A to B is against it.
   const int known = near ? out.size() : 0;
-  if (near) out.uneven();
   const double same = kSame * std::min(a.scale(), b.scale());
   const auto add = [&](Vec3d p, bool of_a, std::uint32_t id) {
     const double gap = of_a ? -way(b, fb, p, n) : -way(a, fa, p, -n);
@@ -154,7 +153,7 @@ bool add_clipped(const Core& a, const Core& b, const Feature& fa, const Feature&
       const Vec3d d = mul_add(n, distance / 2, on_b) - out[k].position;
       if (dot(d, d) < same * same) return;
     }
-    out.add(on_b, n, distance, mixed(pair, id));
+    out.add(on_b, n, distance, mixed(pair, id), near);
   };
   const Core& shape = b_is_reference ? a : b;
   const Vec3d outward = b_is_reference ? -n : n;

@@ -109,14 +109,31 @@ int follow(const Couple& both, double h, double margin, std::span<ContactPoint> 
   return kept;
 }
 
+/// A corner of a hull that turns is on an arc, from which the straight way of a step deviates. Those of the next faces
+/// would brake a hull that rolls.
+void add_arcs(const Couple& both, double h, double margin, std::span<ContactPoint> points) {
+  const auto arc = [h](const Mover& mover, const Vec3d& point) {
+    const Vec3d& w = mover.motion.spin;
+    if (mover.shape.type != ShapeType::convex || !mover.turns()) return Vec3d{0, 0, 0};
+    return cross(w, cross(w, point - mover.pose.position)) * (0.5 * std::min(h * h, 1 / dot(w, w)));
+  };
+  for (ContactPoint& p : points) {
+    if (!p.next || p.distance <= margin) continue;
+    p.distance += std::max(0.0, dot(p.normal, arc(both.a, p.position) - arc(both.b, p.position)));
+  }
+}
+
 }  // namespace
 
 int meet(const Shape& a, const ShapePose& pose_a, const ShapeMotion& motion_a, const Shape& b, const ShapePose& pose_b,
          const ShapeMotion& motion_b, double h, double margin, std::span<ContactPoint> points, int count) {
-  if (count == 0 || a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
+  if (count == 0) return 0;
   if (a.type == ShapeType::sphere && b.type == ShapeType::sphere)
     return meet_spheres(pose_a.position, a.size.x, motion_a, pose_b.position, b.size.x, motion_b, h, margin, points[0]);
   const Couple both{{a, pose_a, motion_a}, {b, pose_b, motion_b}};
+  if (a.type == ShapeType::convex || b.type == ShapeType::convex)
+    add_arcs(both, h, margin, points.first(std::size_t(count)));
+  if (a.type == ShapeType::plane || b.type == ShapeType::plane) return count;
   const auto gap = [&](const ContactPoint& p) { return p.distance - margin; };
   const double touch = kTouch * norm(points[0].position - pose_a.position);
   const ContactPoint& nearest = deepest(points.first(std::size_t(count)));

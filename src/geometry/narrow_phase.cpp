@@ -10,6 +10,7 @@ namespace tarsus {
 namespace narrow {
 
 constexpr double kTie = 1e-3;   // relative
+constexpr double kEven = 1e-4;  // relative, of heights that count as one
 constexpr double kTilt = 5e-3;  // of the shapes, at which a farther point bears them rather than a deeper one
 
 void ContactList::reduce(int count) {
@@ -32,6 +33,7 @@ void ContactList::reduce(int count) {
   }
   // Near ties go to the earlier point, so that noise does not change the selection between steps.
   const double level = points[deepest].distance + kTie * std::sqrt(extent);
+  const double bearing = points[deepest].distance + kEven * std::sqrt(extent);
   std::array<double, kCapacity> apart;
   apart.fill(std::numeric_limits<double>::infinity());
   std::array<int, kCapacity> chosen;
@@ -44,7 +46,7 @@ void ContactList::reduce(int count) {
     for (int i = 0, from = next; i < size_; ++i) {
       double& distance = apart[static_cast<std::size_t>(i)];
       distance = std::min(distance, squared_distance(from, i));
-      const double lift = uneven_ ? (points[i].distance - level) / kTilt : 0;
+      const double lift = uneven_ ? (points[i].distance - bearing) / kTilt : 0;
       const double reach = lift > 0 && distance > 0 ? squared(std::max(0.0, std::sqrt(distance) - lift)) : distance;
       if (reach > farthest * (1 + kTie)) farthest = reach, next = i;
     }
@@ -55,6 +57,7 @@ void ContactList::reduce(int count) {
         chosen.begin(), end, [&](int i, int j) { return squared_distance(deepest, i) < squared_distance(deepest, j); });
     points[stand_in].position = points[deepest].position;
     points[stand_in].distance = points[deepest].distance;
+    points[stand_in].next = points[deepest].next;
   }
   std::sort(chosen.begin(), end);
   for (int kept = 0; kept < count; ++kept) points[kept] = points[chosen[static_cast<std::size_t>(kept)]];
@@ -126,6 +129,7 @@ int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const Shape
     q.normal = p.normal * side;
     q.distance = p.distance;
     q.feature = p.feature;
+    q.next = p.next;
   }
   return count;
 }

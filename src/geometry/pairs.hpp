@@ -23,7 +23,7 @@ class ContactList {
   ContactPoint& operator[](int i) { return data()[i]; }
 
   /// Adds a contact point. `on_b` is the point on B's surface; A's is distance · normal beyond it.
-  void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature) {
+  void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature, bool next = false) {
     if (!(distance <= margin_)) return;
     if (size_ == kCapacity) reduce(kMaxManifold);
     // Number by number: copying an assembled point would stall on its own stores.
@@ -32,13 +32,12 @@ class ContactList {
     p.normal = normal;
     p.distance = distance;
     p.feature = feature;
+    p.next = next;
+    uneven_ = uneven_ || next;
   }
 
-  /// Some of the points are of neighbouring faces that lean against one another.
-  void uneven() { uneven_ = true; }
-
-  /// Keeps at most `count` points: one of the deepest, then repeatedly the one farthest from those kept, where they are
-  /// uneven less what it is higher by over the tilt that would press it down. The deepest
+  /// Keeps at most `count` points: one of the deepest, then repeatedly the one farthest from those kept, where some are
+  /// of next faces less what it is higher by over the tilt that would press it down. The deepest
   /// replaces its neighbour if that was kept instead, with the neighbour's feature.
   void reduce(int count);
 

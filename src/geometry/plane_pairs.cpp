@@ -9,10 +9,10 @@ namespace {
 /// Height of p above the plane.
 double height(const Body& plane, const Vec3d& p) { return dot(plane.axis(), p - plane.position()); }
 
-void add_point(const Body& plane, const Vec3d& p, std::uint32_t feature, ContactList& out) {
+void add_point(const Body& plane, const Vec3d& p, std::uint32_t feature, ContactList& out, bool next = false) {
   const Vec3d n = plane.axis();
   const double h = height(plane, p);
-  out.add(mul_add(n, -h, p), n, h, feature);
+  out.add(mul_add(n, -h, p), n, h, feature, next);
 }
 
 }  // namespace
@@ -95,21 +95,25 @@ void convex_plane(const Body& a, const Body& b, ContactList& out) {
   // or the hull stands on an edge or a corner.
   const ConvexHull& hull = *a.shape.hull;
   const Vec3d down = transpose_mul(a.pose.rotation, -b.axis());
-  const auto add = [&](int v) {
-    add_point(b, a.to_world(hull.vertices()[static_cast<std::size_t>(v)]), static_cast<std::uint32_t>(v), out);
+  const auto add = [&](int v, bool next) {
+    add_point(b, a.to_world(hull.vertices()[static_cast<std::size_t>(v)]), static_cast<std::uint32_t>(v), out, next);
   };
   const int lowest = hull.support(down);
   if (height(b, a.to_world(hull.vertices()[static_cast<std::size_t>(lowest)])) > out.margin()) return;
   const ConvexHull::Face& face = hull.faces()[static_cast<std::size_t>(hull.face_at(lowest, down))];
-  if (face.next > 0) out.uneven();
-  const auto corners = hull.near_corners(face);
+  const auto corners = hull.corners(face);
   const std::size_t step = corners.size() / 48 + 1;
   bool has_lowest = false;
   for (std::size_t k = 0; k < corners.size(); k += step) {
-    add(corners[k]);
+    add(corners[k], false);
     has_lowest = has_lowest || corners[k] == lowest;
   }
-  if (!has_lowest) add(lowest);
+  if (!has_lowest) add(lowest, false);
+  if (face.next == 0) return;
+  const double own = face.offset - 1e-7 * norm(hull.box().upper - hull.box().lower);
+  for (const int v : hull.near_corners(face)) {
+    if (v != lowest && dot(face.normal, hull.vertices()[static_cast<std::size_t>(v)]) < own) add(v, true);
+  }
 }
 
 }  // namespace tarsus::narrow

@@ -204,6 +204,13 @@ TEST(ConvexHull, SidesThatAreFlatToAFewDigitsAreFlat) {
       }
     }
   }
+  // A side of many triangles that is bowed by less than its digits.
+  std::vector<Vec3d> bowed;
+  for (int i = 0; i < 64; ++i) {
+    const double x = (i % 8 - 3.5) / 3.5, y = (i / 8 - 3.5) / 3.5;
+    for (const double side : {-1.0, 1.0}) bowed.push_back({0.05 * x, 0.04 * y, side * (0.02 - 5e-6 * (x * x + y * y))});
+  }
+  EXPECT_EQ(ConvexHull(bowed).faces().size(), 6u);
   // Thin plates and needles stay what they are.
   std::vector<Vec3d> plate;
   for (int k = 0; k < 8; ++k) plate.push_back({k & 1 ? 1.0 : -1.0, k & 2 ? 1.0 : -1.0, k & 4 ? 1e-5 * k * k : 0.0});
@@ -271,6 +278,19 @@ TEST(ConvexHull, NearCornersAreThoseOfTheNextFaces) {
       }
     }
     EXPECT_GT(with_next, 8);
+  }
+}
+
+/// In a shallow cone every side is next to every other.
+TEST(ConvexHull, NextFacesAreBounded) {
+  std::vector<Vec3d> cone{{0, 0, 0.1}};
+  for (int k = 0; k < 1000; ++k) cone.push_back({std::cos(k * kPi / 500), std::sin(k * kPi / 500), 0});
+  const ConvexHull hull(cone);
+  ASSERT_EQ(hull.faces().size(), 1001u);
+  for (const auto& face : hull.faces()) {
+    EXPECT_LE(face.next, 32);
+    EXPECT_LE(face.near, 1001);
+    EXPECT_LE(face.near, face.count + 3 * 32);
   }
 }
 

@@ -142,6 +142,36 @@ TEST(Ground, WhatIsFlatToAFewDigitsComesToRest) {
   }
 }
 
+/// A polygon that rolls without slip keeps (1/2 + cos a) / (3/2) of its speed at each edge, an inelastic impact. The
+/// corners ahead, on arcs, must not brake it.
+TEST(Ground, WheelsOfManySidesRollAsPolygons) {
+  for (const int sides : {400, 1000}) {
+    std::ostringstream points;
+    points.precision(15);
+    for (const double end : {-0.05, 0.05}) {
+      for (int k = 0; k < sides; ++k) {
+        const double at = 2 * std::numbers::pi * k / sides;
+        points << 0.1 * std::sin(at) << ' ' << end << ' ' << -0.1 * std::cos(at) << ' ';
+      }
+    }
+    const double a = 2 * std::numbers::pi / sides, loss = -std::log((0.5 + std::cos(a)) / 1.5) / (0.1 * a);
+    const double way = std::log(1 + loss * 3) / loss;
+    for (const double rate : {60.0, 240.0}) {
+      StepOptions options;
+      options.dt = 1 / rate, options.rows.contacts = true;
+      Simulation s(
+          parse_mjcf("<mujoco><asset><mesh name='m' vertex='" + points.str() +
+                         "'/></asset><worldbody><geom type='plane' size='9 9 1'/><body pos='0 0 .1'><freejoint/>"
+                         "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>",
+                     "m.xml", ""),
+          options);
+      s.data.qvel[0] = 1, s.data.qvel[4] = 10;
+      s.run(int(3 * rate));
+      EXPECT_NEAR(s.data.qpos[0], way, 0.03 * way) << sides << " sides, Hz: " << rate;
+    }
+  }
+}
+
 TEST(Ground, ABoxStaysOnAHillOfLargeTriangles) {
   const Model model = compile(parse_mjcf(R"(<mujoco><asset><hfield name="hill" nrow="5" ncol="5" size="1 1 .2 .1"
     elevation="0 0 0 0 0 0 .2 .3 .2 0 0 .3 1 .3 0 0 .2 .3 .2 0 0 0 0 0 0"/></asset><worldbody><geom type="hfield" hfield="hill"/>

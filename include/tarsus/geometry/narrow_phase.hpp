@@ -21,6 +21,7 @@ struct ContactPoint {
   Vec3d normal{0, 0, 1};      ///< unit, from shape B to shape A: a positive impulse along it pushes A away from B
   double distance = 0;        ///< between the surfaces along `normal` [m]; negative: penetration
   std::uint32_t feature = 0;  ///< the features in contact; constant while they touch, for warm starts
+  bool next = false;          ///< of the faces next to those that touch, onto which a hull may turn
 };
 
 /// Whether none of the first `count` points is within the margin.
