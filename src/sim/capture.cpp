@@ -64,10 +64,27 @@ Json joints_of(const Model& model) {
   return out;
 }
 
+/// A file name in another encoding than UTF-8 is a list of its bytes.
+Json json_of(const std::string& name) {
+  try {
+    (void)Json(name).dump();
+    return name;
+  } catch (const Json::exception&) {
+    return std::vector<std::uint8_t>(name.begin(), name.end());
+  }
+}
+
+std::string name_of(const Json& json) {
+  if (!json.is_array()) return json.get<std::string>();
+  const auto bytes = json.get<std::vector<std::uint8_t>>();
+  return {bytes.begin(), bytes.end()};
+}
+
 ModelOrigin origin_of(const Json& meta, const std::string& file) {
   try {
-    return {meta.value("model_file", std::string()), meta.value("folder", std::string()),
-            meta.value("read_options", std::vector<std::string>())};
+    ModelOrigin out{name_of(meta.value("model_file", Json(""))), name_of(meta.value("folder", Json(""))), {}};
+    for (const Json& option : meta.value("read_options", Json::array())) out.options.push_back(name_of(option));
+    return out;
   } catch (const Json::exception&) {
     fail(file, "meta", "not the names of a model, of its folder and of options");
   }
@@ -100,7 +117,9 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
   CaptureArrays out;
   Json meta{{"format", kFormat}, {"version", kBytesVersion}, {"model", model.name}};
   const ModelOrigin& origin = model.spec.origin;
-  meta["model_file"] = origin.file, meta["folder"] = origin.folder, meta["read_options"] = origin.options;
+  meta["model_file"] = json_of(origin.file), meta["folder"] = json_of(origin.folder);
+  meta["read_options"] = Json::array();
+  for (const std::string& option : origin.options) meta["read_options"].push_back(json_of(option));
   meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
   each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });

@@ -870,6 +870,21 @@ def test_a_captured_worlds_model_is_read_as_it_was(tmp_path, monkeypatch):
     assert code == 1 and "urdf.npz: error: " in said and "packages" in said and "(meta/read_options)" in said, said
 
 
+def test_a_captured_worlds_file_and_folder_need_not_be_utf8(tmp_path, monkeypatch):
+    folder = tmp_path / os.fsdecode(b"m\xe9")
+    folder.mkdir()
+    name = os.fsdecode(b"k\xe9n.urdf")
+    (folder / name).write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+      </link></robot>""")
+    monkeypatch.chdir(folder)
+    batch = tarsus.Batch(tarsus.Model.load(name, floating_base=True, package_paths=[folder]), 1)
+    batch.tau[0, 0] = np.nan
+    assert batch.step() == 1 and batch.capture(0, tmp_path / "world.npz")
+    monkeypatch.chdir(tmp_path)
+    run = subprocess.run([sys.executable, "-m", "tarsus", "replay", "world.npz", "--verify"], capture_output=True)
+    assert run.returncode == 0 and b"the same to the bit" in run.stdout, run.stderr
+
+
 def test_a_captured_world_is_of_the_file_that_includes_the_others(tmp_path):
     (tmp_path / "robot.xml").write_text("<mujoco model='robot'><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     (tmp_path / "scene.xml").write_text("<mujoco model='scene'><include file='robot.xml'/><worldbody><geom type='plane' size='1 1 1'/></worldbody></mujoco>")
