@@ -183,6 +183,34 @@ TEST(VelocityProducts, AreExplicitWhereTheyAddLittle) {
   std::printf("%d explicit, %d not, %d of these needlessly\n", explicit_ones, others, needless);
 }
 
+/// A free ball has none about its centre at any speed; a box has, and a ball whose frame is elsewhere.
+TEST(VelocityProducts, OfAFreeBallAreNone) {
+  const auto needed = [](const std::string& geom) {
+    const Model model = compile(
+        parse_mjcf("<mujoco><worldbody><body><freejoint/>" + geom + "</body></worldbody></mujoco>", "ball.xml", ""));
+    const auto in = [&]<class R>(R, int worlds) {
+      BasicData<R> data(model, worlds);
+      VelocityProducts<R> products(model, data);
+      const int lanes = data.width();
+      for (int k = 0; k < 6 * lanes; ++k) data.qvel[std::size_t(k)] = R(20 + k / lanes);
+      const AlignedVector<R> none(data.size(model.nv), R(0));
+      AlignedVector<R> found(data.size(1));
+      products.begin_step(model, data, R(0.01), VelocityProducts<R>::Use::where_needed, data.qpos, data.qvel, none,
+                          none, data.qacc, found);
+      for (const R lane : found) EXPECT_EQ(lane, found[0]);
+      return found[0] != 0;
+    };
+    const bool one = in(1.0, 1);
+    EXPECT_EQ(in(1.0, 4), one) << geom;
+    EXPECT_EQ(in(1.0f, 1), one) << geom;
+    return one;
+  };
+  EXPECT_FALSE(needed("<geom size='.1'/>"));
+  EXPECT_FALSE(needed("<geom type='box' size='.1 .1 .1' euler='20 30 40'/>")) << "as a ball's";
+  EXPECT_TRUE(needed("<geom type='box' size='.1 .2 .1'/>"));
+  EXPECT_TRUE(needed("<geom size='.1' pos='.05 0 0'/>"));
+}
+
 /// A link that spins about its axis needs no pass with two matrices. The shank of a lying dog does so in every step.
 TEST(VelocityProducts, OfALimbThatSpinsAboutItsAxisAreNone) {
   const Model model = compile(parse_mjcf(R"(<mujoco><worldbody><body><freejoint/><geom size='.1' mass='9'/>

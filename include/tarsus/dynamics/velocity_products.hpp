@@ -39,9 +39,9 @@ class VelocityProducts {
   /// velocity of its fastest link that is not round (spin_response.hpp); for a tree of one link that no loop holds
   /// θ = ½. Joints that change the inertia of their subtree by a large fraction within the step are damped, as the
   /// derivation describes. Unless `always`, worlds with h|ω| below 3e-4 use maba(): explicit velocity products are
-  /// harmless there. The energy of some trees is bounded by the work of the forces (dynamics/energy_bound.inl): those
-  /// with h|ω| above 0.2 (long chains: less), and those with a link that slides close to the axis about which its
-  /// carrier turns. qacc must not alias joint_force.
+  /// harmless there. Free balls, which have none, do not count. The energy of some trees is bounded by the work of the
+  /// forces (dynamics/energy_bound.inl): those with h|ω| above 0.2 (long chains: less), and those with a link that
+  /// slides close to the axis about which its carrier turns. qacc must not alias joint_force.
   /// @param stiff [pack][nv][lane] trees with a positive entry are bounded at any angular velocity; empty: none
   /// @return whether all worlds used maba(). Data holds the factors of M̂ if and only if they did.
   bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos, In<R> qvel,
