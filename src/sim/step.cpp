@@ -172,6 +172,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     singles_.of.resize(status_.size());
   }
   next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
+  next_.start_qpos = next_.qpos, next_.start_qvel = next_.qvel;
   if (singles_.always) {
     for (int world = 0; world < data.worlds(); ++world) single(world).last = true;
     return;
@@ -295,8 +296,8 @@ bool Stepper<R>::goes_singly(const Drives* drives) const {
 /// Steps all worlds individually.
 template <class R>
 int Stepper<R>::step_singly(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target) {
-  std::copy(data.qpos.begin(), data.qpos.end(), next_.qpos.begin());
-  std::copy(data.qvel.begin(), data.qvel.end(), next_.qvel.begin());
+  std::copy(data.qpos.begin(), data.qpos.end(), next_.start_qpos.begin());
+  std::copy(data.qvel.begin(), data.qvel.end(), next_.start_qvel.begin());
   drive_force_.assign(drives && drives->limited() ? data.size(model_.nv) : 0, R(0));
   int bad = 0;
   for (int world = 0; world < data.worlds(); ++world) {
@@ -964,8 +965,12 @@ int Stepper<R>::settle(BasicData<R>& data) {
     keep(next_.qpos, data.qpos, model_.nq), keep(next_.qvel, data.qvel, model_.nv);
     if (options_.screen) keep(data.qacc, next_.last_qacc, model_.nv);
   }
-  data.qpos.swap(next_.qpos);
-  data.qvel.swap(next_.qvel);
+  // The numbers, not the arrays: NumPy's views and spans that somebody holds stay those of the state.
+  const auto accept = [](AlignedVector<R>& start, AlignedVector<R>& state, const AlignedVector<R>& next) {
+    std::copy(state.begin(), state.end(), start.begin());
+    std::copy(next.begin(), next.end(), state.begin());
+  };
+  accept(next_.start_qpos, data.qpos, next_.qpos), accept(next_.start_qvel, data.qvel, next_.qvel);
   return bad;
 }
 

@@ -148,6 +148,20 @@ def test_datas_arrays_are_views_without_copies(arm):
     assert data.time == 1.5
 
 
+@pytest.mark.parametrize("worlds", [1, 9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_views_stay_those_of_the_state_in_steps(arm, dtype, worlds):
+    data = tarsus.Data(arm, worlds=worlds, dtype=dtype)
+    views = {name: getattr(data, name) for name in ("qpos", "qvel", "qacc", "tau")}
+    stepper = tarsus.Stepper(data)
+    for step in (lambda: tarsus.step(arm, data), stepper.step, lambda: tarsus.step(arm, data, integrator="rk4")):
+        step()
+        for name, view in views.items():
+            assert view.ctypes.data == getattr(data, name).ctypes.data, name
+    views["qvel"][:] = 0
+    assert not data.qvel.any()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_is_assigned_is_of_any_numbers(arm, dtype):
     """Assignment copies lists, arrays of other types and views across rows."""

@@ -187,8 +187,8 @@ class Stepper {
   /// How the world's terms were solved; null if there were none.
   const RowsReport* rows_report(int world) const;
   /// The state at the start of the last step, laid out as in data.
-  In<R> start_qpos() const { return next_.qpos; }
-  In<R> start_qvel() const { return next_.qvel; }
+  In<R> start_qpos() const { return next_.start_qpos; }
+  In<R> start_qvel() const { return next_.start_qvel; }
   /// The velocity for which the laws of the last step hold with the rows and masses of start_qpos(), as data.
   /// data.qvel is the same motion at data.qpos: it differs in the linear velocity of free bodies that turn (decision
   /// 419).
@@ -217,6 +217,7 @@ class Stepper {
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
+    AlignedVector<R> start_qpos, start_qvel;  ///< of the last step
     AlignedVector<R> last_qacc;  ///< of the last step, which a world that goes bad keeps; empty without `screen`
     AlignedVector<R> free;       ///< [pack][nv][lane] v⁰, for corrections of it
     AlignedVector<R> found;      ///< [pack][lane] of VelocityProducts::begin_step()
