@@ -184,7 +184,8 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
     each_arm([&](int dof, double x) { arm[std::size_t(dof)] += x; });
     return state->bend(a, inertia) + (b < 0 ? 0 : std::abs(ratio) * state->bend(b, inertia));
   };
-  tendon_rows_.push_back({equalities_[index].first_row, a, b, slope_at, reach, arms});
+  const auto spatial = [&](int t) { return t >= 0 && !state->tendons()[t].path.empty(); };
+  tendon_rows_.push_back({equalities_[index].first_row, a, b, spatial(a) || spatial(b), slope_at, reach, arms});
   return index;
 }
 
@@ -194,6 +195,7 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
 /// the way.
 void EqualitySet::limit_together(std::span<const double> qpos, std::span<const double> inertia,
                                  std::span<double> phi) const {
+  if (std::none_of(tendon_rows_.begin(), tendon_rows_.end(), [](const TendonRow& t) { return t.spatial; })) return;
   const std::size_t n = tendon_rows_.size(), nv = inertia.size();
   const double most =
       *std::max_element(phi.begin(), phi.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
@@ -201,7 +203,7 @@ void EqualitySet::limit_together(std::span<const double> qpos, std::span<const d
   std::vector<double> arms(n * nv), bend(n), A(n * n), W(n * n);
   for (std::size_t i = 0; i < n; ++i)
     bend[i] = tendon_rows_[i].arms(qpos, inertia, std::span(arms).subspan(i * nv, nv));
-  if (*std::max_element(bend.begin(), bend.end()) == 0) return;  // fixed tendons
+  if (*std::max_element(bend.begin(), bend.end()) == 0) return;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       for (std::size_t v = 0; v < nv; ++v) W[i * n + j] += arms[i * nv + v] * arms[j * nv + v] / inertia[v];

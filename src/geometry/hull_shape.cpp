@@ -267,6 +267,7 @@ ConvexHull::ConvexHull(std::span<const Vec3d> cloud) {
       box_.upper[i] = std::max(box_.upper[i], v[i]);
     }
   }
+  flat_ = kFlat * norm(box_.upper - box_.lower);
   find_farthest(triangles);
   find_faces(triangles);
   if (faces_.empty()) throw ValueError("convex hull", "made of faces without area", "points that span a volume");
@@ -279,7 +280,7 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
     corners_.insert(corners_.end(), loop.begin(), loop.end());
   };
   std::vector<int> side;
-  for (const auto& [plane, members] : surface.sides(kFlat * norm(box_.upper - box_.lower), 0, side)) {
+  for (const auto& [plane, members] : surface.sides(flat_, 0, side)) {
     const std::vector<int> loop = outline(triangles, members, surface.twins, side);
     if (!loop.empty()) {
       add_face(plane, loop);

@@ -110,7 +110,7 @@ void convex_plane(const Body& a, const Body& b, ContactList& out) {
   }
   if (!has_lowest) add(lowest, false);
   if (face.next == 0) return;
-  const double own = face.offset - 1e-7 * norm(hull.box().upper - hull.box().lower);
+  const double own = face.offset - hull.flat();
   for (const int v : hull.near_corners(face)) {
     if (v != lowest && dot(face.normal, hull.vertices()[static_cast<std::size_t>(v)]) < own) add(v, true);
   }

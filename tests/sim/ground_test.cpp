@@ -79,8 +79,7 @@ TEST(Ground, BodyOnKPointsSinksAsItsSolverParametersSay) {
   }
 }
 
-/// A mesh of a disk of 12 corners, 0.2 x 0.1 x 0.04 m, whose corners are off by up to `bump`; or of a sole 0.1 m long
-/// whose middle stands 0.19 mm below its outline.
+/// A mesh of a disk of 12 corners, 0.2 x 0.1 x 0.04 m, whose corners are off by up to `bump`.
 std::string nearly_flat(double bump, unsigned seed) {
   std::mt19937_64 random(seed);
   std::ostringstream points;
@@ -94,15 +93,14 @@ std::string nearly_flat(double bump, unsigned seed) {
   }
   return "<asset><mesh name='m' vertex='" + points.str() + "'/></asset>";
 }
+/// A sole 0.1 m long whose middle stands 0.19 mm below its outline.
 constexpr const char* kSole = R"(<asset><mesh name='m' vertex='-.018 .0105 -.01 -.018 -.0105 -.01 .002 .003 -.01
   .002 -.003 -.01 .056 .0027 -.009992 .056 -.0027 -.009992 -.051 .0009 -.00981 -.051 -.0009 -.00981 -.0435 .0133 -.00981
   -.0435 -.0133 -.00981 .0163 .0196 -.00981 .0163 -.0196 -.00981 .0506 .0137 -.00981 .0506 -.0137 -.00981
   -.05 .014 .01 -.05 -.014 .01 .05 .014 .01 .05 -.014 .01'/></asset>)";
-constexpr const char* kMeshBody = "<body pos='0 0 HEIGHT'><freejoint/><geom type='mesh' mesh='m'/></body>";
 
 std::string mesh_at(double height) {
-  std::string body = kMeshBody;
-  return body.replace(body.find("HEIGHT"), 6, std::to_string(height));
+  return "<body pos='0 0 " + std::to_string(height) + "'><freejoint/><geom type='mesh' mesh='m'/></body>";
 }
 
 TEST(Ground, WhatIsFlatToAFewDigitsComesToRest) {

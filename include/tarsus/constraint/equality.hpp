@@ -183,6 +183,7 @@ class EqualitySet {
   };
   struct TendonRow {
     int row, a, b;                                         ///< tendons; b -1: none
+    bool spatial;                                          ///< one of them is
     std::function<double(std::span<const double>)> slope;  ///< of a's length over b's at qpos
     /// limit_lengths() of φ at qpos, of joints that carry `inertia` [nv]
     std::function<double(std::span<const double> qpos, std::span<const double> inertia, double phi)> within_reach;

@@ -42,6 +42,8 @@ class ConvexHull {
   }
   /// Bounding box of the vertices.
   const Aabb& box() const { return box_; }
+  /// Distance from a plane within which vertices count as in it [m].
+  double flat() const { return flat_; }
   /// Mean of the vertices, an interior point.
   const Vec3d& centre() const { return centre_; }
 
@@ -72,6 +74,7 @@ class ConvexHull {
   std::vector<int> farthest_;
   std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
   Aabb box_;
+  double flat_ = 0;
   Vec3d centre_{0, 0, 0};
 };
 
