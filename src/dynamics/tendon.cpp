@@ -269,6 +269,20 @@ void TendonSet::add(const Model& model, const TendonSpec& spec) {
   tendons_.push_back(std::move(tendon));
 }
 
+/// Length and moment arms of one tendon, as tendon_lengths().
+static double measure(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                      std::span<const double> qpos, std::span<double> arm, std::span<double> row) {
+  double length = 0;
+  if (tendon.path.empty()) {
+    for (std::size_t i = 0; i < tendon.terms.size(); ++i)
+      length += tendon.terms[i].coefficient * qpos[tendon.terms[i].qpos], arm[i] = tendon.terms[i].coefficient;
+    return length;
+  }
+  length = PathWalk(model, links, {.row = row.data()}).length(tendon);
+  for (std::size_t i = 0; i < tendon.dofs.size(); ++i) arm[i] = std::exchange(row[tendon.dofs[i]], 0.0);
+  return length;
+}
+
 void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkState<double>* links,
                     std::span<const double> qpos, std::span<double> length, std::span<double> arm,
                     std::span<double> row) {
@@ -276,18 +290,8 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
   check_size("length", length.size(), tendons.size());
   check_size("arm", arm.size(), tendons.arms());
   check_size("row", row.size(), model.nv);
-  for (int t = 0; t < tendons.size(); ++t) {
-    const Tendon& tendon = tendons[t];
-    double* const out = arm.data() + tendon.first;
-    if (tendon.path.empty()) {
-      length[t] = 0;
-      for (std::size_t i = 0; i < tendon.terms.size(); ++i)
-        length[t] += tendon.terms[i].coefficient * qpos[tendon.terms[i].qpos], out[i] = tendon.terms[i].coefficient;
-      continue;
-    }
-    length[t] = PathWalk(model, links, {.row = row.data()}).length(tendon);
-    for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
-  }
+  for (int t = 0; t < tendons.size(); ++t)
+    length[t] = measure(model, tendons[t], links, qpos, arm.subspan(tendons[t].first, tendons[t].dofs.size()), row);
 }
 
 double tendon_bend(const Model& model, const Tendon& tendon, const LinkState<double>* links,
@@ -313,20 +317,12 @@ void tendon_path(const Model& model, const Tendon& tendon, const LinkState<doubl
   if (!tendon.path.empty()) PathWalk(model, links, {.segments = &out}).length(tendon);
 }
 
-namespace {
-struct TendonsAhead {
-  std::vector<double> moved, length, arm, row;
-};
-}  // namespace
-
-/// Lengths and arms at the pose qpos ⊞ turn.
-static void look_ahead(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
-                       std::span<const double> turn, TendonsAhead& out) {
-  out.moved.resize(model.nq), out.length.resize(tendons.size()), out.arm.resize(tendons.arms()),
-      out.row.resize(model.nv);
-  integrate<double>(model, work, qpos, turn, 1.0, out.moved);
-  kinematics<double>(model, work, out.moved);
-  tendon_lengths(model, tendons, work.links(), out.moved, out.length, out.arm, out.row);
+/// Kinematics at the pose qpos ⊞ turn. @param moved out: that pose
+static void look_ahead(const Model& model, Data& work, std::span<const double> qpos, std::span<const double> turn,
+                       std::vector<double>& moved) {
+  moved.resize(model.nq);
+  integrate<double>(model, work, qpos, turn, 1.0, moved);
+  kinematics<double>(model, work, moved);
 }
 
 double reachable_change(double wanted, double most_turn, std::span<const double> inertia, std::span<double> slope,
@@ -346,14 +342,14 @@ double reachable_change(double wanted, double most_turn, std::span<const double>
   return share < 0.5 ? 0.5 * part * rate / (1 - share) : wanted;
 }
 
-double tendon_change_ahead(const Model& model, const TendonSet& tendons, int tendon, Data& work,
-                           std::span<const double> qpos, std::span<const double> turn) {
+double tendon_change_ahead(const Model& model, const Tendon& tendon, Data& work, std::span<const double> qpos,
+                           std::span<const double> turn) {
   check_size("turn", turn.size(), model.nv);
-  TendonsAhead ahead;
-  look_ahead(model, tendons, work, qpos, turn, ahead);
-  const Tendon& one = tendons[tendon];
+  std::vector<double> moved, arm(tendon.dofs.size()), row(model.nv);
+  look_ahead(model, work, qpos, turn, moved);
+  measure(model, tendon, work.links(), moved, arm, row);
   double change = 0;
-  for (std::size_t i = 0; i < one.dofs.size(); ++i) change += ahead.arm[one.first + i] * turn[one.dofs[i]];
+  for (std::size_t i = 0; i < arm.size(); ++i) change += arm[i] * turn[tendon.dofs[i]];
   return change;
 }
 
@@ -367,15 +363,15 @@ void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::
   for (const double v : qvel) fastest = std::max(fastest, std::abs(v));
   if (!tendons.spatial() || !(fastest > kSlowest)) return;
   const double t = kDifference / fastest;
-  std::vector<double> turn(model.nv);
-  TendonsAhead ahead;
+  std::vector<double> turn(model.nv), moved, length(tendons.size()), arm(tendons.arms()), row(model.nv);
   for (const double side : {1.0, -1.0}) {
     for (int v = 0; v < model.nv; ++v) turn[v] = side * t * qvel[v];
-    look_ahead(model, tendons, work, qpos, turn, ahead);
+    look_ahead(model, work, qpos, turn, moved);
+    tendon_lengths(model, tendons, work.links(), moved, length, arm, row);
     for (int k = 0; k < tendons.size(); ++k) {
       const Tendon& tendon = tendons[k];
       for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-        out[k] += side * ahead.arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
+        out[k] += side * arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
     }
   }
 }

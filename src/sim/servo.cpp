@@ -387,7 +387,7 @@ double Servos<R>::tendon_return(int world, double dt, int t, double lacking) {
         if (!one_.ahead) one_.ahead.emplace(model_);
         const Data& here = actuation_.workspace();
         one_.ahead->mocap_pos = here.mocap_pos, one_.ahead->mocap_quat = here.mocap_quat;
-        return tendon_change_ahead(model_, actuation_.tendons(), t, *one_.ahead, one_.qpos, turn);
+        return tendon_change_ahead(model_, actuation_.tendons()[t], *one_.ahead, one_.qpos, turn);
       });
   return std::abs(reached) < back ? std::abs(reached) / dt : fastest;
 }

@@ -109,8 +109,8 @@ double reachable_change(double wanted, double most_turn, std::span<const double>
 
 /// Change of a tendon's length by `turn` [nv] (to first order) at the pose qpos ⊞ turn.
 /// @param work a workspace of the model; afterwards it has the kinematics of that pose  @throws ShapeError
-double tendon_change_ahead(const Model& model, const TendonSet& tendons, int tendon, Data& work,
-                           std::span<const double> qpos, std::span<const double> turn);
+double tendon_change_ahead(const Model& model, const Tendon& tendon, Data& work, std::span<const double> qpos,
+                           std::span<const double> turn);
 
 /// Path from x0 to x1 around a sphere or cylinder: the two tangent points, and the length between them along the
 /// surface. A negative length means that the straight line misses the geom. All in the geom's frame. @param side null:
