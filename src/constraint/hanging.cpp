@@ -14,7 +14,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kResolved = 1.44;  ///< (h ω)² of the fastest swing that steps resolve,
+constexpr double kResolvedSwing = 1.44;  ///< (h ω)² of the fastest swing that steps resolve,
 constexpr double kTaut = 0.25;  ///< and of trees on the world that loops hold, which may pull by more than the weight
 
 /// A model in its reference pose, how its joints may move, and what its equality constraints join.
@@ -141,7 +141,7 @@ std::vector<HangingLink<double>> HangingLinks<R>::links(const Model& model, Rest
     };
     const auto swings_by = [&](std::size_t i) { return h_ * h_ * resting(at(rest.link[i].root)).fastest; };
     for (std::size_t i = 0; i < n; ++i)
-      cables[i] = h_ * h_ * resting(i).fastest > (moves_freely(rest.link[i].joint) ? kResolved : kTaut);
+      cables[i] = h_ * h_ * resting(i).fastest > (moves_freely(rest.link[i].joint) ? kResolvedSwing : kTaut);
     const std::vector<char> loose = equalities_ ? rest.loose(*equalities_, cables) : std::vector<char>(n);
     const std::vector<double> carried = rest.carried(data, int(world));
     for (std::size_t i = 0; i < n; ++i) {
@@ -149,7 +149,7 @@ std::vector<HangingLink<double>> HangingLinks<R>::links(const Model& model, Rest
       const double own = armature[at(link.qvel) * width + lane], mean = carried[i] + own;
       const double weight = rest.turns(i) && mean > 0 ? 1 / std::sqrt(mean) : 0;
       const double above = weight + (link.parent >= 0 ? links[world * n + at(link.parent)].above : 0);
-      const bool hangs = resting(i).swings > 0 && swings_by(i) > kResolved;
+      const bool hangs = resting(i).swings > 0 && swings_by(i) > kResolvedSwing;
       links.push_back({double(hangs), double(loose[at(link.root)] != 0), weight, above,
                        kUnresolved * (masses[world * n + i].joint + own)});
     }

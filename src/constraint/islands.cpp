@@ -11,31 +11,59 @@ std::vector<int> tree_roots(const Model& model) {
   return roots;
 }
 
-Islands::Islands(const Model& model) : model_(model), root_(tree_roots(model)) {}
+void TermPart::take(const TermSet& all, std::span<const int> terms) {
+  numbers.clear(), contacts.clear(), joints.clear(), paths.clear();
+  const RowGeometry& g = all.geometry;
+  for (const int t : terms) {
+    numbers.add(all.terms[t], all.rows);
+    if (t < g.first_joint())
+      contacts.push_back(g.contacts[t]);
+    else if (t < g.first_path())
+      joints.push_back(g.joints[t - g.first_joint()]);
+    else
+      paths.push_back(g.paths[t - g.first_path()]);
+  }
+  numbers.take(all.free_velocity, free), numbers.take(all.y, y), numbers.take(all.impulse, impulse);
+}
+
+TermSet TermPart::set() {
+  return {{numbers.terms, numbers.rows, free}, {contacts, joints, paths}, free, y, impulse};
+}
+
+void TermPart::put_back(const TermSet& all) const { numbers.put(y, all.y), numbers.put(impulse, all.impulse); }
+
+JoinedTrees::JoinedTrees(const Model& model) : model_(model), root_(tree_roots(model)) {}
 
 /// A link that the term acts on.
-int Islands::link_of(const RowGeometry& geometry, int term) const {
+int JoinedTrees::link_of(const RowGeometry& geometry, int term) const {
   if (term < geometry.first_joint()) return geometry.contacts[term].a;
   if (term < geometry.first_path()) return geometry.joints[term - geometry.first_joint()].joint;
   return model_.dof_joint[geometry.paths[term - geometry.first_path()].dofs[0]];
 }
 
-int Islands::find_piles(const TermSet& all, int least, bool together) {
-  const int n = int(all.terms.size());
-  piled_.assign(n, 0);
-  if (int(root_.size()) < least) return 0;
-  sets_.reset(int(root_.size())), trees_.assign(root_.size(), 0);
+void JoinedTrees::join(const RowGeometry& geometry) {
+  sets_.reset(int(root_.size()));
   const auto join = [&](int a, int b) { sets_.join(root_[a], root_[b]); };
-  for (const ContactRows& contact : all.geometry.contacts) {
+  for (const ContactRows& contact : geometry.contacts) {
     if (contact.b >= 0) join(contact.a, contact.b);
   }
-  for (const PathRow& path : all.geometry.paths) {
+  for (const PathRow& path : geometry.paths) {
     for (const int dof : path.dofs) join(model_.dof_joint[path.dofs[0]], model_.dof_joint[dof]);
   }
-  for (int i = 0; i < int(root_.size()); ++i) trees_[sets_.find(i)] += root_[i] == i;
+}
+
+Piles::Piles(const Model& model) : joined_(model) {}
+
+int Piles::find(const TermSet& all, int least, bool together) {
+  const int n = int(all.terms.size());
+  const std::vector<int>& root = joined_.roots();
+  piled_.assign(n, 0);
+  if (int(root.size()) < least) return 0;
+  joined_.join(all.geometry), trees_.assign(root.size(), 0);
+  for (int i = 0; i < int(root.size()); ++i) trees_[joined_.set_of(i)] += root[i] == i;
   int count = 0;
   for (int t = 0; t < n; ++t) {
-    piled_[t] = trees_[sets_.find(root_[link_of(all.geometry, t)])] >= least;
+    piled_[t] = trees_[joined_.set_of_term(all.geometry, t)] >= least;
     count += piled_[t];
   }
   if (count == 0 || !together) return count;
@@ -43,23 +71,13 @@ int Islands::find_piles(const TermSet& all, int least, bool together) {
   return n;
 }
 
-TermSet Islands::part(const TermSet& all, bool piles) {
-  part_.clear(), contacts_.clear(), joints_.clear(), paths_.clear();
-  const RowGeometry& g = all.geometry;
-  for (std::size_t t = 0; t < all.terms.size(); ++t) {
-    if ((piled_[t] != 0) != piles) continue;
-    part_.add(all.terms[t], all.rows);
-    if (int(t) < g.first_joint())
-      contacts_.push_back(g.contacts[t]);
-    else if (int(t) < g.first_path())
-      joints_.push_back(g.joints[t - g.first_joint()]);
-    else
-      paths_.push_back(g.paths[t - g.first_path()]);
+TermSet Piles::part(const TermSet& all, bool piles) {
+  terms_.clear();
+  for (int t = 0; t < int(piled_.size()); ++t) {
+    if ((piled_[t] != 0) == piles) terms_.push_back(t);
   }
-  part_.take(all.free_velocity, free_), part_.take(all.y, y_), part_.take(all.impulse, impulse_);
-  return {{part_.terms, part_.rows, free_}, {contacts_, joints_, paths_}, y_, impulse_};
+  part_.take(all, terms_);
+  return part_.set();
 }
-
-void Islands::put_back(const TermSet& all) const { part_.put(y_, all.y), part_.put(impulse_, all.impulse); }
 
 }  // namespace tarsus

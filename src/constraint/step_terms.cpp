@@ -28,7 +28,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model),
       options_(options),
       mass_(model, kDenseDofs, options.piles.least_trees),
-      islands_(model),
+      piles_(model),
+      islands_(model, kDenseDofs + 1, options.piles.least_trees),
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   const std::vector<RigidInertia<double>> inertia = link_inertias(model);
@@ -161,7 +162,7 @@ template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
   impulse_.resize(std::size_t(rows()), 0.0);
   report_.rows = rows(), report_.contacts = int(contacts_.size());
-  if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
+  if (terms_.empty() && bilateral.rows() == 0) return settle(all(), joint_inertia, velocity);
   find_warm_start();
   carry_bodies();
   if (warm_.tried.any) start_from_try();
@@ -186,41 +187,67 @@ void StepTerms<R>::solve_again(In<R> joint_inertia, const BilateralRows<R>& bila
   solve_all(joint_inertia, bilateral, velocity);
 }
 
-/// Solves the terms from y_.
+/// Solves the terms from y_: islands of characters one by one, then the rest.
 template <class R>
 void StepTerms<R>::solve_all(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
-  const TermSet all{{terms_, rows_, free_rows_}, geometry(), y_, impulse_};
+  const TermSet all = this->all();
+  if (bilateral.rows() > 0 || step_.data->own || !islands_.find(all)) {
+    solve_jointly(all, joint_inertia, bilateral, velocity);
+  } else {
+    for (int i = 0; i < islands_.count(); ++i) {
+      report(islands_.solve(i, all, *step_.data, joint_inertia, step_.force, warm_.tried.any, velocity,
+                            [&](const Problem& island, int spent) { return solve_problem(island, false, spent, {}); }));
+    }
+    if (!islands_.is_all()) {
+      const TermSet rest = islands_.rest(all);
+      solve_jointly(rest, joint_inertia, {}, islands_.velocity());
+      islands_.put_rest(all, velocity);
+    }
+  }
+  warm_.tried.any = true;
+  count_carried();
+}
+
+template <class R>
+void StepTerms<R>::report(const Solution& solved) {
+  report_.status = std::max(report_.status, solved.status);
+  report_.residual = std::max(report_.residual, solved.residual);
+  report_.iterations = std::max(report_.iterations, solved.iterations);
+}
+
+/// Solves a set of terms, and adds the change to `velocity`.
+template <class R>
+void StepTerms<R>::solve_jointly(const TermSet& set, In<R> joint_inertia, const BilateralRows<R>& bilateral,
+                                 Out<R> velocity) {
+  if (set.terms.empty() && bilateral.rows() == 0) return settle(set, joint_inertia, velocity);
   const PileOptions& piles = options_.piles;
   const bool costly = warm_.last.sweep_steps > 0;
   if (costly) --warm_.last.sweep_steps;
   bool swept = costly && model_.njoint() >= piles.least_trees;
   if (!swept && model_.njoint() >= piles.least_trees) {
-    swept = !mass_.eliminates(terms_, all.geometry, bilateral, y_, piles.most_operations);
+    swept = !mass_.eliminates(set.terms, set.geometry, bilateral, set.y, piles.most_operations);
     if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
-  if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
-  if (report_.piled > 0) settle(joint_inertia, velocity);  // sets solved one after the other start from v⁰
-  if (report_.piled == 0 || report_.piled == int(terms_.size())) {
-    solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
-  } else {
-    for (const bool pile : {false, true}) {
-      solve_set(islands_.part(all, pile), pile, joint_inertia, bilateral, velocity);
-      islands_.put_back(all);
-    }
-  }
-  report_.iterations += warm_.tried.iterations;
-  warm_.tried.iterations = report_.iterations, warm_.tried.any = true;
-  count_carried();
+  if (swept) report_.piled = piles_.find(set, piles.least_trees, bilateral.rows() > 0);
+  if (report_.piled > 0) settle(set, joint_inertia, velocity);  // sets solved one after the other start from v⁰
+  const int spent = warm_.tried.iterations;
+  const auto solve = [&](const TermSet& one, bool pile) {
+    Solution solved = solve_problem(problem(one, joint_inertia, velocity), pile, spent, bilateral);
+    solved.iterations += spent, warm_.tried.iterations = std::max(warm_.tried.iterations, solved.iterations);
+    report(solved);
+  };
+  if (report_.piled == 0 || report_.piled == int(set.terms.size())) return solve(set, report_.piled > 0);
+  for (const bool pile : {false, true}) solve(piles_.part(set, pile), pile), piles_.put_back(set);
 }
 
 /// Moves x = 0 to v⁰.
 template <class R>
-void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
+void StepTerms<R>::settle(const TermSet& set, In<R> joint_inertia, Out<R> velocity) {
   if (step_.force.empty()) return;
-  mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry(), {}, step_.force);
-  std::vector<double> change(rows_.size());
+  mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, {}, step_.force);
+  std::vector<double> change(set.rows.size());
   const In<R> x = mass_.settle(change);
-  for (std::size_t i = 0; i < change.size(); ++i) free_rows_[i] += change[i];
+  for (std::size_t i = 0; i < change.size(); ++i) set.free[i] += change[i];
   for (int k = 0; k < model_.nv; ++k) velocity[k] += x[k];
   step_.force = {};
 }
@@ -234,40 +261,41 @@ void StepTerms<R>::end() {
   limits_.inertia.clear(), limits_.springs = 0;
 }
 
-/// Solves a set of terms and adds the change to `velocity`. If a number is not finite, the terms do not act.
+/// Solves a problem. If a number is not finite, the terms do not act.
+/// @param spent iterations of this step's earlier solves
 template <class R>
-void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
-                             Out<R> velocity) {
+typename StepTerms<R>::Solution StepTerms<R>::solve_problem(const Problem& problem, bool pile, int spent,
+                                                            const BilateralRows<R>& bilateral) {
+  const TermSet& set = problem.set;
+  TreeOperator<R>& mass = problem.mass;
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  options.max_iterations = std::max(1, options.max_iterations - warm_.tried.iterations);
-  mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral, step_.force);
+  options.max_iterations = std::max(1, options.max_iterations - spent);
+  mass.begin(problem.data, step_.h, problem.joint_inertia, set.terms, set.geometry, bilateral, problem.joint_force);
   bool finite = true;
-  StepStatus status = StepStatus::converged;
-  double residual = 0;
+  Solution out;
   if (!pile) {
-    const NewtonReport solved = newton_.solve(mass_, set, options, set.y, set.impulse);
-    report_.iterations = solved.iterations;
-    finite = solved.finite, residual = solved.residual;
-    if (!solved.converged) status = StepStatus::too_many_iterations;
+    const NewtonReport solved = newton_.solve(mass, set, options, set.y, set.impulse);
+    out.iterations = solved.iterations, finite = solved.finite, out.residual = solved.residual;
+    if (!solved.converged) out.status = StepStatus::too_many_iterations;
     if (solved.costly) {  // more contacts act than expected
       pile = true, report_.piled += int(set.terms.size()), warm_.last.sweep_steps = kSweepSteps;
-      mass_.restart();
+      mass.restart();
     }
   }
   if (pile) {
-    const SweepReport solved = sweeps_.solve(mass_, set, options_.piles.sweeps, set.y, set.impulse);
+    const SweepReport solved = sweeps_.solve(mass, set, options_.piles.sweeps, set.y, set.impulse);
     report_.sweeps = std::max(report_.sweeps, solved.sweeps);
-    finite = solved.finite, residual = solved.residual;
-    status = residual > options.tolerance ? StepStatus::swept : StepStatus::converged;
+    finite = solved.finite, out.residual = solved.residual;
+    out.status = out.residual > options.tolerance ? StepStatus::swept : StepStatus::converged;
   }
-  if (!finite) status = StepStatus::not_finite;
-  report_.status = std::max(report_.status, status), report_.residual = std::max(report_.residual, residual);
-  const In<R> change = finite ? mass_.change() : mass_.settle({});
-  for (int k = 0; k < model_.nv; ++k) velocity[k] += change[k];
+  if (!finite) out.status = StepStatus::not_finite;
+  const In<R> change = finite ? mass.change() : mass.settle({});
+  for (std::size_t k = 0; k < change.size(); ++k) problem.velocity[k] += change[k];
   if (!finite) {
     std::fill(set.impulse.begin(), set.impulse.end(), 0.0), std::fill(set.y.begin(), set.y.end(), 0.0);
   }
+  return out;
 }
 
 template <class R>

@@ -1,6 +1,7 @@
 #include "tarsus/dynamics/delassus.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/pack_arrays.hpp"
@@ -122,14 +123,14 @@ int DelassusRows<R>::add_block(int a, int b, int nrow, bool joint) {
 template <class R>
 int DelassusRows<R>::add_joint_block(std::span<const int> joints, int nrow) {
   Entry entry{.a = -1, .b = -1, .nrow = nrow, .pair = false, .joint = true, .links = links_.size()};
-  order_.assign(model_.njoint(), 0);
+  for (const int joint : joints) check_index("joint", joint, model_.njoint());
+  found_.resize(std::size_t(model_.njoint()), 0);
   for (const int joint : joints) {
-    check_index("joint", joint, model_.njoint());
-    for (int i = joint; i >= 0 && !order_[i]; i = view_.link[i].parent) order_[i] = 1;
+    for (int i = joint; i >= 0 && !found_[i]; i = view_.link[i].parent) found_[i] = 1, links_.push_back(i);
   }
-  for (int i = model_.njoint() - 1; i >= 0; --i) {
-    if (order_[i]) links_.push_back(i);
-  }
+  const auto first = links_.begin() + std::ptrdiff_t(entry.links);
+  if (joints.size() > 1) std::sort(first, links_.end(), std::greater<>());
+  std::for_each(first, links_.end(), [&](int i) { found_[i] = 0; });
   return append(entry);
 }
 

@@ -1,5 +1,7 @@
 #include "tarsus/model/model.hpp"
 
+#include <algorithm>
+
 #include "tarsus/base/index.hpp"
 
 namespace tarsus {
@@ -57,6 +59,45 @@ std::vector<std::string> Model::control_names() const {
 int Model::find_joint(std::string_view name) const { return index_of(joints, name); }
 int Model::body_id(std::string_view name) const { return find_or_throw(bodies, name, "body"); }
 int Model::joint_id(std::string_view name) const { return find_or_throw(joints, name, "joint"); }
+
+Model model_of_trees(const Model& model, std::span<const int> roots) {
+  Model out;
+  out.gravity = model.gravity, out.timestep = model.timestep;
+  std::vector<int> parent;
+  std::vector<JointType> type;
+  const auto append = [](auto& to, const auto& from, int first, int count) {
+    to.insert(to.end(), from.begin() + first, from.begin() + first + count);
+  };
+  for (const int root : roots) {
+    const int shift = int(out.joints.size()) - root;
+    const Joint& first = model.joints[std::size_t(root)];
+    const int q = out.nq - first.qpos, v = out.nv - first.qvel;
+    for (int i = root; i < model.njoint() && (i == root || model.joints[std::size_t(i)].parent >= 0); ++i) {
+      const Joint& from = model.joints[std::size_t(i)];
+      Joint joint;
+      joint.type = from.type, joint.parent = from.parent < 0 ? -1 : from.parent + shift;
+      joint.qpos = from.qpos + q, joint.qvel = from.qvel + v;
+      const auto renumber = [&](auto link) {
+        link.parent = joint.parent, link.root += shift, link.qpos = joint.qpos, link.qvel = joint.qvel;
+        return link;
+      };
+      out.links_.push_back(renumber(model.links_[std::size_t(i)]));
+      out.links_float_.push_back(renumber(model.links_float_[std::size_t(i)]));
+      out.depth = std::max(out.depth, out.links_.back().depth);
+      out.dof_joint.insert(out.dof_joint.end(), std::size_t(from.nv()), out.njoint());
+      append(out.qpos0, model.qpos0, from.qpos, from.nq()), append(out.qpos_spring, model.qpos_spring, from.qpos, from.nq());
+      append(out.qpos_spring_float_, model.qpos_spring_float_, from.qpos, from.nq());
+      append(out.armature, model.armature, from.qvel, from.nv());
+      append(out.armature_float_, model.armature_float_, from.qvel, from.nv());
+      append(out.carried_inertia, model.carried_inertia, from.qvel, from.nv());
+      out.nq += from.nq(), out.nv += from.nv();
+      parent.push_back(joint.parent), type.push_back(joint.type);
+      out.joints.push_back(std::move(joint));
+    }
+  }
+  out.inward_ = inward_groups(parent, type);
+  return out;
+}
 
 template <>
 ModelView<double> Model::view<double>() const {

@@ -22,7 +22,9 @@
 #include "tarsus/constraint/half_turn.hpp"
 #include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/reference_mass.hpp"
+#include "tarsus/constraint/step_status.hpp"
 #include "tarsus/constraint/surface.hpp"
+#include "tarsus/constraint/tree_islands.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/constraint/user_limit.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
@@ -59,16 +61,6 @@ std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
 /// The tangents of MuJoCo's contact frame: t₁ is as near to y as possible, or to z where the normal is near y; for a
 /// capsule on a plane, as near to the capsule's axis as possible.  @param axis the capsule's; zero for other shapes
 std::array<Vec3d, 2> frame_tangents(const Vec3d& normal, const Vec3d& axis = {0, 0, 0});
-
-enum class StepStatus : std::uint8_t {
-  converged,            ///< the residual is within the tolerance, the impulses within their sets
-  swept,                ///< as converged, except for large contact islands, which sweeps left at the residual
-  cut_short,            ///< in SIMD lanes: max_iterations are spent, and the best iterate misses by kLost at most
-  too_many_iterations,  ///< the best iterate was taken; in SIMD lanes: the scalar path must take the world's step
-  crowded,              ///< in SIMD lanes: too many contacts between links, no term acted; the scalar path must step it
-  not_finite,           ///< an input is not finite; no term acted
-};
-const char* name(StepStatus status);
 
 /// How the terms of one step were solved.
 struct RowsReport {
@@ -257,12 +249,19 @@ class StepTerms {
   double reference_inverse_mass(const ForceRow& row) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
-  void settle(In<R> joint_inertia, Out<R> velocity);
+  void settle(const TermSet& set, In<R> joint_inertia, Out<R> velocity);
+  TermSet all() { return {{terms_, rows_, free_rows_}, geometry(), free_rows_, y_, impulse_}; }
   RowGeometry geometry() const { return {geometry_.contacts, geometry_.joints, geometry_.paths}; }
   void solve_all(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
+  void solve_jointly(const TermSet& set, In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
+  using Problem = typename TreeIslands<R>::Problem;
+  using Solution = typename TreeIslands<R>::Solution;
+  Problem problem(const TermSet& set, In<R> joint_inertia, Out<R> velocity) {
+    return {set, mass_, *step_.data, joint_inertia, step_.force, velocity};
+  }
+  Solution solve_problem(const Problem& problem, bool pile, int spent, const BilateralRows<R>& bilateral);
+  void report(const Solution& solved);
   // warm_start.inl
-  void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
-                 Out<R> velocity);
   void count_carried();
   void store_warm_start();
   void store_contact(std::size_t contact, const TermMemory::Entry& entry, double* to) const;
@@ -351,7 +350,8 @@ class StepTerms {
   TreeOperator<R> mass_;
   StepNewton newton_;
   Sweeps sweeps_;
-  Islands islands_;
+  Piles piles_;
+  TreeIslands<R> islands_;
   Step step_;
   std::vector<LinkContact> contacts_;
   Geometry geometry_;

@@ -124,7 +124,8 @@ class DelassusRows {
   int width_, pad_, rows_ = 0;
   std::size_t used_ = 0;  ///< of W_ and DW_, which do not shrink: sweep() writes all of them
   std::vector<Entry> blocks_;
-  std::vector<int> links_, dofs_, order_;
+  std::vector<int> links_, dofs_;
+  std::vector<char> found_;  ///< [link] scratch, zero before and after
   AlignedVector<R> force_, joint_, W_, DW_, scratch_;
   // Overlaps of the first known_ blocks, kept by clear() for the next list if it begins with blocks on the same links.
   int known_ = 0;

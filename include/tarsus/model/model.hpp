@@ -95,6 +95,7 @@ class Model {
 
  private:
   friend Model compile(ModelSpec spec);
+  friend Model model_of_trees(const Model& model, std::span<const int> roots);
   std::vector<LinkConstants<double>> links_;
   std::vector<LinkConstants<float>> links_float_;
   std::vector<float> armature_float_, qpos_spring_float_;
@@ -109,6 +110,10 @@ ModelView<float> Model::view<float>() const;
 /// @throws InputError naming the element: a free joint below the root, a ball joint beside a hinge or a second ball, an
 /// axis that is not a unit vector, a negative mass, …
 Model compile(ModelSpec spec);
+
+/// The links, joints and DoFs of some trees as a model of their own, in the same order, without names, bodies and spec:
+/// what dynamics needs, and no more.  @param roots links without a parent, ascending
+Model model_of_trees(const Model& model, std::span<const int> roots);
 
 /// Mass, first and second moment of all bodies carried by each link, about the link's origin in its axes.
 /// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1

@@ -35,6 +35,7 @@ struct Term {
   int first_row = 0, nrow = 1;
   double lower = 0, upper = kUnbounded;             ///< interval: bounds of the impulse; ball: `upper` is the radius
   double friction = 0, torsional = 0, rolling = 0;  ///< contact: μ, and lengths [m]
+  bool operator==(const Term&) const = default;
 };
 
 /// Parameters of one row. Impulses in N s or N m s, velocities in m/s or rad/s.
@@ -43,6 +44,7 @@ struct TermRow {
   double target = 0;      ///< b
   double centre = 0;      ///< c: impulse
   double scale = 1;       ///< estimate of J M̂⁻¹ Jᵀ; converts impulses to velocities in residuals
+  bool operator==(const TermRow&) const = default;
 };
 
 /// Where a contact's rows act: forces along the normal and the two tangents, then moments about these three.

@@ -1,0 +1,139 @@
+// Islands of characters (constraint/tree_islands.hpp): each is solved as if the others were not there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+/// A creature of a trunk and two legs of three hinges with ranges, which fall and bend to their ends. 12 DoFs.
+std::string creature(int index, double x, double height) {
+  const std::string number = std::to_string(index);
+  std::string legs;
+  for (const char* side : {"-.12", ".12"}) {
+    legs += std::string("<body pos='0 ") + side +
+            " -.05'><joint axis='0 1 0' range='-.6 .6'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
+            "<body pos='0 0 -.2'><joint axis='0 1 0' range='0 1'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
+            "<body pos='0 0 -.2'><joint axis='1 0 0' range='-.3 .3'/><geom type='box' pos='.03 0 -.02' size='.08 .04 .02'/>"
+            "</body></body></body>";
+  }
+  return "<body name='c" + number + "' pos='" + std::to_string(x) + " 0 " + std::to_string(height) + "' euler='" +
+         std::to_string(17 * index) + " " + std::to_string(11 * index) +
+         " 0'><freejoint/><geom type='box' size='.06 .15 .08'/>" + legs + "</body>";
+}
+
+std::string box(double x) {
+  return "<body pos='" + std::to_string(x) + " 0 .1'><freejoint/><geom type='box' size='.1 .1 .1'/></body>";
+}
+
+Model world(const std::string& bodies) {
+  return compile(parse_mjcf("<mujoco><compiler autolimits='true'/><option timestep='.01'/><worldbody>"
+                            "<geom type='plane' size='9 9 1'/>" + bodies + "</worldbody></mujoco>",
+                            "islands.xml", "."));
+}
+
+StepOptions options(VelocityProductMode products) {
+  StepOptions out;
+  out.dt = 0.01, out.rows.contacts = out.rows.joints = true, out.velocity_products = products;
+  return out;
+}
+
+template <class R>
+struct Run {
+  Model model;
+  BasicData<R> data;
+  Stepper<R> stepper;
+  Run(Model from, VelocityProductMode products)
+      : model(std::move(from)), data(model), stepper(model, data, options(products)) {}
+  const RowsReport& rows() { return *stepper.rows_report(0); }
+};
+
+constexpr int kCreatures = 7, kBoxes = 3;  // 84 DoFs and 18: more than are solved as a whole
+
+double place(int creature) { return 1.5 * creature; }
+double height(int creature) { return 0.7 + 0.05 * creature; }
+
+template <class R>
+class Islands : public ::testing::Test {};
+#ifdef TARSUS_DOUBLE_ONLY
+using Numbers = ::testing::Types<double>;
+#else
+using Numbers = ::testing::Types<double, float>;
+#endif
+TYPED_TEST_SUITE(Islands, Numbers);
+
+/// To the bit with explicit velocity products. Implicit ones are used in all trees as soon as one needs them.
+TYPED_TEST(Islands, CreaturesFallAsIfTheyWereAlone) {
+  using R = TypeParam;
+  std::string bodies;
+  std::vector<std::unique_ptr<Run<R>>> alone;
+  for (int i = 0; i < kCreatures; ++i) {
+    const std::string one = creature(i, place(i), height(i));
+    bodies += one;
+    alone.push_back(std::make_unique<Run<R>>(world(one), VelocityProductMode::off));
+  }
+  std::string boxes;
+  for (int i = 0; i < kBoxes; ++i) boxes += box(-1 - i);
+  Run<R> all(world(bodies + boxes), VelocityProductMode::off), rest(world(boxes), VelocityProductMode::off);
+  int touched = 0, limits = 0, most = 0;
+  for (int step = 0; step < 150; ++step) {
+    ASSERT_EQ(all.stepper.step(all.data), 0);
+    ASSERT_EQ(rest.stepper.step(rest.data), 0);
+    int iterations = rest.rows().iterations, contacts = 0;
+    for (int i = 0; i < kCreatures; ++i) {
+      Run<R>& one = *alone[std::size_t(i)];
+      ASSERT_EQ(one.stepper.step(one.data), 0);
+      iterations = std::max(iterations, one.rows().iterations);
+      contacts += one.rows().touching, limits += one.rows().limits;
+      for (int k = 0; k < one.model.nq; ++k)
+        ASSERT_EQ(all.data.qpos[std::size_t(i * one.model.nq + k)], one.data.qpos[std::size_t(k)])
+            << "creature " << i << ", qpos " << k << ", step " << step;
+    }
+    ASSERT_EQ(all.rows().iterations, iterations) << step;
+    touched = std::max(touched, contacts), most = std::max(most, iterations);
+    ASSERT_EQ(all.rows().touching, contacts + 4 * kBoxes) << step;
+  }
+  EXPECT_GT(touched, 4 * kCreatures);
+  EXPECT_GT(limits, 0);
+  EXPECT_GT(most, 2);
+}
+
+/// Creatures that fall on one another are one island until they part. What all roots feel is what the ground gives.
+TYPED_TEST(Islands, ForcesBetweenCreaturesCancel) {
+  using R = TypeParam;
+  std::string bodies;
+  for (int i = 0; i < kCreatures; ++i) bodies += creature(i, place(i / 2), height(i) + (i % 2) * 0.8);
+  Run<R> all(world(bodies), VelocityProductMode::off);
+  BasicData<R> before(all.model);
+  std::vector<R> force(3 * std::size_t(all.model.njoint())), felt(std::size_t(all.model.nv));
+  int between = 0;
+  for (int step = 0; step < 100; ++step) {
+    before.qpos = all.data.qpos, before.qvel = all.data.qvel;
+    ASSERT_EQ(all.stepper.step(all.data), 0);
+    between += all.rows().between > 0;
+    ASSERT_EQ(all.rows().status, StepStatus::converged) << step;
+    rnea<R>(all.model, before, before.qpos, before.qvel, all.data.qacc, felt);
+    all.stepper.ground_force(0, force);
+    for (int k = 0; k < 3; ++k) {
+      double roots = 0, ground = 0, size = 1;
+      for (const Joint& joint : all.model.joints) {
+        if (joint.parent < 0) roots += double(felt[std::size_t(joint.qvel + k)]);
+      }
+      for (std::size_t i = std::size_t(k); i < force.size(); i += 3)
+        ground += double(force[i]), size += std::abs(double(force[i]));
+      EXPECT_NEAR(roots, ground, size * (sizeof(R) == 8 ? 1e-9 : 1e-3)) << step;
+    }
+  }
+  EXPECT_GT(between, 20);
+}
+
+}  // namespace
+}  // namespace tarsus
