@@ -181,6 +181,7 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
     const bool holds = user.gap > 0 && end_of(user.rows, user.gap) >= 0;
     if (!user.near && !holds && !joined(user.name)) join(user.name, user.rows, user.gap, {}, velocity);
   }
+  join_force_rows(velocity);
   if (limits_.joined.size() == before) return false;
   if (report_.iterations > options_.solve.max_iterations) {  // one more layout was allowed
     report_.status = std::max(report_.status, StepStatus::too_many_iterations);

@@ -19,7 +19,27 @@ bool StepTerms<R>::is_of_joint(const ForceRow& row) const {
 
 template <class R>
 bool StepTerms<R>::needs_factors(std::span<const ForceRow> rows) const {
-  return std::any_of(rows.begin(), rows.end(), [&](const ForceRow& row) { return is_weighed(row); });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (is_weighed(rows[i]) && acts(i, rows[i])) return true;
+  }
+  return false;
+}
+
+/// Whether the row is a term: ends of ranges that are far away are not, unless they have joined the step.
+template <class R>
+bool StepTerms<R>::acts(std::size_t index, const ForceRow& row) const {
+  return !row.far || joined({Kind::path, index});
+}
+
+/// Makes the ends of tendons' ranges that v⁺ passes rows.
+template <class R>
+void StepTerms<R>::join_force_rows(In<R> velocity) {
+  for (std::size_t i = 0; i < paths_.given.size(); ++i) {
+    const ForceRow& row = paths_.given[i];
+    if (acts(i, row)) continue;
+    const double miss = (row.target - along(row, velocity)) * (row.low < 0 ? -1 : 1);
+    if (miss > 0) limits_.joined.push_back({{Kind::path, i}, {}, 0, miss});
+  }
 }
 
 /// The sum of the inverse masses of the row's joints, or of its link.
@@ -45,8 +65,9 @@ void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
   paths_.rows.clear(), paths_.inverse_mass.clear(), paths_.swept.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool weighed = is_weighed(rows[r]);
-    paths_.inverse_mass.push_back(weighed ? 0 : reference_inverse_mass(rows[r]));
-    if (!weighed) continue;
+    const bool acts = this->acts(r, rows[r]);
+    paths_.inverse_mass.push_back(weighed || !acts ? 0 : reference_inverse_mass(rows[r]));
+    if (!weighed || !acts) continue;
     paths_.swept.push_back(r);
     add_path<R>(model_, {rows[r].dofs, rows[r].arm}, paths_.rows, paths_.joints);
   }
@@ -74,6 +95,7 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
 
 template <class R>
 void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
+  paths_.given = rows;
   if (rows.empty()) return;
   find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order

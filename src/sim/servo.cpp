@@ -19,6 +19,7 @@ constexpr double kTendonReturn = 5;
 constexpr double kTendonSwing = 0.5, kTendonSoftest = 0.25;
 constexpr double kTendonPull = 4e5;   ///< largest acceleration by a tendon beyond its range [m/s² | rad/s²]
 constexpr double kTendonNear = 1e-4;  ///< over shorter ways back tensions are no such spring [m]
+constexpr double kTendonReach = 0.02;  ///< of an end of a range within which it is near, as of joints [m | rad]
 constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
 /// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
@@ -431,6 +432,7 @@ void Servos<R>::add_tendon_limits(int world, const ServoStep& step, int t) {
     const double now = recoverable({}, gap, dt, fastest);
     const double target = side * spook_unilateral({}, now, side * speed, dt).target;
     add(slot, side > 0 ? 0 : -kInfinity, side > 0 ? kInfinity : 0, target, t, -1);
+    rows_.of[world].back().far = gap + dt * std::min(side * speed, 0.0) > kTendonReach;
     rows_.of[world].back().compliance = tendon_compliance(world, step, t, gap, now);
   };
   if (fastest > kTendonRest) add_end(1, 1, low), add_end(2, -1, high);

@@ -456,5 +456,37 @@ TEST(Servo, WithoutActuationAModelIsAsOneWithoutActuators) {
   }
 }
 
+/// A hammer on a slide hits what a tendon may let move by 0.2 m, and would throw it farther within the step. At its
+/// start nothing says that the tendon comes near its end.
+TEST(Servo, NothingIsThrownPastTheEndOfATendonsRange) {
+  const std::string fixed = "<fixed range='-1 .2'><joint joint='b' coef='1'/></fixed>",
+                    wound = "<fixed range='-.2 1'><joint joint='b' coef='-1'/></fixed>",
+                    spatial = "<spatial range='0 .7'><site site='w'/><site site='s'/></spatial>";
+  for (const std::string& tendon : {fixed, wound, spatial}) {
+    const Model model = compile(parse_mjcf(
+        "<mujoco><compiler autolimits='true'/><worldbody><site name='w' pos='-.3 0 0'/>"
+        "<body><joint name='a' type='slide' axis='1 0 0'/><geom type='sphere' size='.05' mass='1'/></body>"
+        "<body pos='.2 0 0'><joint name='b' type='slide' axis='1 0 0'/><geom type='sphere' size='.05' mass='.5'/>"
+        "<site name='s'/></body></worldbody><tendon>" +
+            tendon + "</tendon></mujoco>",
+        "hammer.xml", "."));
+    Data data(model);
+    StepOptions options = kPlain;
+    options.rows.contacts = options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    data.qvel[0] = 30;
+    double farthest = 0, fastest = 0, range = 0;
+    for (int step = 0; step < 10; ++step) {
+      ASSERT_EQ(stepper.step(data), 0);
+      farthest = std::max(farthest, data.qpos[1]), fastest = std::max(fastest, data.qvel[1]);
+      range = std::max(range, stepper.tendon_forces(0).range);
+      EXPECT_LE(stepper.rows_report(0)->residual, 1e-6);
+    }
+    EXPECT_NEAR(farthest, 0.2, 0.015) << tendon;  // the range gives a little: at 30 m/s it would be 0.5
+    EXPECT_GT(fastest, 5) << tendon;
+    EXPECT_GT(range, 100) << tendon;
+  }
+}
+
 }  // namespace
 }  // namespace tarsus

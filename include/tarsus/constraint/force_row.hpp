@@ -21,6 +21,7 @@ struct ForceRow {
   double target = 0, speed = 0;  ///< target: at the step's end; speed: J q̇ at its start [m/s | rad/s]
   int tendon_range = -1;         ///< tendon of whose range this row is an end; -1: none
   int tendon_friction = -1;      ///< tendon whose dry friction this is; -1: none
+  bool far = false;              ///< an end of a range that the tendon does not come near by its speed at the start
   double compliance = 0;         ///< least R of a rigid row: velocity per impulse
   int on_link = -1;              ///< see PathRow
   Force<double> wrench{{0, 0, 0}, {0, 0, 0}};

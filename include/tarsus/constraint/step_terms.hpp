@@ -145,8 +145,8 @@ class StepTerms {
   void add_drive(const JointRows& rows, const Vec3d& push, double stiffness, double lower, double upper);
   /// Whether add_force_rows() takes inverse masses from the factors of M̂. data must then hold them at begin().
   bool needs_factors(std::span<const ForceRow> rows) const;
-  /// Forces along generalised directions, added after all other terms. The rows' dofs and arms must live until solve()
-  /// is over.
+  /// Forces along generalised directions, added after all other terms. The rows must live until the step is over. Those
+  /// that are far act only once they have joined (join_limits()).
   void add_force_rows(std::span<const ForceRow> rows);
   int rows() const { return int(rows_.size()); }
 
@@ -155,9 +155,9 @@ class StepTerms {
   /// Solves the same terms from another v⁰ = qvel + h data.qacc, given in `velocity`, starting from their present
   /// impulses. Not if begin() got joint forces.
   void solve_again(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
-  /// Whether v⁺ carries a joint past an end of its range that was not near at the step's start. The caller then repeats
-  /// the step from begin() on. Such limits, and user-defined limits, become terms, and the new solve starts from this
-  /// solution.
+  /// Whether v⁺ carries a joint or a tendon past an end of its range that was not near at the step's start. The caller
+  /// then repeats the step from begin() on. Such limits, and user-defined limits, become terms, and the new solve starts
+  /// from this solution.
   bool join_limits(In<R> velocity);
   /// Marks ball joints that move round the end of their range: 1 at the first DoF of each. Empty if there are none.
   void turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const;
@@ -245,6 +245,8 @@ class StepTerms {
   double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
   bool is_of_joint(const ForceRow& row) const;  ///< whether it is a row on one hinge or slide
+  bool acts(std::size_t index, const ForceRow& row) const;
+  void join_force_rows(In<R> velocity);
   bool is_weighed(const ForceRow& row) const { return row.rigid && !is_of_joint(row); }  ///< by the factors of M̂
   double reference_inverse_mass(const ForceRow& row) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
@@ -318,6 +320,7 @@ class StepTerms {
   };
   struct Paths {  ///< of add_force_rows()
     explicit Paths(const Model& model) : rows(model) {}
+    std::span<const ForceRow> given;
     DelassusRows<R> rows;
     std::vector<int> joints;
     std::vector<double> inverse_mass;
