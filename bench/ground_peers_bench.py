@@ -39,10 +39,11 @@ DT, SETTLE, WARM, STEPS = 1 / 60, 1500, 20, 200
 LIMP = ["unitree_go2/scene", "unitree_a1/scene", "google_barkour_vb/scene", "unitree_g1/scene", "agility_cassie/scene",
         "toddlerbot_2xc/scene", "shadow_hand/scene_right", "leap_hand/scene_right", "franka_emika_panda/scene",
         "trs_so_arm100/scene", "robotiq_2f85/scene", "kuka_iiwa_14/scene", "wonik_allegro/scene_right", "dynamixel_2r/scene"]
-#: Motors, servos and muscles, on joints and tendons; springs, equality constraints, fluid.
+#: Motors, servos and muscles, on joints and tendons; springs, equality constraints, fluid; many characters, tendons around geoms.
 DRIVEN = ["dm_control_suite/cheetah", "dm_control_suite/fish", "dm_control_suite/humanoid", "dm_control_suite/manipulator",
           "dm_control_suite/quadruped", "dm_control_suite/stacker", "menagerie/shadow_hand/scene_right", "menagerie/leap_hand/scene_right",
-          "menagerie/franka_emika_panda/scene", "menagerie/robotiq_2f85/scene", "mujoco/model/replicate/newton_cradle"]
+          "menagerie/franka_emika_panda/scene", "menagerie/robotiq_2f85/scene", "mujoco/model/replicate/newton_cradle",
+          "mujoco/model/replicate/tendon", "mujoco/model/humanoid/22_humanoids", "mujoco/model/humanoid/100_humanoids"]
 
 
 def controls_of(model, steps, seed=0):

@@ -26,9 +26,7 @@ void TermPart::take(const TermSet& all, std::span<const int> terms) {
   numbers.take(all.free_velocity, free), numbers.take(all.y, y), numbers.take(all.impulse, impulse);
 }
 
-TermSet TermPart::set() {
-  return {{numbers.terms, numbers.rows, free}, {contacts, joints, paths}, free, y, impulse};
-}
+TermSet TermPart::set() { return {{numbers.terms, numbers.rows, free}, {contacts, joints, paths}, free, y, impulse}; }
 
 void TermPart::put_back(const TermSet& all) const { numbers.put(y, all.y), numbers.put(impulse, all.impulse); }
 

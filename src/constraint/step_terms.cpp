@@ -28,8 +28,8 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model),
       options_(options),
       mass_(model, kDenseDofs, options.piles.least_trees),
-      piles_(model),
       islands_(model, kDenseDofs + 1, options.piles.least_trees),
+      swept_{Piles(model), {}},
       paths_(model) {
   masses_.take(reference_numbers<R>(reference_masses(model)), masses_.model);
   const std::vector<RigidInertia<double>> inertia = link_inertias(model);
@@ -228,7 +228,7 @@ void StepTerms<R>::solve_jointly(const TermSet& set, In<R> joint_inertia, const 
     swept = !mass_.eliminates(set.terms, set.geometry, bilateral, set.y, piles.most_operations);
     if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
-  if (swept) report_.piled = piles_.find(set, piles.least_trees, bilateral.rows() > 0);
+  if (swept) report_.piled = swept_.piles.find(set, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled > 0) settle(set, joint_inertia, velocity);  // sets solved one after the other start from v⁰
   const int spent = warm_.tried.iterations;
   const auto solve = [&](const TermSet& one, bool pile) {
@@ -237,7 +237,7 @@ void StepTerms<R>::solve_jointly(const TermSet& set, In<R> joint_inertia, const 
     report(solved);
   };
   if (report_.piled == 0 || report_.piled == int(set.terms.size())) return solve(set, report_.piled > 0);
-  for (const bool pile : {false, true}) solve(piles_.part(set, pile), pile), piles_.put_back(set);
+  for (const bool pile : {false, true}) solve(swept_.piles.part(set, pile), pile), swept_.piles.put_back(set);
 }
 
 /// Moves x = 0 to v⁰.
@@ -284,7 +284,7 @@ typename StepTerms<R>::Solution StepTerms<R>::solve_problem(const Problem& probl
     }
   }
   if (pile) {
-    const SweepReport solved = sweeps_.solve(mass, set, options_.piles.sweeps, set.y, set.impulse);
+    const SweepReport solved = swept_.sweeps.solve(mass, set, options_.piles.sweeps, set.y, set.impulse);
     report_.sweeps = std::max(report_.sweeps, solved.sweeps);
     finite = solved.finite, out.residual = solved.residual;
     out.status = out.residual > options.tolerance ? StepStatus::swept : StepStatus::converged;

@@ -23,7 +23,8 @@ TreeIslands<R>::TreeIslands(const Model& model, int least_dofs, int many_trees)
   }
   possible_ = trees > 1 && characters && model.nv >= least_dofs;
   if (!possible_) return;
-  own_.resize(root.size()), joined_own_.resize(root.size()), is_own_.resize(root.size()), link_.resize(root.size()), dof_.resize(std::size_t(model.nv));
+  own_.resize(root.size()), joined_own_.resize(root.size()), is_own_.resize(root.size()), link_.resize(root.size()),
+      dof_.resize(std::size_t(model.nv));
 }
 
 template <class R>

@@ -84,8 +84,10 @@ int VertexMerger::add(Vec3d v) {
 
 bool LineReader::next(std::string_view& line) {
   if (at_ >= text_.size()) return false;
-  const std::size_t end = std::min(text_.find_first_of("\r\n", at_), text_.size());
-  line = text_.substr(at_, end - at_);
+  if (line_feed_ < at_) line_feed_ = std::min(text_.find('\n', at_), text_.size());
+  const std::string_view rest = text_.substr(at_, line_feed_ - at_);
+  line = rest.substr(0, rest.find('\r'));
+  const std::size_t end = at_ + line.size();
   at_ = end + (text_.substr(end, 2) == "\r\n" ? 2 : 1);
   ++number_;
   return true;

@@ -1,6 +1,7 @@
 // Declarations that the readers of the mesh formats share.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -39,13 +40,13 @@ MeshData parse_msh(std::string_view bytes, const std::string& name);
 /// Splits text into lines without their line ends (\n, \r\n). Lines count from 1.
 class LineReader {
  public:
-  explicit LineReader(std::string_view text) : text_(text) {}
+  explicit LineReader(std::string_view text) : text_(text), line_feed_(std::min(text.find('\n'), text.size())) {}
   bool next(std::string_view& line);
   int number() const { return number_; }
 
  private:
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, line_feed_;  ///< line_feed_: the first one from at_ on, or before it
   int number_ = 0;
 };
 

@@ -141,6 +141,7 @@ MeshData parse_obj(std::string_view text, const std::string& name) {
   ObjParser parser{name};
   LineReader lines(text);
   std::string_view piece;
+  std::vector<std::string_view> words;
   std::string joined;  // lines continued by a backslash at their end
   while (lines.next(piece)) {
     piece = piece.substr(0, piece.find('#'));
@@ -149,8 +150,9 @@ MeshData parse_obj(std::string_view text, const std::string& name) {
       joined.append(piece.substr(0, piece.size() - 1)).push_back(' ');
       continue;
     }
+    if (joined.empty() && (piece.starts_with("vn ") || piece.starts_with("vt "))) continue;  // most lines of most files
     if (!joined.empty()) piece = joined.append(piece);
-    const std::vector<std::string_view> words = split_blanks(piece);
+    split_blanks(piece, words);
     if (!words.empty()) parser.keyword(words);
     joined.clear();
   }

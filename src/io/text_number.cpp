@@ -82,11 +82,16 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::vector<std::string_view> split_blanks(std::string_view text) {
-  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> words;
+  split_blanks(text, words);
+  return words;
+}
+
+void split_blanks(std::string_view text, std::vector<std::string_view>& words) {
+  words.clear();
   std::size_t at = 0;
   for (std::string_view piece = next_piece(text, at); !piece.empty(); piece = next_piece(text, at))
-    pieces.push_back(piece);
-  return pieces;
+    words.push_back(piece);
 }
 
 std::string quote(std::string_view text, std::size_t most) {

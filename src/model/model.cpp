@@ -85,7 +85,8 @@ Model model_of_trees(const Model& model, std::span<const int> roots) {
       out.links_float_.push_back(renumber(model.links_float_[std::size_t(i)]));
       out.depth = std::max(out.depth, out.links_.back().depth);
       out.dof_joint.insert(out.dof_joint.end(), std::size_t(from.nv()), out.njoint());
-      append(out.qpos0, model.qpos0, from.qpos, from.nq()), append(out.qpos_spring, model.qpos_spring, from.qpos, from.nq());
+      append(out.qpos0, model.qpos0, from.qpos, from.nq()),
+          append(out.qpos_spring, model.qpos_spring, from.qpos, from.nq());
       append(out.qpos_spring_float_, model.qpos_spring_float_, from.qpos, from.nq());
       append(out.armature, model.armature, from.qvel, from.nv());
       append(out.armature_float_, model.armature_float_, from.qvel, from.nv());

@@ -17,10 +17,10 @@ namespace {
 constexpr double kTendonReturn = 5;
 /// (h ω)² up to which a tendon beyond its range pulls links across itself, and most of R over a row's inverse mass.
 constexpr double kTendonSwing = 0.5, kTendonSoftest = 0.25;
-constexpr double kTendonPull = 4e5;   ///< largest acceleration by a tendon beyond its range [m/s² | rad/s²]
-constexpr double kTendonNear = 1e-4;  ///< over shorter ways back tensions are no such spring [m]
+constexpr double kTendonPull = 4e5;    ///< largest acceleration by a tendon beyond its range [m/s² | rad/s²]
+constexpr double kTendonNear = 1e-4;   ///< over shorter ways back tensions are no such spring [m]
 constexpr double kTendonReach = 0.02;  ///< of an end of a range within which it is near, as of joints [m | rad]
-constexpr double kTendonRest = 1e-9;  ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
+constexpr double kTendonRest = 1e-9;   ///< slower returns are ignored: the arms are rounding errors [m/s | rad/s]
 /// Drag becomes a row if it would take this fraction of a single body's velocity along or about an axis in a step.
 constexpr double kDragFelt = 0.25;
 

@@ -19,11 +19,12 @@ std::string creature(int index, double x, double height) {
   const std::string number = std::to_string(index);
   std::string legs;
   for (const char* side : {"-.12", ".12"}) {
-    legs += std::string("<body pos='0 ") + side +
-            " -.05'><joint axis='0 1 0' range='-.6 .6'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
-            "<body pos='0 0 -.2'><joint axis='0 1 0' range='0 1'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
-            "<body pos='0 0 -.2'><joint axis='1 0 0' range='-.3 .3'/><geom type='box' pos='.03 0 -.02' size='.08 .04 .02'/>"
-            "</body></body></body>";
+    legs +=
+        std::string("<body pos='0 ") + side +
+        " -.05'><joint axis='0 1 0' range='-.6 .6'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
+        "<body pos='0 0 -.2'><joint axis='0 1 0' range='0 1'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
+        "<body pos='0 0 -.2'><joint axis='1 0 0' range='-.3 .3'/><geom type='box' pos='.03 0 -.02' size='.08 .04 .02'/>"
+        "</body></body></body>";
   }
   return "<body name='c" + number + "' pos='" + std::to_string(x) + " 0 " + std::to_string(height) + "' euler='" +
          std::to_string(17 * index) + " " + std::to_string(11 * index) +
@@ -35,9 +36,11 @@ std::string box(double x) {
 }
 
 Model world(const std::string& bodies) {
-  return compile(parse_mjcf("<mujoco><compiler autolimits='true'/><option timestep='.01'/><worldbody>"
-                            "<geom type='plane' size='9 9 1'/>" + bodies + "</worldbody></mujoco>",
-                            "islands.xml", "."));
+  return compile(
+      parse_mjcf("<mujoco><compiler autolimits='true'/><option timestep='.01'/><worldbody>"
+                 "<geom type='plane' size='9 9 1'/>" +
+                     bodies + "</worldbody></mujoco>",
+                 "islands.xml", "."));
 }
 
 StepOptions options(VelocityProductMode products) {

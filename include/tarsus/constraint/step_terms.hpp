@@ -352,9 +352,11 @@ class StepTerms {
   Limits limits_;
   TreeOperator<R> mass_;
   StepNewton newton_;
-  Sweeps sweeps_;
-  Piles piles_;
   TreeIslands<R> islands_;
+  struct {
+    Piles piles;
+    Sweeps sweeps;
+  } swept_;
   Step step_;
   std::vector<LinkContact> contacts_;
   Geometry geometry_;

@@ -96,8 +96,9 @@ class TreeIslands {
   std::vector<char> is_own_;  ///< [root] whether the tree is in one of them
   bool is_all_ = false;
   std::vector<int> terms_;  ///< of none of them
-  std::vector<std::unique_ptr<Own>> own_, joined_own_;  ///< [root] the tree; the last island of several that began with it
-  TermPart part_;                ///< of rest(); scratch
+  std::vector<std::unique_ptr<Own>> own_,
+      joined_own_;  ///< [root] the tree; the last island of several that began with it
+  TermPart part_;   ///< of rest(); scratch
   AlignedVector<R> inertia_, force_, velocity_;
   std::vector<int> link_, dof_;  ///< [link], [dof] of the model: index in the island
 };

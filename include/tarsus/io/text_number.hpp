@@ -48,6 +48,7 @@ Parsed<bool> parse_bool(std::string_view text);
 std::string_view trimmed(std::string_view text);
 /// The words between blanks.
 std::vector<std::string_view> split_blanks(std::string_view text);
+void split_blanks(std::string_view text, std::vector<std::string_view>& words);
 /// The text for messages: in single quotes, unprintable bytes as \xNN, cut after `most` bytes.
 std::string quote(std::string_view text, std::size_t most = 40);
 
