@@ -6,6 +6,8 @@
 
 namespace tarsus {
 
+constexpr int kKept = 30;  ///< steps that the operator of several trees is kept without use
+
 template <class R>
 TreeIslands<R>::Own::Own(const Model& whole, std::vector<int> trees, int many_trees)
     : roots(std::move(trees)), model(model_of_trees(whole, roots)), data(model), mass(model, kDenseDofs, many_trees) {}
@@ -30,6 +32,9 @@ TreeIslands<R>::TreeIslands(const Model& model, int least_dofs, int many_trees)
 template <class R>
 bool TreeIslands<R>::find(const TermSet& all) {
   if (!possible_) return false;
+  for (std::unique_ptr<Own>& own : joined_own_) {
+    if (own && ++own->unused > kKept) own.reset();
+  }
   const std::vector<int>& root = joined_.roots();
   joined_.join(all.geometry);
   // Sets of few trees, among them a character, that have a term. -1: no term; -2: no character, or too many trees
@@ -66,6 +71,7 @@ template <class R>
 typename TreeIslands<R>::Own& TreeIslands<R>::own(const Island& island) {
   std::unique_ptr<Own>& own = (island.roots.size() > 1 ? joined_own_ : own_)[island.roots[0]];
   if (!own || own->roots != island.roots) own = std::make_unique<Own>(model_, island.roots, many_trees_);
+  own->unused = 0;
   return *own;
 }
 

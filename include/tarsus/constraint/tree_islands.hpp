@@ -76,6 +76,7 @@ class TreeIslands {
     std::vector<int> path_dofs;  ///< of part's paths
     Solution solution;
     bool is_solved = false;
+    int unused = 0;  ///< number of find() since it was an island
     Own(const Model& whole, std::vector<int> trees, int many_trees);
   };
   struct Island {
