@@ -1,5 +1,5 @@
-// Islands of characters (tree_islands.hpp): found by union-find, and renumbered in the order of the model, so that lists
-// that are sorted by links stay so.
+// Islands of characters (tree_islands.hpp): found by union-find, and renumbered in the order of the model, so that
+// lists that are sorted by links stay so.
 #include "tarsus/constraint/tree_islands.hpp"
 
 #include <algorithm>

@@ -156,8 +156,8 @@ class StepTerms {
   /// impulses. Not if begin() got joint forces.
   void solve_again(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
   /// Whether v⁺ carries a joint or a tendon past an end of its range that was not near at the step's start. The caller
-  /// then repeats the step from begin() on. Such limits, and user-defined limits, become terms, and the new solve starts
-  /// from this solution.
+  /// then repeats the step from begin() on. Such limits, and user-defined limits, become terms, and the new solve
+  /// starts from this solution.
   bool join_limits(In<R> velocity);
   /// Marks ball joints that move round the end of their range: 1 at the first DoF of each. Empty if there are none.
   void turning_ranges(const BasicData<R>& data, double h, AlignedVector<R>& turning) const;
