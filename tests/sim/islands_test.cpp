@@ -15,31 +15,40 @@ namespace tarsus {
 namespace {
 
 /// A creature of a trunk and two legs of three hinges with ranges, which fall and bend to their ends. 12 DoFs.
-std::string creature(int index, double x, double height) {
+/// @param friction of the hips [N m]
+std::string creature(int index, double x, double height, double friction = 0) {
   const std::string number = std::to_string(index);
   std::string legs;
-  for (const char* side : {"-.12", ".12"}) {
-    legs +=
-        std::string("<body pos='0 ") + side +
-        " -.05'><joint axis='0 1 0' range='-.6 .6'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
-        "<body pos='0 0 -.2'><joint axis='0 1 0' range='0 1'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/>"
-        "<body pos='0 0 -.2'><joint axis='1 0 0' range='-.3 .3'/><geom type='box' pos='.03 0 -.02' size='.08 .04 .02'/>"
-        "</body></body></body>";
+  for (const bool left : {false, true}) {
+    legs += std::string("<body pos='0 ") + (left ? ".12" : "-.12") +
+            " -.05'><joint axis='0 1 0' range='-.6 .6' frictionloss='" + std::to_string(friction) +
+            "'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/><body pos='0 0 -.2'><joint name='" +
+            (left ? "l" : "r") + number +
+            "' axis='0 1 0' range='0 1'/><geom type='capsule' size='.03' fromto='0 0 0 0 0 -.2'/><body pos='0 0 -.2'>"
+            "<joint axis='1 0 0' range='-.3 .3'/><geom type='box' pos='.03 0 -.02' size='.08 .04 .02'/>"
+            "</body></body></body>";
   }
   return "<body name='c" + number + "' pos='" + std::to_string(x) + " 0 " + std::to_string(height) + "' euler='" +
          std::to_string(17 * index) + " " + std::to_string(11 * index) +
          " 0'><freejoint/><geom type='box' size='.06 .15 .08'/>" + legs + "</body>";
 }
 
+/// Couples a creature's knees: a spring, and a range of their difference.
+std::string tendon(int index) {
+  const std::string number = std::to_string(index);
+  return "<fixed stiffness='5' damping='.1' range='-.2 .2'><joint joint='l" + number + "' coef='1'/><joint joint='r" +
+         number + "' coef='-1'/></fixed>";
+}
+
 std::string box(double x) {
   return "<body pos='" + std::to_string(x) + " 0 .1'><freejoint/><geom type='box' size='.1 .1 .1'/></body>";
 }
 
-Model world(const std::string& bodies) {
+Model world(const std::string& bodies, const std::string& tendons = "") {
   return compile(
       parse_mjcf("<mujoco><compiler autolimits='true'/><option timestep='.01'/><worldbody>"
                  "<geom type='plane' size='9 9 1'/>" +
-                     bodies + "</worldbody></mujoco>",
+                     bodies + "</worldbody><tendon>" + tendons + "</tendon></mujoco>",
                  "islands.xml", "."));
 }
 
@@ -73,41 +82,53 @@ using Numbers = ::testing::Types<double, float>;
 #endif
 TYPED_TEST_SUITE(Islands, Numbers);
 
-/// To the bit with explicit velocity products. Implicit ones are used in all trees as soon as one needs them.
-TYPED_TEST(Islands, CreaturesFallAsIfTheyWereAlone) {
-  using R = TypeParam;
-  std::string bodies;
+/// Compares creatures and boxes in one world with as many worlds, to the bit. Velocity products are explicit: implicit
+/// ones are used in all trees as soon as one needs them.
+/// @param equipped with dry friction, tendons and drives with force limits
+template <class R>
+void fall_alone_and_together(bool equipped) {
+  constexpr VelocityProductMode kExplicit = VelocityProductMode::off;
+  std::string bodies, tendons, boxes;
   std::vector<std::unique_ptr<Run<R>>> alone;
   for (int i = 0; i < kCreatures; ++i) {
-    const std::string one = creature(i, place(i), height(i));
-    bodies += one;
-    alone.push_back(std::make_unique<Run<R>>(world(one), VelocityProductMode::off));
+    const std::string one = creature(i, place(i), height(i), equipped ? 0.2 : 0), own = equipped ? tendon(i) : "";
+    bodies += one, tendons += own;
+    alone.push_back(std::make_unique<Run<R>>(world(one, own), kExplicit));
   }
-  std::string boxes;
   for (int i = 0; i < kBoxes; ++i) boxes += box(-1 - i);
-  Run<R> all(world(bodies + boxes), VelocityProductMode::off), rest(world(boxes), VelocityProductMode::off);
-  int touched = 0, limits = 0, most = 0;
-  for (int step = 0; step < 150; ++step) {
-    ASSERT_EQ(all.stepper.step(all.data), 0);
-    ASSERT_EQ(rest.stepper.step(rest.data), 0);
+  Run<R> all(world(bodies + boxes, tendons), kExplicit), rest(world(boxes), kExplicit);
+  const auto step = [&](Run<R>& run) {
+    if (!equipped || &run == &rest) return run.stepper.step(run.data);
+    Drives drives = Drives::uniform(run.model, 200, 5, 0, 0);
+    drives.force_limit.assign(std::size_t(run.model.nv), 4);
+    return run.stepper.step(run.data, drives, BasicData<R>(run.model).qpos);
+  };
+  int touched = 0, limits = 0, most = 0, saturated = 0;
+  for (int k = 0; k < 150; ++k) {
+    ASSERT_EQ(step(all), 0);
+    ASSERT_EQ(step(rest), 0);
     int iterations = rest.rows().iterations, contacts = 0;
     for (int i = 0; i < kCreatures; ++i) {
       Run<R>& one = *alone[std::size_t(i)];
-      ASSERT_EQ(one.stepper.step(one.data), 0);
+      ASSERT_EQ(step(one), 0);
       iterations = std::max(iterations, one.rows().iterations);
-      contacts += one.rows().touching, limits += one.rows().limits;
-      for (int k = 0; k < one.model.nq; ++k)
-        ASSERT_EQ(all.data.qpos[std::size_t(i * one.model.nq + k)], one.data.qpos[std::size_t(k)])
-            << "creature " << i << ", qpos " << k << ", step " << step;
+      contacts += one.rows().touching, limits += one.rows().limits, saturated += one.rows().saturated;
+      for (int q = 0; q < one.model.nq; ++q)
+        ASSERT_EQ(all.data.qpos[std::size_t(i * one.model.nq + q)], one.data.qpos[std::size_t(q)])
+            << "creature " << i << ", qpos " << q << ", step " << k;
     }
-    ASSERT_EQ(all.rows().iterations, iterations) << step;
+    ASSERT_EQ(all.rows().iterations, iterations) << k;
     touched = std::max(touched, contacts), most = std::max(most, iterations);
-    ASSERT_EQ(all.rows().touching, contacts + 4 * kBoxes) << step;
+    ASSERT_EQ(all.rows().touching, contacts + 4 * kBoxes) << k;
   }
   EXPECT_GT(touched, 4 * kCreatures);
   EXPECT_GT(limits, 0);
   EXPECT_GT(most, 2);
+  EXPECT_EQ(saturated > 0, equipped);
 }
+
+TYPED_TEST(Islands, CreaturesFallAsIfTheyWereAlone) { fall_alone_and_together<TypeParam>(false); }
+TYPED_TEST(Islands, SoDoThoseWithDrivesTendonsAndFriction) { fall_alone_and_together<TypeParam>(true); }
 
 /// Creatures that fall on one another are one island until they part. What all roots feel is what the ground gives.
 TYPED_TEST(Islands, ForcesBetweenCreaturesCancel) {
