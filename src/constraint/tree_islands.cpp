@@ -6,7 +6,8 @@
 
 namespace tarsus {
 
-constexpr int kKept = 30;  ///< steps that the operator of several trees is kept without use
+constexpr int kCharacter = 7;  ///< DoFs of a character: more than those of a free body
+constexpr int kKept = 30;      ///< steps that the operator of several trees is kept without use
 
 template <class R>
 TreeIslands<R>::Own::Own(const Model& whole, std::vector<int> trees, int many_trees)
@@ -17,12 +18,13 @@ TreeIslands<R>::TreeIslands(const Model& model, int least_dofs, int many_trees)
     : model_(model), many_trees_(many_trees), joined_(model) {
   const std::vector<int>& root = joined_.roots();
   int trees = 0;
-  bool characters = false;
-  end_.resize(root.size());
+  std::vector<int> dofs(root.size(), 0);
+  end_.resize(root.size()), is_character_.resize(root.size());
   for (std::size_t i = 0; i < root.size(); ++i) {
-    end_[std::size_t(root[i])] = int(i) + 1;
-    trees += root[i] == int(i), characters |= root[i] != int(i);
+    end_[root[i]] = int(i) + 1, dofs[root[i]] += model.joints[i].nv(), trees += root[i] == int(i);
+    is_character_[root[i]] = dofs[root[i]] >= kCharacter;
   }
+  const bool characters = std::find(is_character_.begin(), is_character_.end(), char(1)) != is_character_.end();
   possible_ = trees > 1 && characters && model.nv >= least_dofs;
   if (!possible_) return;
   own_.resize(root.size()), joined_own_.resize(root.size()), is_own_.resize(root.size()), link_.resize(root.size()),
@@ -43,7 +45,7 @@ bool TreeIslands<R>::find(const TermSet& all) {
     if (root[i] != i) continue;
     const int set = joined_.set_of(i);
     ++trees_of_set_[set];
-    if (end_[i] > i + 1) island_of_set_[set] = -1;
+    if (is_character_[i]) island_of_set_[set] = -1;
   }
   std::size_t count = 0;
   terms_.clear(), is_all_ = true;

@@ -1,7 +1,8 @@
 // Islands of characters, each solved as a problem of its own over the links of its trees. An island then takes as many
 // iterations as it needs itself, and its linear problems are those of a world without the others (decision 527).
 //
-// Free bodies that touch no character stay together, and so do islands of many trees.
+// A character is a tree of more than six DoFs. Smaller ones, such as free bodies, that touch no character stay
+// together, and so do islands of many trees.
 #pragma once
 
 #include <memory>
@@ -89,7 +90,8 @@ class TreeIslands {
 
   const Model& model_;
   int many_trees_;
-  bool possible_ = false;  ///< there are several trees, among them characters
+  bool possible_ = false;           ///< there are several trees, among them characters
+  std::vector<char> is_character_;  ///< [root]
   JoinedTrees joined_;
   std::vector<int> end_;  ///< [root] end of the tree's links
   std::vector<int> island_of_set_, trees_of_set_;
