@@ -53,7 +53,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   }
   step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity,
   step_.force = joint_force;
-  geometry_.joints.clear(), geometry_.paths.clear();
+  geometry_.joints.clear(), geometry_.paths.clear(), paths_.given = {};
   masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
   if (warm_.tried.any) warm_.tried.names.swap(names_), warm_.tried.terms.swap(terms_), warm_.tried.y.swap(y_);
